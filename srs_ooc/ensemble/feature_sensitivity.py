@@ -6,6 +6,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from math import frexp
@@ -295,8 +296,7 @@ def sensitivity(
     if flip not in FLIPS:
         raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
-    try:
+    with closing(Ledger(run, writable=False)) as ledger:
         spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
@@ -305,8 +305,6 @@ def sensitivity(
             named = resolve(opened, files).rows
             measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
             return measuring.run(memory_nbytes, threads or n_cores(), watch)
-    finally:
-        ledger.close()
 
 
 def _check_averages(run: Path, spec: RunSpec) -> None:

@@ -17,7 +17,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.judges import VERSIONS
+from srs_ooc.evidence.judges import VERSIONS, DecoyJudge
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
@@ -81,7 +81,7 @@ def test_decoys_are_what_features_with_permuted_rows_would_be(
     """A store that holds the decoys as features, run without a judge, has the same tallies."""
     store, values, labels = table
     first = values[stored_positions(N_FEATURES)]
-    monkeypatch.setattr(RunSpec, "n_copies_apart", 1)  # as the other store has none
+    monkeypatch.setattr(DecoyJudge, "n_copies", 1)  # as the other store has none
     rows = Exchangeability(N_ROWS).families(key_of(5, Purpose.DECOYS, 0), n_families)
     wanted = np.concatenate([first, *(first[:, r] for r in rows)])
     source = np.empty_like(wanted)

@@ -1,11 +1,12 @@
-"""Names of genes are read together, once where they fit, and are the store's."""
+"""Edges: their names are read together, their order is one, and whose folder is gone on with."""
 
 import numpy as np
 import pytest
 
 import srs_ooc
+from srs_ooc.base.errors import RunError
 from srs_ooc.networks import edges
-from srs_ooc.networks.edges import name_cache
+from srs_ooc.networks.edges import name_cache, open_book, ranked
 from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 
@@ -47,3 +48,34 @@ def test_names_that_fit_are_read_once_and_no_more_are_kept_than_that(names, monk
     assert set(known({3, 4})) == {1, 2, 3, 4}
     assert set(known({5, 6})) == {5, 6}
     assert set(known({*range(10)})) == {*range(10)}
+
+
+def test_edges_come_in_one_order_however_many_are_held():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 9, (7, 11)) / 8  # many are equal
+    shards = lambda: iter([(0, weights[:4]), (4, weights[4:])])  # noqa: E731
+    expected = sorted((-w, i) for i, w in enumerate(weights.reshape(-1).tolist()) if w > 0)
+    for n_together in (1, 5, 1000):
+        for top in (None, 1, 12):
+            parts = list(ranked(shards, n_together, top))
+            found = [
+                (-w, i)
+                for heavy, places in parts
+                for w, i in zip(heavy.tolist(), places.tolist(), strict=True)
+            ]
+            assert found == expected[:top]
+
+
+def test_a_network_goes_on_with_the_same_options_and_names_those_that_differ(tmp_path):
+    folder, identity = tmp_path / "a.network", {"method": "prs", "epochs": 5}
+    open_book(folder, identity, 4).close()
+    open_book(folder, identity, 4).close()
+    with pytest.raises(RunError, match=r"epochs 5 \(asked for: 6\)"):
+        open_book(folder, identity | {"epochs": 6}, 4)
+
+
+def test_a_network_of_a_version_with_other_options_is_refused_by_their_names(tmp_path):
+    folder, identity = tmp_path / "a.network", {"method": "prs", "thresholds": "rank"}
+    open_book(folder, {"method": "prs", "smoothness": "0.0"}, 4).close()
+    with pytest.raises(RunError, match=r"smoothness 0\.0.*thresholds None.*name another folder"):
+        open_book(folder, identity, 4)

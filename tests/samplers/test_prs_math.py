@@ -5,21 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.samplers import prs_math
+from srs_ooc.samplers.prs import Prs
 from srs_ooc.samplers.prs_math import (
     LARGEST_WEIGHT,
     BernoulliSubsets,
-    Members,
     effective_number,
     gradient,
+    grid_of,
     log_ratios,
+    roughness,
+    roughness_slopes,
     weights_by,
 )
 
 
 def members_of(z):
     owners, features = np.nonzero(z)
-    return [Members(features.astype(np.uint32), owners)]
+    return [(features.astype(np.uint32), owners)]
 
 
 def importance_weights(subsets, n_subsets, beta, alpha):
@@ -107,8 +111,8 @@ def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
     monkeypatch.setattr(prs_math, "STORED", 0)
     again = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
     assert (len(kept), len(again)) == (1, 20)
-    assert kept[0].features.tolist() == np.concatenate([m.features for m in again]).tolist()
-    assert kept[0].owners.tolist() == np.concatenate([m.owners for m in again]).tolist()
+    for i in (0, 1):
+        assert kept[0][i].tolist() == np.concatenate([piece[i] for piece in again]).tolist()
 
 
 @pytest.mark.parametrize(("n_features", "capacity"), [(40, 4), (3000, 30), (70_000, 700)])
@@ -124,8 +128,8 @@ def test_a_subset_is_the_same_drawn_alone_or_with_its_fold(monkeypatch, n_featur
 def test_each_feature_is_drawn_as_often_as_its_probability_says():
     alpha = np.repeat([0.0, 0.01, 0.3, 1.0], 1000)
     subsets = BernoulliSubsets(alpha, 4, 200, 4000, 1)
-    (members,) = subsets.of_fold(0)
-    counts = np.bincount(members.features, minlength=4000).reshape(4, 1000).mean(1)
+    ((features, _),) = subsets.of_fold(0)
+    counts = np.bincount(features, minlength=4000).reshape(4, 1000).mean(1)
     assert counts[0] == 0
     assert counts[3] == 200
     np.testing.assert_allclose(counts[1:3], [2, 60], atol=0.8)
@@ -136,3 +140,54 @@ def test_a_subset_larger_than_its_room_is_drawn_again():
     sizes = [len(subsets.draw(0, t)) for t in range(50)]
     assert max(sizes) == 10
     assert min(sizes) < 10
+
+
+# Neighbours on a grid: the fused penalty of Eq. 20, by its formula, and where it applies.
+
+
+def neighbours(height, width):
+    for j in range(height):
+        for k in range(width):
+            if j + 1 < height:
+                yield (j, k), (j + 1, k)
+            if k + 1 < width:
+                yield (j, k), (j, k + 1)
+
+
+@given(
+    height=st.integers(1, 5),
+    width=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+    n_more=st.integers(0, 3),
+)
+def test_value_and_slopes_are_those_of_the_formula(height, width, seed, n_more):
+    rng = np.random.default_rng(seed)
+    n_features = height * width + n_more  # some are no pixels
+    positions = rng.permutation(n_features)
+    offered = np.sort(rng.choice(n_features, height * width, replace=False))
+    grid = grid_of((height, width), offered, positions)
+    in_table = positions[grid].ravel()
+    assert in_table.tolist() == sorted(in_table)
+    beta = rng.choice([0.0, 0.25, 0.5, 1.0], n_features)
+    value, slopes = 0.0, np.zeros(n_features)
+    for one, other in neighbours(height, width):
+        a, b = grid[one], grid[other]
+        value += abs(beta[a] - beta[b])
+        slopes[a] += np.sign(beta[a] - beta[b])
+        slopes[b] += np.sign(beta[b] - beta[a])
+    assert roughness(beta, grid) == pytest.approx(value, abs=1e-12)
+    assert roughness_slopes(beta, grid, 0.5).tolist() == (0.5 * slopes).tolist()
+
+
+@pytest.mark.parametrize("text", ["28", "0x4", "ax4", "3x4x5", "-2x4", "9" * 12 + "x1"])
+def test_a_grid_is_two_numbers(text):
+    with pytest.raises(UsageError, match="--grid: expected HEIGHTxWIDTH"):
+        Prs.settle({"grid": text}, None)
+
+
+def test_options_that_do_not_fit_are_refused_with_the_numbers():
+    assert Prs.settle({"grid": "03X4"}, None).grid == "3x4"
+    with pytest.raises(UsageError, match="--smoothness: expected with --grid"):
+        Prs.settle({"smoothness": 0.1}, None)
+    with pytest.raises(UsageError, match=r"3 x 4 = 12 and 11 features"):
+        Prs.settle({"grid": "3x4"}, None).check(100, 11, 11)

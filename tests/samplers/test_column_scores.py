@@ -13,13 +13,14 @@ from stores import make_store
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.samplers.base import block_columns, score_columns
 from srs_ooc.samplers.column_scores import (
     LARGEST,
     Leverage,
     SketchedLeverage,
     SquaredNorm,
+    block_columns,
     integer_weights,
+    score_columns,
 )
 from srs_ooc.store.store import Scan, Store, code_numbers
 from srs_ooc.testing import check_score

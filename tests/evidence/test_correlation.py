@@ -59,7 +59,7 @@ def test_correlations_do_not_depend_on_the_pieces_they_are_computed_in(monkeypat
     columns = RankColumns(made_codes(1, 40, 30), MISSING)
     places = np.arange(40)
     whole = columns.squared(places, places)
-    monkeypatch.setattr(correlation, "_CELLS", 300)
+    monkeypatch.setattr(correlation, "CELLS", 300)
     pieces = columns.pieces(40)
     assert len(pieces) > 3
     again = [[columns.squared(places[i], places[j]) for j in pieces] for i in pieces]
@@ -148,7 +148,7 @@ def test_every_member_can_stand_in_for_its_representative(seed, n, least, in_pie
     columns = RankColumns(codes, MISSING)
     squares = columns.squared(np.arange(n), np.arange(n))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlation, "_CELLS", 121 if in_pieces else 1 << 18)
+        patch.setattr(correlation, "CELLS", 121 if in_pieces else 1 << 18)
         leader = lead(columns, order, least)
     leaders: list[int] = []
     for place in order.tolist():

@@ -1,6 +1,5 @@
 """Networks: known ones are recovered; stopped and resumed, on any threads, the bytes are equal."""
 
-import csv
 import json
 
 import genes
@@ -8,88 +7,86 @@ import numpy as np
 import pytest
 from command import error_of, peak_kb
 from command import srs_ooc as command
-from genes import write_genes
+from genes import METHODS, edges_of, files_of, network, write_genes
 from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
-from srs_ooc.networks.edges import ranked
-from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.networks.network_task import NetworkRequest, settle_network
-from srs_ooc.store.store import Store
 
-N_GENES, N_REGULATORS = 24, 6
+N_GENES, N_REGULATORS = 12, 6
 
 
-def expression(n_rows=150, seed=0):
-    return genes.expression(N_GENES, N_REGULATORS, n_rows, seed=seed, noise=0.3)
+def expression():
+    return genes.expression(N_GENES, N_REGULATORS, 80, seed=1, noise=0.1)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a store of genes and files of the names of regulators and targets."""
-    return write_genes(tmp_path_factory.mktemp("network"), expression()[0], N_REGULATORS, 3)
+    return write_genes(tmp_path_factory.mktemp("network"), expression()[0], N_REGULATORS, 4)
 
 
-def network(folder, out, *, watch=lambda _: True, notes=None, **options):
-    kinds = {"top", "threads", "memory_mb", "regulators", "targets", "rows", "run"}
-    asked = {name: options.pop(name) for name in kinds & set(options)}
-    params = settle_network({"trees": 40} | options)
-    note = (lambda _: None) if notes is None else notes.append
-    request = NetworkRequest(out, params, **asked)
-    return work_on_network(Store.open(folder / "t.zarr"), request, watch, note)
-
-
-def rows_of(file):
-    with file.open(newline="") as stream:
-        return [(r["regulator"], r["target"], float(r["weight"])) for r in csv.DictReader(stream)]
+def learning(method):
+    """Options by which a known network is recovered."""
+    more = {"learning_rate": 0.03, "epochs": 30} if method in ("prs", "joint") else {}
+    return METHODS[method] | more
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("ensemble", ["forest", "extra-trees"])
-@pytest.mark.parametrize("k", ["sqrt", "all"])
-def test_a_known_network_is_recovered(folder, tmp_path, ensemble, k):
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        *(("genie3", {"ensemble": e, "max_features": k})
+          for e in ("forest", "extra-trees") for k in ("sqrt", "all")),
+        *((method, {}) for method in ("srs", "prs", "joint")),
+    ],
+)  # fmt: skip
+def test_a_known_network_is_recovered(folder, tmp_path, method, more):
     out = tmp_path / "edges.csv"
-    files = {name: folder / f"{name}.txt" for name in ("regulators", "targets")}
-    done = network(folder, out, ensemble=ensemble, max_features=k, **files)
+    done = network(folder, out, **learning(method) | more | files_of(folder))
     _, known = expression()
-    found = rows_of(out)
+    found = edges_of(out)
+    to_known = [edge[:2] for edge in found if edge[1] in {target for _, target in known}]
     assert done.n_edges == len(found)
-    assert {edge[:2] for edge in found[: len(known)]} == known
+    assert {*to_known[: len(known)]} == known
     assert [edge[2] for edge in found] == sorted((edge[2] for edge in found), reverse=True)
     assert all(regulator != target for regulator, target, _ in found)
     assert {regulator for regulator, _, _ in found} <= {f"f{i}" for i in range(N_REGULATORS)}
-    assert {target for _, target, _ in found} <= {f"f{i}" for i in range(3, N_GENES)}
+    assert {target for _, target, _ in found} <= {f"f{i}" for i in range(4, N_GENES)}
 
 
-def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder, tmp_path):
+@pytest.mark.few(2)
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder, tmp_path, method):
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
-    network(folder, whole, threads=1)
+    options = METHODS[method] | files_of(folder)
+    network(folder, whole, threads=1, **options)
     stops = 0
     while True:
-        left = 4  # steps
+        left = 3  # steps
 
         def watch(_):
             nonlocal left
             left -= 1
             return left > 0
 
-        done = network(folder, parts, threads=2, watch=watch)
+        done = network(folder, parts, threads=2, watch=watch, **options)
         if done.is_done:
             break
         stops += 1
         assert not parts.exists()
-    assert stops > 2
+    assert stops > 1
+    assert done.n_epochs == (8 if method == "joint" else 0)
     assert parts.read_bytes() == whole.read_bytes()
 
 
 def test_top_is_the_beginningof_all(folder, tmp_path):
     out = tmp_path / "edges.csv"
     network(folder, out)
-    whole = rows_of(out)
+    whole = edges_of(out)
     again = network(folder, out, top=7)  # nothing is grown again
     assert again.n_edges == 7
-    assert rows_of(out) == whole[:7]
+    assert edges_of(out) == whole[:7]
 
 
 def test_another_network_is_refused_by_what_differs(folder, tmp_path):
@@ -113,7 +110,7 @@ def test_names_that_are_none_are_refused_by_name(folder, tmp_path):
 
 
 def test_a_regulator_that_is_the_target_again_is_said(tmp_path):
-    values, _ = expression()
+    values, _ = genes.expression(24, 6, 150, seed=0, noise=0.3)
     values[1] = 3 * values[0] + 1  # other values, the same order
     make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
     notes = []
@@ -121,30 +118,32 @@ def test_a_regulator_that_is_the_target_again_is_said(tmp_path):
     assert done.n_duplicates == 2
     assert {*done.duplicates} == {("f0", "f1"), ("f1", "f0")}
     assert "orders the rows exactly as it does, and 1 more such pairs" in notes[0]
-    assert rows_of(tmp_path / "edges.csv")[0][:2] in done.duplicates
+    assert edges_of(tmp_path / "edges.csv")[0][:2] in done.duplicates
 
 
-def test_constant_targets_have_no_edges_and_missing_values_are_left_out(folder, tmp_path):
-    values, _ = expression()
+@pytest.mark.few(2)
+@pytest.mark.parametrize("method", METHODS)
+def test_constant_targets_have_no_edges_and_missing_values_are_left_out(folder, tmp_path, method):
+    values, known = expression()
     values[9] = 1.0
     values[8, ::3] = np.nan
     make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
-    targets = tmp_path / "targets.txt"
-    targets.write_text("f8\nf9\n")
-    regulators = folder / "regulators.txt"
-    done = network(tmp_path, tmp_path / "edges.csv", targets=targets, regulators=regulators)
+    (tmp_path / "targets.txt").write_text("f8\nf9\n")
+    named = {"targets": tmp_path / "targets.txt", "regulators": folder / "regulators.txt"}
+    done = network(tmp_path, tmp_path / "edges.csv", **learning(method) | named)
     assert done.n_constant == 1
-    known = {edge for edge in expression()[1] if edge[1] == "f8"}
-    found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
-    assert {*found[:2]} == known
+    found = [edge[:2] for edge in edges_of(tmp_path / "edges.csv")]
+    assert {*found[:2]} == {edge for edge in known if edge[1] == "f8"}
     assert all(target == "f8" for _, target in found)
 
 
-def test_the_smallest_cap_that_is_named_works(folder, tmp_path):
+@pytest.mark.parametrize("method", METHODS)
+def test_the_smallest_cap_that_is_named_works(folder, tmp_path, method):
+    options = METHODS[method] | files_of(folder)
     with pytest.raises(BudgetError) as refused:
-        network(folder, tmp_path / "edges.csv", memory_mb=1)
+        network(folder, tmp_path / "edges.csv", memory_mb=1, **options)
     cap = int(str(refused.value).rsplit("--memory-mb ", 1)[1].rstrip("."))
-    assert network(folder, tmp_path / "edges.csv", memory_mb=cap).is_done
+    assert network(folder, tmp_path / "edges.csv", memory_mb=cap, **options).is_done
 
 
 def test_a_store_that_is_replaced_gives_no_edges(tmp_path):
@@ -164,28 +163,12 @@ def test_a_store_that_is_replaced_gives_no_edges(tmp_path):
     assert not (tmp_path / "edges.csv").exists()
 
 
-def test_edges_come_in_one_order_however_many_are_held():
-    rng = np.random.default_rng(3)
-    weights = rng.integers(0, 9, (7, 11)) / 8  # many are equal
-    shards = lambda: iter([(0, weights[:4]), (4, weights[4:])])  # noqa: E731
-    expected = sorted((-w, i) for i, w in enumerate(weights.reshape(-1).tolist()) if w > 0)
-    for n_together in (1, 5, 1000):
-        for top in (None, 1, 12):
-            parts = list(ranked(shards, n_together, top))
-            found = [
-                (-w, i)
-                for heavy, places in parts
-                for w, i in zip(heavy.tolist(), places.tolist(), strict=True)
-            ]
-            assert found == expected[:top]
-
-
 def test_parquet_holds_the_same_edges(folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     network(folder, tmp_path / "edges.csv")
     network(folder, tmp_path / "edges.parquet", run=tmp_path / "edges.csv.network")
     table = parquet.read_table(tmp_path / "edges.parquet").to_pydict()
-    assert list(zip(*table.values(), strict=True)) == rows_of(tmp_path / "edges.csv")
+    assert list(zip(*table.values(), strict=True)) == edges_of(tmp_path / "edges.csv")
 
 
 def test_a_format_that_is_not_written_is_refused(folder, tmp_path):
@@ -199,7 +182,7 @@ def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
     asked = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")
     report = json.loads(command(*asked).stdout)
     assert report["n_targets"] == report["n_done"] == N_GENES
-    assert report["n_edges"] == len(rows_of(out))
+    assert report["n_edges"] == len(edges_of(out))
     cap = int(error_of(*asked, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
     assert peak_kb(*asked, "--memory-mb", cap) * 1024 <= cap * 10**6
     assert "is a network" in error_of("features", f"{out}.network")
@@ -219,7 +202,7 @@ def test_the_call_writes_what_the_command_writes(folder, tmp_path):
     command("network", folder / "t.zarr", "--out", tmp_path / "b.csv", "--k", "all", "--trees", 7,
             "--regulators", folder / "regulators.txt")  # fmt: skip
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    assert done.n_edges == len(rows_of(tmp_path / "a.csv"))
+    assert done.n_edges == len(edges_of(tmp_path / "a.csv"))
     assert seen[-1].done == seen[-1].total == N_GENES
     with pytest.raises(UsageError, match="tree: expected options of a network"):
         srs_ooc.network(folder / "t.zarr", tmp_path / "c.csv", tree=7)
@@ -237,7 +220,7 @@ def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
     regulators = tmp_path / "regulators.txt"
     regulators.write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
     network(tmp_path, tmp_path / "edges.csv", regulators=regulators)
-    found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
+    found = [edge[:2] for edge in edges_of(tmp_path / "edges.csv")]
     assert {*found[: len(known)]} == known
     assert "ingested with --no-target" in error_of("run", tmp_path / "t.zarr")
     folder = tmp_path / "edges.csv.network"
@@ -253,3 +236,26 @@ def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
     assert srs_ooc.open_store(tmp_path / "a.zarr").n_features == N_GENES
     with pytest.raises(UsageError, match="no target named"):
         srs_ooc.ingest(values.T, tmp_path / "b.zarr", no_target=True, target=values[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "srs", "ensemble": "forest"}, "--ensemble: an option of --method genie3"),
+        ({"method": "genie3", "joint": 0.1}, "--joint: an option of --method prs"),
+        ({"method": "prs", "trees": 3}, "--trees: an option of --method genie3 or srs"),
+        ({"method": "prs", "joint": -1}, "--joint: expected a number from 0"),
+        ({"method": "prs", "validation_share": 0}, "--validation-share: expected a number above 0"),
+        ({"method": "srs", "subspace_size": 99}, "--subspace-size: expected at most 6"),
+        ({"method": "prs", "folds": 90}, "--folds: expected at least two rows"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_by_name(folder, tmp_path, options, said):
+    with pytest.raises(UsageError, match=said):
+        network(folder, tmp_path / "edges.csv", **options | files_of(folder))
+
+
+def test_another_method_is_another_network(folder, tmp_path):
+    network(folder, tmp_path / "edges.csv", **METHODS["srs"] | {"trees": 3})
+    with pytest.raises(RunError, match=r"method srs \(asked for: prs\)"):
+        network(folder, tmp_path / "edges.csv", **METHODS["prs"])

@@ -19,7 +19,6 @@ from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.networks import network_plan as planning
 from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.networks.network_task import METHODS, NetworkRequest, settle_network
-from srs_ooc.networks.prs_edges import ProbabilityParams
 from srs_ooc.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
 
@@ -137,17 +136,6 @@ def test_a_cost_of_so_much_and_so_much_a_tree_is_extrapolated_exactly(own, tree,
 def test_few_trees_never_promise_less_than_all_take(own, tree, n_trees):
     found = of_all(own + tree, own + n_trees * tree, n_trees, 1000)
     assert found >= (own + 1000 * tree) * (1 - 1e-9)
-
-
-def test_joint_steps_are_taken_by_one_thread():
-    measured = 2, 0.001, 0.01, 0.5
-    options = {"method": "prs", "models": 10, "folds": 3, "epochs": 5}
-    alone = ProbabilityParams.settle(options, None)
-    joint = ProbabilityParams.settle(options | {"joint": 0.1}, None)
-    growing = (1 + 0.5 * 4) * 3 * 10 * 0.001
-    stepping = 5 * 3 * 0.01
-    assert alone.seconds(8, *measured) == pytest.approx(4 * (growing + stepping))
-    assert joint.seconds(8, *measured) == pytest.approx(4 * growing + 8 * stepping)
 
 
 @pytest.mark.slow

@@ -12,10 +12,10 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array, key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.base import Ground
-from srs_ooc.samplers.held_out import Screened, ScreenParams, best_of
-from srs_ooc.samplers.prs import PRS, PrsParams
-from srs_ooc.samplers.rase import RASE, RaseParams
+from srs_ooc.samplers.base import SCREEN_NBYTES, SamplerContext
+from srs_ooc.samplers.held_out import HeldOutMethod, Screened, best_of
+from srs_ooc.samplers.prs import Prs
+from srs_ooc.samplers.rase import Rase
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 
@@ -23,22 +23,26 @@ P, Q, N_ROWS, N_FIRST = 400, 30, 60, 25
 TABLE = SimpleNamespace(n_rows=N_ROWS, n_candidates=P, n_classes=2)
 SCREEN = {"screen": N_FIRST, "screen_draws": 2}
 METHODS: dict[str, Any] = {
-    "prs": (PRS, PrsParams, {"models": 4, "folds": 3, "epochs": 4, "inclusion": "0.2"}),
-    "rase": (RASE, RaseParams, {"models": 3, "candidates": 6, "rounds": 2, "folds": 3}),
+    "prs": (Prs, {"models": 4, "folds": 3, "epochs": 4, "inclusion": "0.2"}),
+    "rase": (Rase, {"models": 3, "candidates": 6, "rounds": 2, "folds": 3}),
 }
 N_TREES = 2 * P // 20  # a subspace of the screen is 5% of the features
 
 
 def made(name, ground, **more):
-    method, params, given = METHODS[name]
-    return method.make(params.settle(given | SCREEN | more, TABLE), ground)
+    method, given = METHODS[name]
+    return method.settle(given | SCREEN | more, TABLE).make(ground)
 
 
 def ground_of(candidates=None, tally=None):
-    n_candidates = P if candidates is None else len(candidates)
-    response = Response.classes(np.arange(N_ROWS) % 2, 2)
-    sizes = P, n_candidates, candidates, Q, 1
-    return Ground(*sizes, 5, tally or Tally(P), response=response)
+    return SamplerContext(
+        n_items=P,
+        subspace_size=Q,
+        key=5,
+        tally=tally or Tally(P),
+        candidates=candidates,
+        response=Response.classes(np.arange(N_ROWS) % 2, 2),
+    )
 
 
 def screened(sampler, tally, relevant=(), first=0):
@@ -116,15 +120,17 @@ def test_the_best_are_those_of_the_largest_mean_importance(seed, count):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_screen_that_leaves_nothing_out_is_none(name):
     assert not isinstance(made(name, ground_of(), screen=P), Screened)
-    plain = METHODS[name][1].settle(METHODS[name][2], TABLE)
-    assert (plain.n_learnt(P), plain.n_screen_trees(P, Q), plain.screen_nbytes(P)) == (P, 0, 0)
-    all_of_them = METHODS[name][1].settle(METHODS[name][2] | {"screen": P}, TABLE)
+    plain = METHODS[name][0].settle(METHODS[name][1], TABLE)
+    assert (plain.n_learnt(P), plain.n_screen_trees(P, Q)) == (P, 0)
+    all_of_them = METHODS[name][0].settle(METHODS[name][1] | {"screen": P}, TABLE)
+    screening = all_of_them.state_nbytes(N_ROWS, P) - plain.state_nbytes(N_ROWS, P)
+    assert screening == SCREEN_NBYTES * P
     assert "so all are learnt on" in all_of_them.notes(N_ROWS, P, 1)[0]
     assert not any("screen" in note for note in plain.notes(N_ROWS, N_FIRST, 1))
 
 
 def test_each_feature_is_drawn_as_often_as_was_asked_for():
-    params = ScreenParams.settle({"screen": 10, "screen_draws": 7}, TABLE)
+    params = HeldOutMethod.settle({"screen": 10, "screen_draws": 7}, TABLE)
     assert params.n_screen_trees(P, Q) * params.screen_size(P) == 7 * P
     assert params.n_screen_trees(P, 3) == -(-7 * P // 3)
 
@@ -140,21 +146,21 @@ def test_each_feature_is_drawn_as_often_as_was_asked_for():
 )
 def test_what_does_not_fit_is_refused_by_name(name, given, says):
     with pytest.raises(UsageError, match=says):
-        METHODS[name][1].settle(METHODS[name][2] | given, TABLE)
+        METHODS[name][0].settle(METHODS[name][1] | given, TABLE)
 
 
 @pytest.mark.parametrize(("screen", "room"), [(12, 20), (50, 50), (400, 400), (None, 400)])
 def test_room_is_for_what_is_learnt_on_or_for_a_subspace_of_the_screen(screen, room):
-    assert PrsParams.settle({"screen": screen}, TABLE).default_subspace(P) == room
+    assert Prs.settle({"screen": screen}, TABLE).default_subspace(P) == room
 
 
 def test_a_search_behind_a_screen_has_no_larger_subspaces_than_that():
-    given = METHODS["rase"][2] | {"screen": 5}
-    assert RaseParams.settle(given, TABLE).max_size == 5
+    given = METHODS["rase"][1] | {"screen": 5}
+    assert Rase.settle(given, TABLE).max_size == 5
     with pytest.raises(UsageError, match="--max-size: expected at most 5 "):
-        RaseParams.settle(given | {"max_size": 6}, TABLE).check(N_ROWS, P, Q)
+        Rase.settle(given | {"max_size": 6}, TABLE).check(N_ROWS, P, Q)
 
 
 def test_a_grid_has_no_screen():
     with pytest.raises(UsageError, match="--screen: expected without --grid"):
-        PrsParams.settle({"screen": 20, "grid": "20x20"}, TABLE)
+        Prs.settle({"screen": 20, "grid": "20x20"}, TABLE)
