@@ -6,7 +6,7 @@ its names are kept, so that a verdict can be read without the store.
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -299,42 +299,35 @@ WANTED = 200
 """Candidates at least: where fewer are selected, the best of the others are added."""
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Features by importance: the selected ones, then the others.
+def candidates_of(
+    ledger: Ledger, n_features: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+    """Return what small sets of a run that is done are chosen from, the most important first.
 
-    Attributes
-    ----------
+    Returns
+    -------
     features : uint32 (n,)
-        Stored positions, the most important first, but selected ones before all others.
-    is_selected : bool (n,)
-        Whether the run selected them.
+        Stored positions; selected ones before all others.
+    selected : uint32 (n_first,)
+        Those of them that the run selected.
     n_selected : int
-        How many features the run selected.
+        How many features it selected.
     """
-
-    features: NDArray[np.uint32]
-    is_selected: NDArray[np.bool_]
-    n_selected: int
-
-    @classmethod
-    def of_run(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
-        """Return the candidates of a run that is done."""
-        spec = spec_of(ledger)
-        tally, kept = tally_of(spec, n_features), KeptSet(n_features)
-        parts: dict[str, Stateful] = {TALLY: tally}
-        if not spec.concludes:
-            parts[SequentialRandomSubspace.name] = kept
-        ledger.load(parts)
-        selected = kept.features.copy()
-        if spec.concludes:
-            verdict = read_verdict(ledger)
-            assert verdict is not None, "the run is done"
-            selected = verdict[0].features[verdict[0].is_selected]
-        found, n_first = by_importance(
-            tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST
-        )
-        return cls(found, np.arange(len(found)) < n_first, len(selected))
+    spec = spec_of(ledger)
+    tally, kept = tally_of(spec, n_features), KeptSet(n_features)
+    parts: dict[str, Stateful] = {TALLY: tally}
+    if not spec.concludes:
+        parts[SequentialRandomSubspace.name] = kept
+    ledger.load(parts)
+    selected = kept.features.copy()
+    if spec.concludes:
+        verdict = read_verdict(ledger)
+        assert verdict is not None, "the run is done"
+        selected = verdict[0].features[verdict[0].is_selected]
+    found, n_first = by_importance(
+        tally, selected, n_features, key_of(spec.seed), wanted=WANTED, most=MOST
+    )
+    return found, found[:n_first], len(selected)
 
 
 def by_importance(
