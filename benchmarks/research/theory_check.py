@@ -28,10 +28,9 @@ from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import RunContext
-from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, shape_of
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import write_table
@@ -106,7 +105,7 @@ def measure(case: Case, folder: Path, n_runs: int) -> Iterator[Row]:
     distribution = getattr(examples, case.scenario)(case.n_relevant)
     sizes = (case.n_features, case.subspace_size)
     for alpha in ("0", "1"):
-        setting = Setting.of(case.scenario, *sizes, case.n_relevant, alpha)
+        setting = Setting(case.scenario, *sizes, case.n_relevant, alpha)
         theory = expected_time(setting)
         real = real_tree_time(distribution, *sizes, alpha, case.n_repetitions)
         assert theory is not None

@@ -353,12 +353,12 @@ def check_reading(
     nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
     rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
     leases = [
-        ("trees", nodes + 32 * n_used),
-        (f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
+        Lease("trees", nodes + 32 * n_used),
+        Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
         *files.leases(store.n_features),
     ]
     budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
-    budget.leases += [Lease(*lease) for lease in leases]
+    budget.leases += leases
     budget.check()
 
 

@@ -29,14 +29,13 @@ from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, sp
 from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
 from srs_ooc.runs.ledger import Ledger, TransientLedger
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
-from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Slots, done_in_turn, from_workers, needed_nbytes, watch_of
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, shape_of
 from srs_ooc.runs.verification import FoldRecord, Records
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
 from srs_ooc.store.manifest import Manifest

@@ -38,8 +38,13 @@ from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
 from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.runs.run_memory import check_stages, grant_workers, n_cores, smallest_cap
-from srs_ooc.runs.spec import LEDGER_NBYTES
+from srs_ooc.runs.run_memory import (
+    LEDGER_NBYTES,
+    check_stages,
+    grant_workers,
+    n_cores,
+    smallest_cap,
+)
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import MAKING_NBYTES, n_values_of
@@ -459,14 +464,13 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
     """
     store.check_files()
     regulators, targets = (
-        None if file is None else SideFile.of(file, "feature", store.n_features)
+        None if file is None else SideFile(file, "feature", store.n_features)
         for file in (request.regulators, request.targets)
     )
     files, params = InputFiles.of(store, None, request.rows), request.params
     cap_nbytes = request.memory_mb * MB
     named = [side for side in (regulators, targets) if side is not None]
-    reading = [Lease(f"{side.n_lines} lines of {side.what}s", side.n_bytes) for side in named]
-    reading += [Lease(*lease) for lease in files.leases(store.n_features)]
+    reading = [side.lease for side in named] + files.leases(store.n_features)
     reading.append(Lease("ledger", LEDGER_NBYTES))
     table = EdgeTable(
         store.manifest,

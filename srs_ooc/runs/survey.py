@@ -40,10 +40,10 @@ from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, 
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
 from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
-from srs_ooc.runs.run_memory import run_leases, shape_of
+from srs_ooc.runs.run_memory import run_leases
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster
+from srs_ooc.runs.task import Task, check_cluster, shape_of
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.store.store import Store
 
@@ -535,7 +535,7 @@ class PermutationDesk(Prepared[PermutationJob]):
 
 def needed_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
     """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
+    shape = shape_of(store.manifest, inputs, spec.values())
     leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
     given = 0 if inputs.weights is None else inputs.weights.nbytes
     given += 0 if inputs.excluded is None else inputs.excluded.nbytes

@@ -85,7 +85,7 @@ def exact_rounds(setting, n_wanted, round_size=1):
 
 @pytest.mark.parametrize("case", CASES)
 def test_mean_times_equal_exact_enumeration(case):
-    setting = Setting.of(*case)
+    setting = Setting(*case)
     for wanted in range(1, setting.n_relevant + 1):
         found = expected_time(setting, wanted)
         by_chain = markov_time(setting, wanted)
@@ -100,7 +100,7 @@ def test_mean_times_equal_exact_enumeration(case):
 
 @pytest.mark.parametrize("case", CASES[::3])
 def test_distributions_over_time_equal_exact_enumeration(case):
-    setting = Setting.of(*case)
+    setting = Setting(*case)
     law = Counter({frozenset(): Fraction(1)})
     for step in range(1, 8):
         law = next_law(setting, law, 1)
@@ -116,7 +116,7 @@ def test_distributions_over_time_equal_exact_enumeration(case):
 @pytest.mark.parametrize("case", [c for c in CASES if c[1:4] in {(6, 3, 3), (5, 2, 3), (5, 4, 4)}])
 @pytest.mark.parametrize("round_size", [1, 2, 3])
 def test_rounds_equal_exact_enumeration(case, round_size):
-    setting = Setting.of(*case)
+    setting = Setting(*case)
     wanted = setting.n_findable
     if wanted == 0:
         assert round_cost(setting, round_size) is None
@@ -131,7 +131,7 @@ def test_rounds_equal_exact_enumeration(case, round_size):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("alpha", ["0", "0.5", "1"])
 def test_quantiles_are_the_first_step_at_the_level(scenario, alpha):
-    setting = Setting.of(scenario, 12, 6, 4, alpha)
+    setting = Setting(scenario, 12, 6, 4, alpha)
     for level in (0.05, 0.5, 0.9, 0.999):
         step = time_quantile(setting, level)
         assert found_distribution(setting, step)[-1] >= level - 1e-12
@@ -142,7 +142,7 @@ def test_quantiles_are_the_first_step_at_the_level(scenario, alpha):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_means_agree_with_the_algorithm_simulated(scenario):
     rng = np.random.default_rng(5)
-    setting = Setting.of(scenario, 7, 4, 3, "0.5")
+    setting = Setting(scenario, 7, 4, 3, "0.5")
     lengths = [simulate(setting, rng) for _ in range(1500)]
     error = np.std(lengths) / math.sqrt(len(lengths))
     assert abs(np.mean(lengths) - expected_time(setting).value) < 4 * error

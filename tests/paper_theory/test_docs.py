@@ -40,7 +40,7 @@ def test_table_1_is_what_the_page_shows():
 
 
 def test_the_python_example_is_true():
-    setting = Setting.of("clique", 10**6, 2500, 3, "0.5")
+    setting = Setting("clique", 10**6, 2500, 3, "0.5")
     shown = dict(re.findall(r">>> (\w+)\(setting.*\n    ([\d.]+)", TEXT))
     assert expected_time(setting).value == pytest.approx(float(shown["expected_time"]), rel=1e-9)
     assert time_quantile(setting, 0.9) == pytest.approx(float(shown["time_quantile"]), rel=1e-9)

@@ -45,7 +45,7 @@ def test_eq_8_and_9_print_too_small_a_chance_of_stopping_before_the_last(held):
     printed = printed_chain_moves(held, held)
     assert printed[-2:] == law[-2:]
     assert all(a < b for a, b in zip(printed[:-2], law[held + 1 : -2], strict=True))
-    ours = gains(Setting.of("chain", P, Q, R), held, held)
+    ours = gains(Setting("chain", P, Q, R), held, held)
     assert ours.tolist() == pytest.approx([float(x) for x in law[held:]], rel=1e-14)
 
 
@@ -97,7 +97,7 @@ def test_eq_12_and_13_sum_to_one_with_the_denominator_put_right(held):
     assert sum(moves) == 1
     as_read = [Fraction(c(P - R, Q - held), c(Q - held, Q - held)), *moves[1:]]
     assert sum(as_read) > 1
-    ours = gains(Setting.of("marginal", P, Q, R), held, held)
+    ours = gains(Setting("marginal", P, Q, R), held, held)
     assert ours.tolist() == pytest.approx([float(x) for x in moves], rel=1e-14)
 
 
@@ -120,7 +120,7 @@ def test_eq_2_needs_the_factor_1_over_p_minus_k():
 
 def test_a_clique_gains_up_to_r_times_the_harmonic_number_not_r():
     for r in (2, 3, 5):
-        rs, srs = (expected_time(Setting.of("clique", 10**7, 1000, r, a)).value for a in (0, 1))
+        rs, srs = (expected_time(Setting("clique", 10**7, 1000, r, a)).value for a in (0, 1))
         harmonic = sum(1 / n for n in range(1, r + 1))
         assert rs / srs == pytest.approx(r * harmonic, rel=0.01)
         assert rs / srs > r

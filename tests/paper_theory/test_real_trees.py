@@ -30,7 +30,7 @@ def test_the_law_lives_on_the_possible_outcomes(distribution):
 )
 def test_simplified_trees_are_right_where_a_tree_finds_all_it_can(scenario, distribution, alpha):
     r = distribution.n_features
-    theory = expected_time(Setting.of(scenario, 30, 8, r, alpha)).value
+    theory = expected_time(Setting(scenario, 30, 8, r, alpha)).value
     real = real_tree_time(distribution, 30, 8, alpha)
     assert float(real) == pytest.approx(theory, rel=1e-9)
 
@@ -38,7 +38,7 @@ def test_simplified_trees_are_right_where_a_tree_finds_all_it_can(scenario, dist
 def test_a_clique_of_three_needs_3_4_draws_of_the_whole_by_rs():
     whole_drawn = Fraction(30 * 29 * 28, 8 * 7 * 6)
     assert real_tree_time(clique(3), 30, 8, 0) == Fraction(17, 5) * whole_drawn
-    simplified = expected_time(Setting.of("clique", 30, 8, 3, 0)).value
+    simplified = expected_time(Setting("clique", 30, 8, 3, 0)).value
     assert simplified == pytest.approx(float(Fraction(11, 2) * whole_drawn))
 
 

@@ -18,11 +18,11 @@ from srs_ooc.planning.paper_theory import Setting, exact_alpha
     ],
 )
 def test_alpha_is_taken_by_its_decimal_text(alpha, q, held):
-    assert Setting.of("chain", 1000, q, 1, alpha).n_held_max == held
+    assert Setting("chain", 1000, q, 1, alpha).n_held_max == held
 
 
 def test_no_more_is_held_than_was_found():
-    setting = Setting.of("chain", 100, 10, 8, "0.5")
+    setting = Setting("chain", 100, 10, 8, "0.5")
     assert [setting.n_held(n) for n in range(9)] == [0, 1, 2, 3, 4, 5, 5, 5, 5]
 
 
@@ -45,7 +45,7 @@ def test_alpha_outside_0_to_1_is_refused(alpha):
 )
 def test_sizes_out_of_range_are_refused_by_name(arguments, named):
     with pytest.raises(UsageError, match=named):
-        Setting.of(*arguments)
+        Setting(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_sizes_out_of_range_are_refused_by_name(arguments, named):
     ],
 )
 def test_with_more_relevant_features_than_places_the_reason_is_given(scenario, alpha, findable):
-    setting = Setting.of(scenario, 9, 3, 5, alpha)
+    setting = Setting(scenario, 9, 3, 5, alpha)
     assert setting.n_findable == findable
     assert (setting.why_not(5) is None) == (findable == 5)
     if findable < 5:

@@ -29,7 +29,7 @@ def falling(n, k):
 
 def exact_marginal_time(p, q, r, alpha):
     """Return the mean time by rational back substitution in Eq. (12) and (13)."""
-    setting = Setting.of("marginal", p, q, r, alpha)
+    setting = Setting("marginal", p, q, r, alpha)
     times = [Fraction(0)] * (r + 1)
     for found in range(r - 1, -1, -1):
         held, new = setting.n_held(found), r - found
@@ -55,7 +55,7 @@ def exact_marginal_time(p, q, r, alpha):
 )
 def test_marginal_times_equal_exact_rationals(p, q, r, alpha):
     exact = exact_marginal_time(p, q, r, alpha)
-    found = expected_time(Setting.of("marginal", p, q, r, alpha))
+    found = expected_time(Setting("marginal", p, q, r, alpha))
     assert abs(Fraction(found.value) / exact - 1) < 1e-12
 
 
@@ -63,7 +63,7 @@ def test_marginal_times_equal_exact_rationals(p, q, r, alpha):
 @pytest.mark.parametrize("alpha", ["0", "0.03", "1"])
 def test_closed_forms_and_chains_agree_at_a_billion_features(scenario, alpha):
     for q, r in [(100, 9), (1000, 30), (10**6, 60), (10**8, 90)]:
-        setting = Setting.of(scenario, BILLION, q, r, alpha)
+        setting = Setting(scenario, BILLION, q, r, alpha)
         closed = expected_time(setting).value
         assert math.isclose(markov_time(setting), closed, rel_tol=1e-12)
 
@@ -78,12 +78,12 @@ def test_theorems_4_to_7_at_a_billion_features_equal_exact_rationals():
         ("clique", 1): sum(Fraction(r, r - n) * together[n] for n in range(r)),
     }
     for (scenario, alpha), exact in expected.items():
-        found = expected_time(Setting.of(scenario, p, q, r, alpha))
+        found = expected_time(Setting(scenario, p, q, r, alpha))
         assert abs(Fraction(found.value) / exact - 1) < 1e-13
 
 
 def test_beyond_double_range_the_logarithm_remains():
-    setting = Setting.of("clique", BILLION, 100, 90)
+    setting = Setting("clique", BILLION, 100, 90)
     found = expected_time(setting)
     exact = math.prod(Fraction(BILLION - m, 100 - m) for m in range(90)) * sum(
         Fraction(90, 90 - m) for m in range(90)
@@ -96,7 +96,7 @@ def test_beyond_double_range_the_logarithm_remains():
 
 @pytest.mark.parametrize("r", [2, 4, 8])
 def test_random_subspace_on_a_chain_waits_geometrically_however_long(r):
-    setting = Setting.of("chain", BILLION, 100, r)
+    setting = Setting("chain", BILLION, 100, r)
     chance = float(math.prod(Fraction(100 - m, BILLION - m) for m in range(r)))
     for level in (0.01, 0.5, 0.99):
         exact = math.log1p(-level) / math.log1p(-chance)
@@ -128,34 +128,34 @@ def test_distributions_keep_their_digits_over_time_scales_far_apart(n_steps):
         math.prod(Fraction(q - m, p - m) for m in range(found, r)) * Fraction(r - found, r)
         for found in range(r)
     ]
-    found = found_distribution(Setting.of("clique", p, q, r, 1), n_steps)
+    found = found_distribution(Setting("clique", p, q, r, 1), n_steps)
     assert found == pytest.approx(pure_birth(leaving, n_steps), rel=1e-9, abs=1e-290)
 
 
 def test_random_subspace_finds_marginal_features_independently_on_average():
-    setting = Setting.of("marginal", BILLION, 10**5, 300)
+    setting = Setting("marginal", BILLION, 10**5, 300)
     for n in (1, 1000, 10**5):
         exact = -300 * math.expm1(n * math.log1p(-(10**5) / BILLION))
         assert expected_found(setting, [n])[0] == pytest.approx(exact, rel=1e-11)
 
 
 def test_the_mean_time_is_the_sum_of_survivals():
-    setting = Setting.of("marginal", 60, 12, 9, "0.5")
+    setting = Setting("marginal", 60, 12, 9, "0.5")
     survived = sum(1 - found_distribution(setting, n)[-1] for n in range(600))
     assert expected_time(setting).value == pytest.approx(survived, rel=1e-10)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_room_for_found_features_is_random_subspace(scenario):
-    small = Setting.of(scenario, 1000, 20, 5, "0.04")
+    small = Setting(scenario, 1000, 20, 5, "0.04")
     assert small.n_held_max == 0
-    assert expected_time(small) == expected_time(Setting.of(scenario, 1000, 20, 5, 0))
+    assert expected_time(small) == expected_time(Setting(scenario, 1000, 20, 5, 0))
 
 
 def test_accumulating_more_never_slows_a_chain_and_never_hurries_marginal_features():
     alphas = ["0", "0.1", "0.2", "0.3", "0.5", "1"]
     chain, marginal = (
-        [expected_time(Setting.of(s, 1000, 20, 6, a)).value for a in alphas]
+        [expected_time(Setting(s, 1000, 20, 6, a)).value for a in alphas]
         for s in ("chain", "marginal")
     )
     assert chain == sorted(chain, reverse=True)
@@ -164,7 +164,7 @@ def test_accumulating_more_never_slows_a_chain_and_never_hurries_marginal_featur
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_all_features_in_memory_takes_the_fewest_iterations(scenario):
-    setting = Setting.of(scenario, 7, 7, 7, 1)
+    setting = Setting(scenario, 7, 7, 7, 1)
     one_at_a_time = float(sum(Fraction(7, 7 - n) for n in range(7)))
     fewest = one_at_a_time if scenario == "clique" else 1.0
     assert expected_time(setting).value == pytest.approx(fewest, rel=1e-15)
@@ -172,7 +172,7 @@ def test_all_features_in_memory_takes_the_fewest_iterations(scenario):
 
 
 def test_shares_round_up_by_their_decimal_text():
-    setting = Setting.of("marginal", 100, 10, 10)
+    setting = Setting("marginal", 100, 10, 10)
     assert [n_wanted_for(setting, s) for s in ("0.1", 0.7, "0.71", 1)] == [1, 7, 8, 10]
     for wrong in (0, "1.01", "half"):
         with pytest.raises(UsageError, match="share"):
@@ -180,14 +180,14 @@ def test_shares_round_up_by_their_decimal_text():
 
 
 def test_never_is_none():
-    setting = Setting.of("clique", 100, 5, 6, 1)
+    setting = Setting("clique", 100, 5, 6, 1)
     assert expected_time(setting) is None
     assert time_quantile(setting, 0.5) is None
     assert expected_found(setting, [10**6]) == [0.0]
 
 
 def test_what_cannot_be_asked_is_refused():
-    setting = Setting.of("chain", 100, 5, 3)
+    setting = Setting("chain", 100, 5, 3)
     with pytest.raises(UsageError, match="quantile"):
         time_quantile(setting, 1.0)
     with pytest.raises(UsageError, match="wanted"):
@@ -195,12 +195,12 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(UsageError, match="iterations"):
         expected_found(setting, [-1])
     with pytest.raises(UsageError, match="1,000 relevant"):
-        expected_found(Setting.of("chain", 5000, 2000, 1500), [1])
+        expected_found(Setting("chain", 5000, 2000, 1500), [1])
     with pytest.raises(UsageError, match="100,000 relevant"):
-        expected_time(Setting.of("marginal", 10**6, 10**3, 10**5 + 1))
+        expected_time(Setting("marginal", 10**6, 10**3, 10**5 + 1))
 
 
 def test_a_chain_that_stops_short_is_never_there():
-    climb = one_iteration(Setting.of("chain", 10, 2, 5))
+    climb = one_iteration(Setting("chain", 10, 2, 5))
     assert mean_time(climb, 3) == math.inf
     assert Powers(climb, 6).quantile(0.5, 3) is None

@@ -7,9 +7,10 @@ import pytest
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.planning.iterations import subject_of_numbers
 from srs_ooc.planning.speed import memory_plan
-from srs_ooc.runs.run_memory import grant_workers, plan_memory, worker_nbytes
+from srs_ooc.runs.run_memory import RunBudget, largest_subspace
+from srs_ooc.runs.session import RunDraft
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 N_ROWS, N_FEATURES = 3000, 60_000
@@ -26,7 +27,9 @@ TREES = list(product(("random", "best"), (False, True), (1, 4)))
 
 
 def budget_of(draft):
-    return plan_memory(draft.spec, draft.shape, draft.cap_nbytes, PROCESS_NBYTES)
+    request = draft.request
+    limits = request.cap_mb * MB, request.threads, PROCESS_NBYTES
+    return RunBudget.of_run(draft.spec, draft.shape, *limits)
 
 
 def is_accepted(draft):
@@ -50,15 +53,16 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
         }
 
         def drafted(memory_mb=memory_mb, given=given, **more):
-            asked = N_ROWS, N_FEATURES, 2, Options(**given | more), memory_mb * MB
-            return subject_of_numbers(*asked, threads=4)
+            request = Request(Options(**given | more), memory_mb=memory_mb, threads=4)
+            return RunDraft.of_numbers(request, N_ROWS, N_FEATURES)
 
         try:
             memory_plan(drafted())
         except BudgetError:
             assert not is_accepted(drafted()), "what the run accepts is planned"
             continue
-        q = drafted().largest_subspace
+        first = drafted()
+        q = largest_subspace(first.spec, first.shape, memory_mb * MB)
         largest = drafted(subspace_size=str(q))
         assert is_accepted(largest), (own, splitter, bootstrap, memory_mb, q)
         step = 1 if given.get("judge") == "probe" else 2  # room for a probe is always left
@@ -66,7 +70,7 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
             assert not is_accepted(drafted(subspace_size=str(q + step))), (given, memory_mb, q)
         assert q == drafted(subspace_size="max").spec.subspace_size
         for draft in (drafted(), largest):
-            budget, each = budget_of(draft), worker_nbytes(draft.spec, draft.shape, saves=False)
-            assert memory_plan(draft).n_workers == grant_workers(budget, each, 4)
+            planned, of_run = memory_plan(draft), budget_of(draft)
+            assert (planned.n_workers, planned.n_threads) == (of_run.n_workers, of_run.n_threads)
         n_planned += 1
     assert n_planned > len(METHODS[method]) * len(TREES)

@@ -17,14 +17,19 @@ from srs_ooc.planning.iterations import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
     recommended_iterations,
-    subject_of_numbers,
 )
 from srs_ooc.planning.paper_theory import Setting, expected_time
-from srs_ooc.planning.run_plan import degree_times, make_plan, plan_values
-from srs_ooc.planning.speed import measured_speed, memory_plan
+from srs_ooc.planning.run_plan import degree_times, plan_values
+from srs_ooc.planning.speed import cold_seconds, measured_speed, memory_plan
+from srs_ooc.runs.run_memory import (
+    fixed_leases,
+    largest_subspace,
+    needed_nbytes,
+    work_nbytes,
+)
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 
@@ -33,19 +38,22 @@ def short_probe(monkeypatch):
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.01)
 
 
-def subject(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
+def drafted(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
     asked = Options(**{"judge": "probe"} | options)
-    return subject_of_numbers(n_rows, n_features, 2, asked, memory_mb * MB, threads)
+    return RunDraft.of_numbers(
+        Request(asked, memory_mb=memory_mb, threads=threads), n_rows, n_features
+    )
 
 
 def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
-    planned = subject(memory_mb=2000, threads=2)
+    planned = drafted(memory_mb=2000, threads=2)
     memory = memory_plan(planned)
     assert memory.needed_nbytes + memory.free_nbytes == 2000 * MB
-    work = work_nbytes(planned.shape, planned.spec.subspace_size + 1)
+    spec, shape = planned.spec, planned.shape
+    work = work_nbytes(spec, shape, spec.subspace_size + 1, saves=False)
     leases = [lease.n_bytes for lease in memory.leases]
-    fixed = [n for _, n in fixed_nbytes(planned.spec, planned.shape)]
-    assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
+    fixed = [lease.n_bytes for lease in fixed_leases(spec, shape)]
+    assert leases == [PROCESS_NBYTES, *fixed, work, work, shape.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
 
 
@@ -63,7 +71,7 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
 def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(
     options, n_items, n_lanes, n_draws
 ):
-    planned = subject(judge="decoy", **options)
+    planned = drafted(judge="decoy", **options)
     iterations, reason = recommended_iterations(planned)
     assert planned.n_items == n_items
     assert iterations == max(1000, n_lanes * n_draws * n_items // planned.spec.subspace_size)
@@ -73,29 +81,29 @@ def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(
 
 
 def test_the_largest_subspace_just_fits():
-    q = subject(n_rows=20_000, memory_mb=400, judge="positive").largest_subspace
-    assert 64 < q < 20_000
     asked = {"n_rows": 20_000, "memory_mb": 400, "judge": "positive"}
-    assert subject(**asked, subspace_size="max").spec.subspace_size == q
-    planned = subject(**asked)
-    whole = fixed_nbytes(planned.spec, planned.shape)
-    room = 400 * MB - PROCESS_NBYTES - sum(n for _, n in whole)
-    assert work_nbytes(subject(**asked).shape, q + 1) <= room
-    assert work_nbytes(subject(**asked).shape, q + 2) > room
+    planned = drafted(**asked)
+    spec, shape = planned.spec, planned.shape
+    q = largest_subspace(spec, shape, 400 * MB)
+    assert 64 < q < 20_000
+    assert drafted(**asked, subspace_size="max").spec.subspace_size == q
+    room = 400 * MB - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    assert work_nbytes(spec, shape, q + 1, saves=False) <= room
+    assert work_nbytes(spec, shape, q + 2, saves=False) > room
 
 
 def test_a_cap_too_small_is_refused_as_by_the_run():
     with pytest.raises(BudgetError, match="smallest cap that works"):
-        make_plan(subject(n_rows=100_000, memory_mb=65), Options())
+        plan_values(drafted(n_rows=100_000, memory_mb=65))
 
 
 def test_t_follows_the_table_and_not_the_machine():
-    base = subject(subspace_size="500")
+    base = drafted(subspace_size="500")
     t = recommended_iterations(base)[0]
     for other in (
-        replace(base, threads=8),
-        replace(base, cap_nbytes=10 * base.cap_nbytes),
-        replace(base, class_counts=(1, 199)),
+        replace(base, request=replace(base.request, threads=8)),
+        replace(base, request=replace(base.request, memory_mb=10_000)),
+        replace(base, shape=replace(base.shape, n_classes=20)),
     ):
         assert recommended_iterations(other)[0] == t
 
@@ -110,75 +118,78 @@ def test_t_follows_the_table_and_not_the_machine():
     ],
 )
 def test_t_is_enough_draws_within_its_bounds(options, expected, why):
-    found, reason = recommended_iterations(subject(**options))
+    found, reason = recommended_iterations(drafted(**options))
     assert found == pytest.approx(expected, rel=0.01)
     assert why in reason
 
 
 def test_a_stricter_probe_takes_more_iterations():
-    few, many = (recommended_iterations(subject(probe_min_draws=n))[0] for n in (10, 60))
+    few, many = (recommended_iterations(drafted(probe_min_draws=n))[0] for n in (10, 60))
     assert few < many
 
 
 def test_degrees_are_those_of_the_theory():
-    planned = subject(subspace_size="500", alpha="0.3")
+    planned = drafted(subspace_size="500", alpha="0.3")
     for time in degree_times(planned):
-        for alpha, found in (("0", time.rs), ("0.3", time.srs)):
-            setting = Setting.of("chain", 20_000, 500, time.degree + 1, alpha)
+        for alpha, found in (("0", time["rs"]), ("0.3", time["srs"])):
+            setting = Setting("chain", 20_000, 500, time["degree"] + 1, alpha)
             assert found == expected_time(setting).value
-    assert [time.srs for time in degree_times(subject(subspace_size="2"))][2:] == [None, None]
+    assert [time["srs"] for time in degree_times(drafted(subspace_size="2"))][2:] == [None, None]
 
 
 def test_advice_gives_a_reason_for_everything():
-    plan = make_plan(subject(alpha="0", judge="positive"), Options(alpha="0", judge="positive"))
-    advice = {item.name: item for item in plan.advice}
+    plan = plan_values(drafted(alpha="0", judge="positive"))
+    advice = {item["name"]: item for item in plan["advice"]}
     assert list(advice) == [
         "iterations", "alpha", "max_features", "trees_per_subspace", "draw_block", "judge",
     ]  # fmt: skip
-    assert all(len(item.reason) > 20 for item in plan.advice)
-    assert (advice["alpha"].value, advice["alpha"].planned) == ("0.5", "0")
-    assert (advice["judge"].value, advice["judge"].planned) == ("decoy", "positive")
-    whole = make_plan(subject(n_features=90), Options())
-    assert {item.name: item.value for item in whole.advice}["alpha"] == "0"
+    assert all(len(item["reason"]) > 20 for item in plan["advice"])
+    assert (advice["alpha"]["value"], advice["alpha"]["planned"]) == ("0.5", "0")
+    assert (advice["judge"]["value"], advice["judge"]["planned"]) == ("decoy", "positive")
+    whole = plan_values(drafted(n_features=90))
+    assert {item["name"]: item["value"] for item in whole["advice"]}["alpha"] == "0"
 
 
 @pytest.mark.slow
 def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
-    def planned(**options):
-        made = make_plan(
-            subject(n_features=2_000_000, memory_mb=250, **options), Options(**options)
-        )
-        return made, {item.name: item for item in made.advice}
+    def planned(*sizes, **options):
+        draft = drafted(*sizes, **options)
+        plan = plan_values(draft)
+        by_name = {item["name"]: (item["value"], item["planned"]) for item in plan["advice"]}
+        return draft, plan, by_name
 
-    assert planned(subspace_size="2500")[0].subject.spec.draw_block == 64
-    single, advice = planned(subspace_size="2500", draw_block=1)
-    assert not single.memory.mapped
-    assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "1")
-    blocks, advice = planned(subspace_size="2500", draw_block=64, trees_per_subspace=2)
-    assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "64")
-    assert advice["trees_per_subspace"].planned == "2"
-    assert (single.n_reads, blocks.n_reads) == (2500, 40)
-    assert blocks.cold_seconds < single.cold_seconds / 10
-    assert single.draws.every == blocks.draws.every
-    assert blocks.draws.every_least is None
-    assert planned(subspace_size="1000")[1]["draw_block"].value == "16"  # 32 blocks at least
-    assert planned(subspace_size="20")[1]["draw_block"].value == "1"
-    fitting = {item.name: item for item in make_plan(subject(), Options()).advice}
-    assert fitting["draw_block"].value == "1"
+    large = {"n_features": 2_000_000, "memory_mb": 250}
+    assert planned(**large, subspace_size="2500")[0].spec.draw_block == 64
+    draft, single, advice = planned(**large, subspace_size="2500", draw_block=1)
+    assert not single["mapped"]
+    assert advice["draw_block"] == ("64", "1")
+    other, blocks, advice = planned(
+        **large, subspace_size="2500", draw_block=64, trees_per_subspace=2
+    )
+    assert advice["draw_block"] == ("64", "64")
+    assert advice["trees_per_subspace"][1] == "2"
+    assert (single["reads_per_iteration"], blocks["reads_per_iteration"]) == (2500, 40)
+    assert cold_seconds(other, 64) < cold_seconds(draft, 1) / 10
+    assert single["draws"]["every"] == blocks["draws"]["every"]
+    assert blocks["draws"]["every_least"] is None
+    # 32 blocks at least
+    assert planned(**large, subspace_size="1000")[2]["draw_block"][0] == "16"
+    assert planned(**large, subspace_size="20")[2]["draw_block"][0] == "1"
+    assert planned()[2]["draw_block"][0] == "1"
     # Columns of 200 kB are long reads by themselves.
-    tall = make_plan(subject(200_000, 20_000, memory_mb=2000, subspace_size="20"), Options())
-    assert {item.name: item.value for item in tall.advice}["draw_block"] == "1"
+    tall = planned(200_000, 20_000, memory_mb=2000, subspace_size="20")[2]
+    assert tall["draw_block"][0] == "1"
 
 
 def test_twice_the_memory_is_planned_as_a_run_with_it_would_be():
-    options = Options(judge="probe")
-    plan = make_plan(subject(n_rows=20_000, memory_mb=80), options)
-    found = {other.what: other for other in plan.alternatives}
-    assert found["twice the memory"].subspace_size > found["as planned"].subspace_size
-    twice = subject(n_rows=20_000, memory_mb=160)
-    assert found["twice the memory"].subspace_size == twice.spec.subspace_size
-    assert found["twice the memory"].iterations == recommended_iterations(twice)[0]
-    assert found["twice the memory, --q max"].memory_mb == 160
+    plan = plan_values(drafted(n_rows=20_000, memory_mb=80))
+    found = {other["what"]: other for other in plan["alternatives"]}
+    more, planned = found["twice the memory"], found["as planned"]
+    assert more["subspace_size"] > planned["subspace_size"]
+    twice = drafted(n_rows=20_000, memory_mb=160)
+    assert more["subspace_size"] == twice.spec.subspace_size
+    assert more["iterations"] == recommended_iterations(twice)[0]
+    assert found["twice the memory, --q max"]["memory_mb"] == 160
 
 
 @pytest.mark.slow
@@ -187,14 +198,14 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     store = make_store(tmp_path / "t.zarr", values, labels)
     before = sorted(tmp_path.rglob("*"))
     planned = RunDraft.of(Store.open(store), Request(Options(subspace_size="20"), threads=2))
-    plan = make_plan(planned, Options(subspace_size="20"))
+    plan, of_numbers = plan_values(planned), plan_values(drafted())
     assert sorted(tmp_path.rglob("*")) == before
-    assert plan.speed.measured
+    assert plan["seconds_measured"]
     assert planned.class_counts == (30, 30)
-    assert not make_plan(subject(), Options()).speed.measured
-    for one in (plan, make_plan(subject(), Options())):
-        assert one.speed.seconds > 0
-        assert one.total_seconds == one.iterations * one.speed.seconds
+    assert not of_numbers["seconds_measured"]
+    for one in (plan, of_numbers):
+        assert one["seconds_per_iteration"] > 0
+        assert one["total_seconds"] == one["iterations"] * one["seconds_per_iteration"]
 
 
 def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
@@ -226,7 +237,7 @@ def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):
 def test_the_values_are_json_ready():
     import json
 
-    values = json.loads(json.dumps(plan_values(make_plan(subject(), Options()))))
+    values = json.loads(json.dumps(plan_values(drafted())))
     assert values["iterations"] == int(values["advice"][0]["value"])
     assert sum(lease["mb"] for lease in values["leases"]) + values["free_mb"] == pytest.approx(1000)
 
@@ -239,7 +250,7 @@ def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
         return 1.0
 
     monkeypatch.setattr(speed, "_mean_seconds", second)
-    planned = subject(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
+    planned = drafted(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
     found = speed.estimated_speed(planned, memory_plan(planned))
     assert len(judged[0].losses) == speed.JUDGED_CANDIDATES
     n_models = planned.spec.method.fits(planned.spec.sampler, 500, planned.spec.subspace_size)

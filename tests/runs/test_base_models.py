@@ -11,7 +11,7 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.planning.run_plan import make_plan
+from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger
@@ -186,27 +186,27 @@ def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
 def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope):
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
-    assert plan.speed.measured
-    assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan.subject.notes[-1]
+    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    assert plan["seconds_measured"]
+    assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan["notes"][-1]
 
 
 def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
     monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
-    assert not plan.speed.measured
-    assert plan.total_seconds == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
+    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    assert not plan["seconds_measured"]
+    assert plan["total_seconds"] == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
 
 
 def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     options = {name: value for name, value in RASE.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
-    assert plan.total_seconds == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
-    assert "times 40 models an iteration" in plan.speed.how
-    assert "up to 810 models are fitted" in plan.subject.notes[-1]
+    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    assert plan["total_seconds"] == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
+    assert "times 40 models an iteration" in plan["seconds_how"]
+    assert "up to 810 models are fitted" in plan["notes"][-1]
 
 
 @pytest.mark.slow
@@ -383,10 +383,10 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 @pytest.mark.slow
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
     request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
-    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
-    leases = {lease.purpose: lease.n_bytes for lease in plan.memory.leases}
-    assert leases["scikit-learn and what it loads"] == 200_000_000
+    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    leases = {lease["purpose"]: lease["mb"] for lease in plan["leases"]}
+    assert leases["scikit-learn and what it loads"] == 200
     assert "a block of 4 columns and its model" in leases
-    assert [advice.name for advice in plan.advice] == ["iterations"]
-    assert plan.alternatives == []
-    assert plan.speed.measured
+    assert [advice["name"] for advice in plan["advice"]] == ["iterations"]
+    assert plan["alternatives"] == []
+    assert plan["seconds_measured"]

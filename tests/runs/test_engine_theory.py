@@ -13,10 +13,9 @@ from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import RunContext
-from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, shape_of
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import write_table

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.runs import inputs
-from srs_ooc.runs.inputs import NAME_NBYTES, SideFile, read_lines
+from srs_ooc.runs.inputs import SideFile, read_lines
+from srs_ooc.runs.run_memory import NAME_NBYTES
 
 WORDS = st.text("abé ", min_size=1, max_size=4).map(str.strip).filter(bool)
 
@@ -32,7 +33,7 @@ class Texts:
 
 
 def find_all(file, names, spare_nbytes=0):
-    return SideFile.of(file, "feature", len(names)).find_all(Texts(names), spare_nbytes)
+    return SideFile(file, "feature", len(names)).find_all(Texts(names), spare_nbytes)
 
 
 @given(
@@ -99,10 +100,10 @@ def test_a_file_that_changes_or_can_be_read_once_only_is_an_error(tmp_path):
     file = tmp_path / "names.txt"
     for before, after in (("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("c\nb\n", "")):
         file.write_text(before)
-        counted = SideFile.of(file, "feature", 2)
+        counted = SideFile(file, "feature", 2)
         file.write_text(after)
         with pytest.raises(UsageError, match="changed while it was read"):
             counted.find_all(Texts("ab"), 0)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="pipe: expected a file, which is read more than once"):
-        SideFile.of(tmp_path / "pipe", "feature", 2)
+        SideFile(tmp_path / "pipe", "feature", 2)

@@ -12,9 +12,10 @@ import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options, TrainingShape
+from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 
