@@ -68,7 +68,7 @@ def run(
 def stored(store: Path, problem: Problem) -> np.ndarray:
     """Return the stored positions of the relevant features."""
     positions = Store.open(store).array("positions")
-    return np.flatnonzero(np.isin(positions, problem.truth().relevant))
+    return np.flatnonzero(np.isin(positions, problem.relevant))
 
 
 def print_row(problem: str, what: str, means: np.ndarray, errors: np.ndarray) -> None:

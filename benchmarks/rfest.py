@@ -59,7 +59,7 @@ def synthetic(make: Callable[[int], Any]) -> Callable[[Path, int], set[str]]:
         problem = make(seed)
         write_table(problem, store)
         names = list(srs_ooc.open_store(store).names.texts())
-        return {_text(names[place]) for place in problem.truth().relevant}
+        return {_text(names[place]) for place in problem.relevant}
 
     return write
 

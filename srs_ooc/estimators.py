@@ -38,98 +38,21 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
+from srs_ooc.ingestion.ingest_memory import disk_of
+from srs_ooc.ingestion.ingest_options import StoreForm
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
+from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
 
 __all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
 
 
-# The parameters that all estimators have, and what they ask of a run.
-
 _SEEDS = 1 << 32
-
-
-class Parameters(BaseEstimator):
-    """What :class:`srs_ooc.estimators.SRSSelector` documents."""
-
-    _saves_trees = False
-    class_weight: dict[Any, float] | str | None
-    n_features_to_select: int | None
-    task: str
-
-    def __init__(
-        self,
-        *,
-        method: str | None = None,
-        judge: str | None = None,
-        model: str | None = None,
-        model_params: dict[str, Any] | None = None,
-        alpha: float | None = None,
-        subspace_size: int | str | None = None,
-        fdr: float | None = None,
-        decoys: int | None = None,
-        permutations: int | None = None,
-        keep: int | None = None,
-        closing: str | None = None,
-        probe_min_draws: int | None = None,
-        probe_min_wins: float | None = None,
-        max_features: int | float | str | None = None,
-        impurity: str | None = None,
-        splitter: str | None = None,
-        thresholds: str | None = None,
-        min_impurity_decrease: float | None = None,
-        bootstrap: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: int | None = None,
-        trees_per_subspace: int | None = None,
-        draw_block: int | None = None,
-        round_size: int | None = None,
-        options: dict[str, Any] | None = None,
-        n_features_to_select: int | None = None,
-        iterations: int | None = None,
-        until_stable: bool = False,
-        task: str = "auto",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        memory_mb: int | None = None,
-        cache_dir: str | Path | None = None,
-        verbose: int = 0,
-    ) -> None:
-        given = dict(locals())
-        del given["self"]
-        self.__dict__.update(given)  # as they were given: scikit-learn compares them
-
-    def _request(self, store: Store) -> dict[str, Any]:
-        """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
-        given = self.get_params(deep=False)
-        identity = {name: value for name, value in given.items() if name in declared()}
-        return {
-            **identity,
-            **(self.options or {}),
-            "seed": self._seed(),
-            "class_weight": self._class_weight(store),
-            "iterations": self.iterations,
-            "until_stable": self.until_stable,
-            "memory_mb": self.memory_mb,
-            "threads": effective_n_jobs(self.n_jobs),
-            "save_trees": self._saves_trees,
-            "progress": bool(self.verbose),
-        }
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(_SEEDS, dtype=np.int64))
-
-    def _class_weight(self, store: Store) -> str | None:
-        """Return weights by label as a run has them, 1 for a class that is not named."""
-        if not isinstance(self.class_weight, dict):
-            return self.class_weight
-        named = {str(label): float(weight) for label, weight in self.class_weight.items()}
-        return weights_text({label: named.get(label, 1.0) for label in store.manifest.classes})
+FEWEST_ROWS = 2
+MOST_ROWS_OF_VALUES = 512
+"""Of more rows only the range of values of each code is kept, which takes less disk."""
 
 
 def weights_text(weights: dict[str, float]) -> str:
@@ -138,8 +61,6 @@ def weights_text(weights: dict[str, float]) -> str:
 
 
 # What is given to an estimator: tables, targets and weights, checked as scikit-learn does.
-
-FEWEST_ROWS = 2
 
 
 def is_store(X: Any) -> bool:
@@ -247,10 +168,6 @@ def checked_fit(
 
 # A folder to work in that is removed after, and errors as scikit-learn's callers expect them.
 
-_CODE_NBYTES, _VALUE_NBYTES, _FEATURE_NBYTES = 1, 8, 40
-_RANGES = 254
-"""Codes of a feature at most, each with its lowest and highest value."""
-
 
 @contextmanager
 def python_errors() -> Iterator[None]:
@@ -305,11 +222,7 @@ def require_disk(folder: Path, n_bytes: int, cache_dir: str | Path | None) -> No
     )
 
 
-MOST_ROWS_OF_VALUES = 512
-"""Of more rows only the range of values of each code is kept, which takes less disk."""
-
-
-class SRSSelector(SelectorMixin, Parameters):
+class SRSSelector(SelectorMixin, BaseEstimator):
     """Feature selection by random subspaces with trees, out of core, under a memory cap.
 
     Parameters that are None are settled as on the command line; ``srs_ooc.options()`` says what
@@ -390,6 +303,82 @@ trees_per_subspace : optional
         As in scikit-learn; of a store, the names of its features.
     """
 
+    _saves_trees = False
+    class_weight: dict[Any, float] | str | None
+    n_features_to_select: int | None
+    task: str
+
+    def __init__(
+        self,
+        *,
+        method: str | None = None,
+        judge: str | None = None,
+        model: str | None = None,
+        model_params: dict[str, Any] | None = None,
+        alpha: float | None = None,
+        subspace_size: int | str | None = None,
+        fdr: float | None = None,
+        decoys: int | None = None,
+        permutations: int | None = None,
+        keep: int | None = None,
+        closing: str | None = None,
+        probe_min_draws: int | None = None,
+        probe_min_wins: float | None = None,
+        max_features: int | float | str | None = None,
+        impurity: str | None = None,
+        splitter: str | None = None,
+        thresholds: str | None = None,
+        min_impurity_decrease: float | None = None,
+        bootstrap: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        trees_per_subspace: int | None = None,
+        draw_block: int | None = None,
+        round_size: int | None = None,
+        options: dict[str, Any] | None = None,
+        n_features_to_select: int | None = None,
+        iterations: int | None = None,
+        until_stable: bool = False,
+        task: str = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        memory_mb: int | None = None,
+        cache_dir: str | Path | None = None,
+        verbose: int = 0,
+    ) -> None:
+        given = locals()  # kept as they are: scikit-learn compares them with what was given
+        self.__dict__.update({name: given[name] for name in given if name != "self"})
+
+    def _request(self, store: Store) -> dict[str, Any]:
+        """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
+        given = self.get_params(deep=False)
+        identity = {name: value for name, value in given.items() if name in declared()}
+        return {
+            **identity,
+            **(self.options or {}),
+            "seed": self._seed(),
+            "class_weight": self._class_weight(store),
+            "iterations": self.iterations,
+            "until_stable": self.until_stable,
+            "memory_mb": self.memory_mb,
+            "threads": effective_n_jobs(self.n_jobs),
+            "save_trees": self._saves_trees,
+            "progress": bool(self.verbose),
+        }
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(_SEEDS, dtype=np.int64))
+
+    def _class_weight(self, store: Store) -> str | None:
+        """Return weights by label as a run has them, 1 for a class that is not named."""
+        if not isinstance(self.class_weight, dict):
+            return self.class_weight
+        named = {str(label): float(weight) for label, weight in self.class_weight.items()}
+        return weights_text({label: named.get(label, 1.0) for label in store.manifest.classes})
+
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search for the features that are informative about ``y``.
 
@@ -448,10 +437,10 @@ trees_per_subspace : optional
         groups: Any,
     ) -> Store:
         """Return the store of a table, made in ``folder``."""
-        n_rows, n_features = X.shape
-        keeps_values = n_rows <= MOST_ROWS_OF_VALUES
-        of_values = _VALUE_NBYTES * (n_rows if keeps_values else 2 * min(n_rows, _RANGES))
-        n_bytes = n_features * (_CODE_NBYTES * n_rows + of_values + _FEATURE_NBYTES)
+        shape = Shape(*X.shape)
+        keeps_values = shape.n_rows <= MOST_ROWS_OF_VALUES
+        form = StoreForm(values_dtype="float64" if keeps_values else None)
+        _, n_bytes = disk_of(shape, form, by_rows=False)
         require_disk(folder, n_bytes, self.cache_dir)
         if self.verbose:
             print(f"[{type(self).__name__}] up to {n_bytes / 1e6:.0f} MB of disk in {folder}")

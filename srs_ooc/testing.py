@@ -130,24 +130,45 @@ AHEAD = 4
 MOST_STEPS = 100_000
 N_ROWS = 60
 """Rows, of two classes, where a sampler learns from predictions."""
+_SEED = 1
 
 
-@dataclass
+Make = Callable[[Ground], Sampler]
+
+
 class _Work:
     """A sampler at work without a store: outcomes are hashes of what was proposed."""
 
-    sampler: Sampler
-    tally: Tally
-    seed: int
-    round_size: int
-    iteration: int = 0
+    def __init__(
+        self,
+        make: Make,
+        n_items: int,
+        subspace_size: int,
+        round_size: int,
+        candidates: NDArray[np.uint32] | None,
+    ) -> None:
+        self.tally, self.round_size = Tally(n_items), round_size
+        self.iteration = 0
+        ground = Ground(
+            n_items,
+            n_items if candidates is None else len(candidates),
+            candidates,
+            subspace_size,
+            round_size,
+            key_of(_SEED, 5),
+            self.tally,
+            PositiveJudge(),
+            3,
+            response=Response.classes(np.arange(N_ROWS) % 2, 2),
+        )
+        self.sampler = make(ground)
 
     def propose(self, iteration: int) -> Subspace:
-        key = key_of(self.seed, iteration // self.round_size, iteration % self.round_size)
+        key = key_of(_SEED, iteration // self.round_size, iteration % self.round_size)
         return self.sampler.propose(iteration, key)
 
     def absorb(self, subspace: Subspace) -> None:
-        outcome = _outcome(subspace, self.sampler.needs, key_of(self.seed, 7, self.iteration))
+        outcome = _outcome(subspace, self.sampler.needs, key_of(_SEED, 7, self.iteration))
         self.tally.absorb(self.iteration, outcome)
         self.sampler.absorb(self.iteration, outcome)
         self.iteration += 1
@@ -158,9 +179,6 @@ class _Work:
             if not self.sampler.step():
                 return
         raise AssertionError(f"step: still more to learn after {MOST_STEPS} steps")
-
-
-Make = Callable[[Ground], Sampler]
 
 
 def check_sampler(
@@ -194,46 +212,20 @@ def check_sampler(
     AssertionError
         Saying which rule is broken.
     """
-    sizes = n_items, subspace_size, round_size
 
-    def begun(seed: int) -> _Work:
-        return _begun(make, seed, *sizes, candidates)
+    def begun() -> _Work:
+        return _Work(make, n_items, subspace_size, round_size, candidates)
 
     known = {IMPORTANCE, LOSS, PREDICTIONS}
-    assert begun(0).sampler.needs <= known, f"needs: expected some of {sorted(known)}"
-    assert begun(0).sampler.name.isidentifier(), "name: expected a word"
+    assert begun().sampler.needs <= known, f"needs: expected some of {sorted(known)}"
+    assert begun().sampler.name.isidentifier(), "name: expected a word"
     may_be_drawn = np.arange(n_items, dtype=np.uint32) if candidates is None else candidates
-    whole = _check_proposals(begun(1), n_iterations, may_be_drawn)
-    again = _check_proposals(begun(1), n_iterations, may_be_drawn)
+    whole = _check_proposals(begun(), n_iterations, may_be_drawn)
+    again = _check_proposals(begun(), n_iterations, may_be_drawn)
     assert _same(whole, again), "propose: another course with the same seed"
-    _check_new(begun(1), whole)
-    _check_guesses(begun(1), whole)
+    _check_new(begun(), whole)
+    _check_guesses(begun(), whole)
     _check_resumed(begun, whole)
-
-
-def _begun(
-    make: Make,
-    seed: int,
-    n_items: int,
-    subspace_size: int,
-    round_size: int,
-    candidates: NDArray[np.uint32] | None,
-) -> _Work:
-    tally = Tally(n_items)
-    n_candidates = n_items if candidates is None else len(candidates)
-    ground = Ground(
-        n_items,
-        n_candidates,
-        candidates,
-        subspace_size,
-        round_size,
-        key_of(seed, 5),
-        tally,
-        PositiveJudge(),
-        3,
-        response=Response.classes(np.arange(N_ROWS) % 2, 2),
-    )
-    return _Work(make(ground), tally, seed, round_size)
 
 
 def _check_proposals(
@@ -287,14 +279,14 @@ def _check_guesses(work: _Work, course: list[Subspace]) -> None:
         work.absorb(subspace)
 
 
-def _check_resumed(begun: Callable[[int], _Work], course: list[Subspace]) -> None:
+def _check_resumed(begun: Callable[[], _Work], course: list[Subspace]) -> None:
     """Check that what is restored, wherever it was committed, goes on alike."""
-    book, first = MemoryBook(), begun(1)
+    book, first = MemoryBook(), begun()
     for number, subspace in enumerate(course):
         states = {"tally": first.tally.state(), first.sampler.name: first.sampler.state()}
         book.commit(book.progress, states, 0)
         if number % max(1, len(course) // 6) == 0:
-            work = begun(1)
+            work = begun()
             work.iteration = number
             book.load({"tally": work.tally, work.sampler.name: work.sampler})
             rest = []
@@ -571,9 +563,6 @@ def _scored(score: ColumnScore, columns: BaseColumns, size: int) -> NDArray[np.f
     return found
 
 
-_POOL_NBYTES = 1_000_000
-
-
 def check_table(
     table: Table, columns: Sequence[Sequence[Any]], names: Sequence[str] | None = None
 ) -> None:
@@ -611,7 +600,7 @@ def check_table(
 
 
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
-    pool = table.pool or TextCoder(_POOL_NBYTES)
+    pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
     assert everything.dtype == np.float64, f"read: dtype {everything.dtype}"

@@ -6,7 +6,6 @@ Here stand ``srs_ooc.run``, ``resume``, ``open_run`` and what they need; the oth
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from srs_ooc.base.budget import growth_counted
@@ -24,11 +23,11 @@ from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import (
     NamesOrFile,
     Request,
+    asked_in_python,
     asked_run_path,
     cluster_given,
     declared,
     named_options,
-    names_file,
 )
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store as opened_at
@@ -137,19 +136,20 @@ def run(
     UsageError, StoreError, RunError, BudgetError
         As on the command line.
     """
-    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+    named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
+    with asked_in_python(**named) as files:
         opened = store_of(store)
         request = Request(
             Options(**named_options({"method": method, "judge": judge} | options)),
-            names_file(exclude, Path(scratch) / "exclude", "exclude"),
-            names_file(rows, Path(scratch) / "rows", "rows"),
+            files["exclude"],
+            files["rows"],
             exclude_missing,
             iterations,
             memory_mb,
             threads,
             save_trees,
             until_stable,
-            names_file(validation_rows, Path(scratch) / "validation_rows", "validation_rows"),
+            files["validation_rows"],
             cluster_given(client, worker_memory_mb),
         )
         place = None if out is None else path_given(out, "out")
@@ -195,7 +195,7 @@ def resume(
     RunError, StoreError, UsageError, BudgetError
         As on the command line.
     """
-    folder = run.run if isinstance(run, Result) else path_given(run, "run")
+    folder = folder_of(run)
     with python_spelling(), growth_counted():
         request = Request(
             iterations=iterations,
@@ -227,9 +227,8 @@ def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
     RunError
         If there is no run, or it is damaged.
     """
-    if not isinstance(store, Store):
-        return Result(path_given(path, "run"), store and place_given(store, "store"))
-    return Result(path_given(path, "run"), store.place)
+    place = store.place if isinstance(store, Store) else store and place_given(store, "store")
+    return Result(path_given(path, "run"), place)
 
 
 def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
@@ -281,6 +280,11 @@ def store_of(store: StoreOrPath) -> Store:
         If there is none, or its manifest is damaged.
     """
     return store if isinstance(store, Store) else open_store(store)
+
+
+def folder_of(run: Result | str | Path) -> Path:
+    """Return the folder of a run, given as it or as its path."""
+    return run.run if isinstance(run, Result) else path_given(run, "run")
 
 
 def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) -> None:

@@ -5,17 +5,15 @@ from contextlib import closing
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from srs_ooc.api import StoreOrPath, store_of
+from srs_ooc.api import StoreOrPath, folder_of, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.options import (
     Whole,
     megabytes_given,
-    path_given,
     place_given,
     python_spelling,
     whole_given,
@@ -25,36 +23,25 @@ from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
-from srs_ooc.networks.network_options import (
-    Network,
-    NetworkRequest,
-    network_options,
-    settle_network,
-)
-from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
-from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
-from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result, Sensitivity
 from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.item_weights import ScoreRecord, score_table
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import (
     DEFAULT_MEMORY_MB,
     NamesOrFile,
     Request,
+    asked_in_python,
     cluster_given,
     named_options,
-    names_file,
 )
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
-from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.synthetic.problem_tables import describe, write_table
-from srs_ooc.synthetic.problems import PROBLEMS
+
+if TYPE_CHECKING:
+    from srs_ooc.networks.network_options import Network, NetworkRequest
 
 
 def plan(
@@ -92,17 +79,18 @@ def plan(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+    from srs_ooc.planning.run_plan import draft_asked, plan_values
+
+    named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
+    with asked_in_python(**named) as files:
         request = Request(
             Options(**named_options(options)),
-            names_file(exclude, Path(scratch) / "exclude", "exclude"),
-            names_file(rows, Path(scratch) / "rows", "rows"),
+            files["exclude"],
+            files["rows"],
             exclude_missing,
             memory_mb=memory_mb,
             threads=threads,
-            validation_file=names_file(
-                validation_rows, Path(scratch) / "validation_rows", "validation_rows"
-            ),
+            validation_file=files["validation_rows"],
         )
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
@@ -172,7 +160,7 @@ def compact(
     KeyboardInterrupt
         Once all that is done is kept, if there was a Ctrl-C.
     """
-    folder = _folder(run)
+    folder = folder_of(run)
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
         place = find_store(ledger, None if store is None else store_of(store).place)
         megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
@@ -236,7 +224,7 @@ def sensitivity(
         If the cap is too small.
     """
     place = None if store is None else store_of(store).path
-    result = run if isinstance(run, Result) and place is None else Result(_folder(run), place)
+    result = run if isinstance(run, Result) and place is None else Result(folder_of(run), place)
     return result.sensitivity(
         rows=rows,
         flip=flip,
@@ -245,10 +233,6 @@ def sensitivity(
         threads=threads,
         progress=progress,
     )
-
-
-def _folder(run: Result | str | Path) -> Path:
-    return run.run if isinstance(run, Result) else path_given(run, "run")
 
 
 SCORES_MB = 512
@@ -302,15 +286,18 @@ def scores(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+    from srs_ooc.runs.item_weights import ScoreRecord, score_table
+    from srs_ooc.samplers.less import ScoreParams
+
+    with asked_in_python(exclude=exclude, rows=rows) as files:
         check_kind(kind)
         _check_known(options, ScoreParams.options(), "scores")
         params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
         key = Whole(0, 2**64 - 1).canonical("seed", seed)
         request = Request(
             Options(),
-            names_file(exclude, Path(scratch) / "exclude", "exclude"),
-            names_file(rows, Path(scratch) / "rows", "rows"),
+            files["exclude"],
+            files["rows"],
             exclude_missing,
             memory_mb=memory_mb,
         )
@@ -359,6 +346,10 @@ def synth(
     UsageError
         If the problem, a parameter or the path cannot be used.
     """
+    from srs_ooc.planning.paper_theory import SCENARIOS
+    from srs_ooc.synthetic.problem_tables import describe, write_table
+    from srs_ooc.synthetic.problems import PROBLEMS
+
     with python_spelling(), growth_counted():
         kind: Any = PROBLEMS.get(problem)
         if kind is None:
@@ -420,6 +411,8 @@ def theory(
     UsageError
         If a number is out of range.
     """
+    from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
+
     with python_spelling():
         if scenario not in SCENARIOS:
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
@@ -450,7 +443,7 @@ def network(
     worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
     **options: Any,
-) -> Network:
+) -> "Network":
     """Weigh the regulators of every target of a store, and write the edges, the heaviest first.
 
     The same as ``srs-ooc network``, to the byte. Ctrl-C keeps the targets that are done; the same
@@ -492,11 +485,14 @@ def network(
     UsageError, StoreError, RunError, BudgetError
         As on the command line.
     """
-    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
-        request = NetworkRequest(
-            Path(out),
-            settle_network(_options(options)),
-            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
+    from srs_ooc.networks.network_run import work_on_network
+
+    named = {"regulators": regulators, "targets": targets, "rows": rows}
+    with asked_in_python(**named) as files:
+        request = _network_request(
+            files,
+            options,
+            out=Path(out),
             run=None if run is None else Path(run),
             top=top,
             memory_mb=memory_mb,
@@ -539,37 +535,34 @@ def plan_network(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
-        request = NetworkRequest(
-            PLANNED_OUT,
-            settle_network(_options(options)),
-            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
-            top=top,
-            memory_mb=memory_mb,
-            threads=threads,
-        )
+    from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
+
+    named = {"regulators": regulators, "targets": targets, "rows": rows}
+    limits = {"top": top, "memory_mb": memory_mb, "threads": threads}
+    with asked_in_python(**named) as files:
+        request = _network_request(files, options, out=PLANNED_OUT, **limits)
         return network_plan_values(make_network_plan(store_of(store), request))
 
 
-def _name_files(scratch: Path, **given: NamesOrFile) -> dict[str, Any]:
-    """Return the files of names, by option; names that are no file are written to ``scratch``."""
-    return {option: names_file(names, scratch / option, option) for option, names in given.items()}
-
-
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a network by their full names.
+def _network_request(
+    files: Mapping[str, Any], options: Mapping[str, Any], **asked: Any
+) -> "NetworkRequest":
+    """Return what is asked of a network, its options by their full names.
 
     Raises
     ------
     UsageError
         If one is not known.
     """
+    from srs_ooc.networks.network_options import NetworkRequest, network_options, settle_network
+
     known = network_options()
-    found = {"max_features" if name == "k" else name: value for name, value in given.items()}
+    found = {"max_features" if name == "k" else name: value for name, value in options.items()}
     unknown = [name for name in found if name not in known]
-    if unknown or len(found) < len(given):
+    if unknown or len(found) < len(options):
         raise UsageError(
             f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
             f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
         )
-    return {name: value for name, value in found.items() if value is not None}
+    given = {name: value for name, value in found.items() if value is not None}
+    return NetworkRequest(params=settle_network(given), **files, **asked)

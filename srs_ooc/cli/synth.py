@@ -148,8 +148,8 @@ def _write(problem: "Problem", out: Path) -> None:
     from srs_ooc.synthetic.problem_tables import truth_path, write_table
 
     write_table(problem, out)
-    n_relevant = len(problem.truth().relevant)
     say(
-        f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, {n_relevant} relevant. "
+        f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, "
+        f"{len(problem.relevant)} relevant. "
         f"Truth: {truth_path(out)}"
     )

@@ -32,12 +32,33 @@ static inline uint64_t scale_below(uint64_t x, uint64_t bound) {
 // One purpose at one node: turns a feature's hash into that feature's number there.
 struct LaneKey {
     uint32_t low, high;
-    LaneKey(uint64_t node_key, Purpose purpose) {
+    __attribute__((always_inline)) LaneKey(uint64_t node_key, Purpose purpose) {
         const uint64_t key = derive(node_key, purpose);
         low = static_cast<uint32_t>(key);
         high = static_cast<uint32_t>(key >> 32);
     }
-    uint32_t operator()(uint32_t feature_hash) const { return mix32((feature_hash ^ low) + high); }
+    __attribute__((always_inline)) uint32_t operator()(uint32_t feature_hash) const { return mix32((feature_hash ^ low) + high); }
+};
+
+// The order of categories at a node: a keyed bijection of codes. Every order of a few categories is about equally likely.
+// Twin: tests/helpers/forest_reference.py. Here and in LaneKey all is inlined always: no clone can get another's.
+template <typename Code> struct CategoryMap {
+    static constexpr bool BYTES = sizeof(Code) == 1;
+    static constexpr int FIRST_SHIFT = BYTES ? 4 : 8, SECOND_SHIFT = BYTES ? 3 : 6;
+    Code flip, factors[3];
+
+    __attribute__((always_inline)) explicit CategoryMap(uint32_t hash) {
+        const uint32_t more = BYTES ? hash >> 16 : mix32(hash ^ 0x9E3779B9u);
+        flip = static_cast<Code>(hash);
+        factors[0] = static_cast<Code>(hash >> (8 * sizeof(Code)) | 1);
+        factors[1] = static_cast<Code>(more | 1);
+        factors[2] = static_cast<Code>(more >> (8 * sizeof(Code)) | 1);
+    }
+    __attribute__((always_inline)) Code operator()(Code code) const {
+        Code x = static_cast<Code>(static_cast<uint32_t>(static_cast<Code>(code ^ flip)) * factors[0]);
+        x = static_cast<Code>(static_cast<uint32_t>(static_cast<Code>(x ^ (x >> FIRST_SHIFT))) * factors[1]);
+        return static_cast<Code>(static_cast<uint32_t>(static_cast<Code>(x ^ (x >> SECOND_SHIFT))) * factors[2]);
+    }
 };
 
 } // namespace srs

@@ -1,32 +1,30 @@
-// The clones of the kernel for instruction sets, and which of them this machine can run.
+// The clones of the kernels for instruction sets, which of them this machine can run, and memory for them.
 #pragma once
-#include "linear_algebra.hpp"
-#include "sorted_trees.hpp"
-#include "subsets.hpp"
-#include "trees.hpp"
+#include "kernels.hpp"
 
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace srs {
 
-#define SRS_CLONE(isa)                                                                             \
-    {#isa, srs::isa::grow, srs::isa::scratch_nbytes, srs::isa::judge_subsets, srs::isa::subset_scratch_nbytes,        \
-     srs::isa::grow_sorted, srs::isa::sorted_scratch_nbytes, srs::isa::add_products, srs::isa::tridiagonalise,         \
-     srs::isa::reflect_back}
+#define SRS_CLONE(isa)                                                                                                 \
+    {#isa, isa::grow, isa::scratch_nbytes, isa::judge_subsets, isa::subset_scratch_nbytes, isa::grow_sorted,           \
+     isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back}
 
 struct Isa {
     const char *name;
-    void (*grow)(srs::GrowJob &);
-    size_t (*scratch_nbytes)(srs::GrowJob &);
-    void (*judge_subsets)(srs::SubsetJob &);
-    size_t (*subset_scratch_nbytes)(const srs::SubsetJob &);
-    void (*grow_sorted)(srs::SortedJob &);
-    size_t (*sorted_scratch_nbytes)(const srs::SortedJob &);
-    void (*add_products)(const double *, const double *, int64_t, int64_t, int64_t, double *);
-    void (*tridiagonalise)(double *, int64_t, double *, double *, double *, double *);
-    void (*reflect_back)(const double *, int64_t, const double *, double *, int64_t, double *);
+    decltype(&baseline::grow) grow;
+    decltype(&baseline::scratch_nbytes) scratch_nbytes;
+    decltype(&baseline::judge_subsets) judge_subsets;
+    decltype(&baseline::subset_scratch_nbytes) subset_scratch_nbytes;
+    decltype(&baseline::grow_sorted) grow_sorted;
+    decltype(&baseline::sorted_scratch_nbytes) sorted_scratch_nbytes;
+    decltype(&baseline::add_products) add_products;
+    decltype(&baseline::tridiagonalise) tridiagonalise;
+    decltype(&baseline::reflect_back) reflect_back;
 };
 
 // The instruction sets this machine can run, best first.
@@ -55,5 +53,13 @@ inline const Isa &find_isa(const std::string &name) {
 }
 
 #undef SRS_CLONE
+
+// Scratch memory of a kernel, aligned as its registers are.
+struct AlignedDelete {
+    void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
+};
+using Scratch = std::unique_ptr<void, AlignedDelete>;
+
+inline Scratch take_scratch(size_t nbytes) { return Scratch(::operator new(nbytes, std::align_val_t(64))); }
 
 } // namespace srs

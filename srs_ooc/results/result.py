@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from srs_ooc.results.ranking import Comparison, Reading, compare, side_of
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.settling import NamesOrFile, names_file
+from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
@@ -296,14 +295,13 @@ class Result:
 
         out, cap = Path(path), memory_mb * MB
         check_one(top, names)
-        with self._ledger() as ledger, TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        with asked_in_python(names=names) as files, self._ledger() as ledger:
             check_name(out)
             store = find_store(ledger, self._given)
-            file = names_file(names, Path(scratch) / "names", "names")
-            if file is None:
+            if files["names"] is None:
                 wanted = ranked_positions(ledger, self.reading, top)
             else:
-                wanted = named_positions(store, file, cap)
+                wanted = named_positions(store, files["names"], cap)
             export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
         return out
 
@@ -376,15 +374,10 @@ class Result:
         """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
         from srs_ooc.ensemble.feature_sensitivity import sensitivity
 
-        with (
-            python_spelling(),
-            growth_counted(),
-            shown(progress) as watch,
-            TemporaryDirectory(prefix="srs-ooc-") as scratch,
-        ):
+        with shown(progress) as watch, asked_in_python(rows=rows) as files:
             found = sensitivity(
                 self.run,
-                rows=names_file(rows, Path(scratch) / "rows", "rows"),
+                rows=files["rows"],
                 flip=flip,
                 repeats=repeats,
                 memory_nbytes=memory_mb * MB,

@@ -3,14 +3,17 @@
 They are settled, and compared with those of a run that is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, count
 from math import ceil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import (
     Option,
@@ -19,6 +22,7 @@ from srs_ooc.base.options import (
     exact_share,
     flag_given,
     path_given,
+    python_spelling,
     whole_given,
 )
 from srs_ooc.base.urls import Place, Url
@@ -519,6 +523,21 @@ def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
                 )
             file.write(name + "\n")
     return scratch
+
+
+@contextmanager
+def asked_in_python(**names: NamesOrFile) -> Iterator[dict[str, Path | None]]:
+    """Yield files of the names that a call from Python gives, by option, while it works.
+
+    In the block errors spell options as Python does, and caps are on growth.
+
+    Raises
+    ------
+    UsageError
+        As :func:`names_file`.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        yield {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
 
 
 def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:

@@ -7,8 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 from pathlib import Path
 from statistics import NormalDist
@@ -35,26 +34,6 @@ TARGET_NAME = "target"
 
 Cells = NDArray[np.int32]
 Target = NDArray[np.uint8] | NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a problem knows of its own table.
-
-    Parameters
-    ----------
-    relevant : tuple of int
-        Source positions of the features that carry information on the target, ascending.
-    roles : dict of str to tuple of int
-        The relevant features by what they are, such as ``informative`` and ``redundant``.
-    blocks : tuple of tuple of int
-        Features that stand in for one another, a tuple for each block with a cause; empty where
-        each relevant feature stands for itself.
-    """
-
-    relevant: tuple[int, ...]
-    roles: dict[str, tuple[int, ...]]
-    blocks: tuple[tuple[int, ...], ...] = ()
 
 
 class Problem(ABC):
@@ -84,8 +63,31 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def truth(self) -> Truth:
-        """Return which features are relevant, and how."""
+    def roles(self) -> dict[str, tuple[int, ...]]:
+        """Return the relevant features by what they are: source positions, ascending.
+
+        Relevant are those that carry information on the target.
+        """
+
+    @property
+    def relevant(self) -> tuple[int, ...]:
+        """Source positions of the relevant features, ascending."""
+        return tuple(sorted(place for places in self.roles().values() for place in places))
+
+    @property
+    def blocks_with_cause(self) -> tuple[tuple[int, ...], ...]:
+        """Features that stand in for one another; empty where each stands for itself."""
+        return ()
+
+    @cached_property
+    def _stored(self) -> NDArray[np.uint32]:
+        from srs_ooc.ingestion.ingest_options import stored_positions
+
+        return stored_positions(self.n_features)
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        return columns(self, self._stored[start:stop])
 
     def _key(self, part: int) -> int:
         """Return the key of what is numbered ``part`` in the problem."""
@@ -168,19 +170,15 @@ def check_relevant(n_relevant: int, n_features: int, most: int) -> None:
 
 def describe(problem: Problem) -> dict[str, Any]:
     """Return the JSON-ready record that is written beside a table: problem, parameters, truth."""
-    truth = problem.truth()
     record: dict[str, Any] = {
         "problem": problem.name,
         "parameters": dataclasses.asdict(problem),  # type: ignore[call-overload]
         "target": TARGET_NAME,
-        "relevant": [feature_name(position) for position in truth.relevant],
-        "roles": {
-            role: [feature_name(position) for position in positions]
-            for role, positions in truth.roles.items()
-        },
+        "relevant": list(map(feature_name, problem.relevant)),
+        "roles": {role: list(map(feature_name, some)) for role, some in problem.roles().items()},
     }
-    if truth.blocks:
-        record["blocks"] = [[feature_name(i) for i in block] for block in truth.blocks]
+    if problem.blocks_with_cause:
+        record["blocks"] = [list(map(feature_name, some)) for some in problem.blocks_with_cause]
     return record
 
 
@@ -351,36 +349,6 @@ WORK_NBYTES = 48 * MB
 N_THREADS = 2
 
 
-class ProblemColumns:
-    """The features of a problem in stored order: a ``StoredColumns``.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is read.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        from srs_ooc.ingestion.ingest_options import stored_positions
-
-        self._problem = problem
-        self._positions = stored_positions(problem.n_features)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        return self._problem.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Features of the table."""
-        return self._problem.n_features
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        return columns(self._problem, self._positions[start:stop])
-
-
 def write_problem(problem: Problem, folder: Path) -> None:
     """Write the files of a store into an empty folder, as ingesting the CSV file would.
 
@@ -407,7 +375,7 @@ def write_problem(problem: Problem, folder: Path) -> None:
     source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
     write_store(
         folder,
-        ProblemColumns(problem),
+        problem,
         target,
         TableFacts(TARGET_NAME, labels, source=source),
         text_blocks(feature_name(position) for position in range(problem.n_features)),

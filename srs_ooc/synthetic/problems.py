@@ -18,7 +18,6 @@ from srs_ooc.synthetic.problem_tables import (
     STEPS,
     Cells,
     Problem,
-    Truth,
     additive_classes,
     check_relevant,
     check_shape,
@@ -73,10 +72,9 @@ class Planted(Problem):
         check_shape(self.n_rows, self.n_features, self.seed)
         check_relevant(self.n_relevant, self.n_features, self.most_relevant)
 
-    def truth(self) -> Truth:
-        """Return the relevant features, by role."""
-        places = tuple(sorted(self.positions.tolist()))
-        return Truth(places, {self.role: places})
+    def roles(self) -> dict[str, tuple[int, ...]]:
+        """Return the relevant features, all of one role."""
+        return {self.role: tuple(sorted(self.positions.tolist()))}
 
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
@@ -154,16 +152,13 @@ class Madelon(Planted):
         labels: NDArray[np.uint8] = (self._cluster[start:stop] & np.uint8(1)) ^ flipped
         return labels
 
-    def truth(self) -> Truth:
+    def roles(self) -> dict[str, tuple[int, ...]]:
         """Return the relevant features: ``informative`` span the cube, ``redundant`` the rest."""
-        places = [int(position) for position in self.positions]
-        return Truth(
-            relevant=tuple(sorted(places)),
-            roles={
-                "informative": tuple(sorted(places[: self.n_informative])),
-                "redundant": tuple(sorted(places[self.n_informative :])),
-            },
-        )
+        informative, redundant = np.split(self.positions, [self.n_informative])
+        return {
+            "informative": tuple(sorted(informative.tolist())),
+            "redundant": tuple(sorted(redundant.tolist())),
+        }
 
     @cached_property
     def _vertices(self) -> NDArray[np.float64]:
@@ -351,12 +346,9 @@ class Chain(Scenario):
         length = (cells >> self.n_relevant) + 1
         return _parity(cells & ((1 << length) - 1))
 
-    def truth(self) -> Truth:
+    def roles(self) -> dict[str, tuple[int, ...]]:
         """Return the relevant features, by degree."""
-        places: list[int] = self.positions.tolist()
-        return Truth(
-            tuple(sorted(places)), {f"degree {i}": (place,) for i, place in enumerate(places)}
-        )
+        return {f"degree {i}": (place,) for i, place in enumerate(self.positions.tolist())}
 
 
 class Clique(Scenario):
@@ -494,14 +486,17 @@ class Blocks(Planted):
             noise_cells(self._key(_CORRELATED_NOISE), start, stop, _NOISE_COLUMN),
         )
 
-    def truth(self) -> Truth:
-        """Return the blocks with a cause: each cause, and those that stand in for it."""
-        blocks = [self._members(place // self.block_size) for place in self.positions.tolist()]
+    def roles(self) -> dict[str, tuple[int, ...]]:
+        """Return each cause, and the features that stand in for it."""
         causes = set(self.positions.tolist())
-        relevant = tuple(sorted(member for block in blocks for member in block))
-        proxies = tuple(member for member in relevant if member not in causes)
-        roles = {"cause": tuple(sorted(causes)), "proxy": proxies}
-        return Truth(relevant, roles, tuple(sorted(blocks)))
+        proxies = {member for block in self.blocks_with_cause for member in block} - causes
+        return {"cause": tuple(sorted(causes)), "proxy": tuple(sorted(proxies))}
+
+    @property
+    def blocks_with_cause(self) -> tuple[tuple[int, ...], ...]:
+        """The blocks with a cause, ascending."""
+        blocks = (self._members(place // self.block_size) for place in self.positions.tolist())
+        return tuple(sorted(blocks))
 
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
@@ -527,8 +522,8 @@ _SHIFTED_CELLS, _SHIFTED_SIGNS, _CLASSES = 2, 3, 4
 
 
 @dataclass(frozen=True)
-class Shifted(Planted):
-    """A table of independent standard normal features, some of them shifted in class 1.
+class Shift(Planted):
+    """A table of normal features, some of them shifted in class 1; classes are of equal size.
 
     Parameters
     ----------
@@ -549,9 +544,10 @@ class Shifted(Planted):
     """
 
     word = (102,)
+    name = "shift"
     role = "shifted"
 
-    size: float
+    size: float = 1.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -561,9 +557,9 @@ class Shifted(Planted):
             )
 
     @property
-    @abstractmethod
     def n_ones(self) -> int:
-        """Rows of class 1."""
+        """Rows of class 1: half of them."""
+        return self.n_rows // 2
 
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
@@ -587,22 +583,8 @@ class Shifted(Planted):
 
 
 @dataclass(frozen=True)
-class Shift(Shifted):
-    """Shifted features in two classes of equal size; see :class:`Shifted`."""
-
-    name = "shift"
-
-    size: float = 1.5
-
-    @property
-    def n_ones(self) -> int:
-        """Half the rows."""
-        return self.n_rows // 2
-
-
-@dataclass(frozen=True)
-class Imbalance(Shifted):
-    """Shifted features where class 1 has few rows; see :class:`Shifted`.
+class Imbalance(Shift):
+    """Shifted features where class 1 has few rows; see :class:`Shift`.
 
     Parameters
     ----------
@@ -683,17 +665,11 @@ class Friedman(Problem):
         rounded: NDArray[np.float64] = np.rint(y * STEPS) / STEPS
         return rounded
 
-    def truth(self) -> Truth:
+    def roles(self) -> dict[str, tuple[int, ...]]:
         """Return the five features of the target, by the term they stand in."""
         x1, x2, x3, x4, x5 = self.positions.tolist()
-        return Truth(
-            relevant=tuple(sorted((x1, x2, x3, x4, x5))),
-            roles={
-                "interaction": tuple(sorted((x1, x2))),
-                "quadratic": (x3,),
-                "linear": tuple(sorted((x4, x5))),
-            },
-        )
+        terms = {"interaction": (x1, x2), "quadratic": (x3,), "linear": (x4, x5)}
+        return {term: tuple(sorted(places)) for term, places in terms.items()}
 
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
@@ -807,9 +783,9 @@ class Noise(Problem):
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._classes[start:stop]
 
-    def truth(self) -> Truth:
+    def roles(self) -> dict[str, tuple[int, ...]]:
         """Return that no feature is relevant."""
-        return Truth((), {})
+        return {}
 
     @cached_property
     def _classes(self) -> NDArray[np.uint8]:

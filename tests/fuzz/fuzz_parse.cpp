@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "csv_table.hpp"
+#include "csv/table.hpp"
 
 namespace {
 

@@ -22,6 +22,10 @@ def numbers(lines):
     return [float(n.replace(",", "")) for line in lines for n in NUMBER.findall(line)]
 
 
+def words(line):
+    return NUMBER.sub("#", line).split()
+
+
 def untimed(text):
     return [line.strip() for line in text.splitlines() if not TIMED.match(line)]
 
@@ -33,12 +37,13 @@ def test_the_plans_shown_are_true(capsys, command, shown):
     said = capsys.readouterr().out
     lines = re.sub(r"^    ", "", shown, flags=re.MULTILINE)
     told, page = untimed(said), untimed(lines)
-    assert [NUMBER.sub("#", line).split() for line in told] == [
-        NUMBER.sub("#", line).split() for line in page
-    ]
+    assert len(told) > 30
+    if "..." in page:  # some of its lines
+        page.remove("...")
+        told = [line for line in told if words(line) in map(words, page)]
+    assert [*map(words, told)] == [*map(words, page)]
     # Published allowances of memory may move a little without the page being wrong.
     assert numbers(told) == pytest.approx(numbers(page), rel=0.1, abs=1.0)
-    assert len(told) > 30
 
 
 def test_both_plans_are_there():

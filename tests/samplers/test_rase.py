@@ -25,7 +25,7 @@ from srs_ooc.samplers.rase import (
     Votes,
     eta,
 )
-from srs_ooc.testing import _begun, check_sampler
+from srs_ooc.testing import _Work, check_sampler
 from srs_ooc.trees.response import Response
 
 SMALL = {"models": 4, "candidates": 6, "rounds": 3, "folds": 3, "max_size": 4}
@@ -144,7 +144,7 @@ def test_a_resample_predicts_the_rows_it_left_out():
 
 def works(params, judge, q=24):
     """Take a sampler through all its rounds; ``judge(features)`` is a candidate's loss."""
-    work = _begun(lambda ground: RASE.make(params, ground), 1, 400, q, 1, None)
+    work = _Work(lambda ground: RASE.make(params, ground), 400, q, 1, None)
     sampler, weights = work.sampler, []
     assert isinstance(sampler, RandomSubspaceEnsemble)
     while not sampler.done(work.iteration):
@@ -241,7 +241,7 @@ def test_options_out_of_range_are_refused_by_name(given, says):
 def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models():
     params = settled(criterion="ebic", ebic_gamma="0.5")
     assert params.folds == 0
-    work = _begun(lambda ground: RASE.make(params, ground), 1, 400, 24, 1, None)
+    work = _Work(lambda ground: RASE.make(params, ground), 400, 24, 1, None)
     candidates = work.propose(0).candidates
     (split,) = candidates.splits
     assert isinstance(work.sampler, RandomSubspaceEnsemble)

@@ -1,0 +1,416 @@
+// Bindings of saved trees: read from bytes, asked what they say of rows, and what they would say of others.
+#include "bind/arguments.hpp"
+#include "grow/tree_bytes.hpp"
+#include "hash.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using srs::Matrix, srs::Vector;
+
+namespace {
+
+// ---- from bytes to arrays, and rows walked down them. Twin: tests/helpers/forest_reference.py --------------------------
+constexpr uint64_t PROBE = 0xFFFFFFFF;
+constexpr int64_t LEAF = -1, PROBE_SPLIT = -2;
+
+template <typename T> nb::bytes as_bytes(const std::vector<T> &items) {
+    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
+}
+
+struct Trees {
+    bool regression;
+    std::vector<int64_t> feature, n_rows, pair_count; // feature may be LEAF or PROBE_SPLIT
+    std::vector<int32_t> code, right;                 // of a leaf: its number of pairs, its first pair
+    std::vector<int32_t> how, pair_class, root;
+    std::vector<uint32_t> hash;
+
+    explicit Trees(bool regression) : regression(regression) {}
+
+    void append_node(srs::NumberReader &in) {
+        const uint64_t tag = in.next(), name = tag & ((uint64_t(1) << srs::HOW_SHIFT) - 1), kind = tag >> srs::HOW_SHIFT;
+        if (name > PROBE + 1 || kind > srs::MAPPED) throw std::invalid_argument("a tree names no such feature");
+        feature.push_back(tag == 0 ? LEAF : name == PROBE + 1 ? PROBE_SPLIT : static_cast<int64_t>(name) - 1);
+        how.push_back(static_cast<int32_t>(kind));
+        hash.push_back(kind == srs::MAPPED ? static_cast<uint32_t>(in.next()) : 0);
+        right.push_back(static_cast<int32_t>(pair_class.size()));
+        if (tag == 0) return append_leaf(in);
+        const uint64_t threshold = in.next();
+        if (name == 0 || threshold > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
+        code.push_back(static_cast<int32_t>(threshold) - (kind == srs::MISSING_LEFT ? 1 : 0));
+        n_rows.push_back(0);
+    }
+
+    void append_leaf(srs::NumberReader &in) {
+        const uint64_t first = in.next();
+        if (first > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
+        code.push_back(regression ? 1 : static_cast<int32_t>(first));
+        n_rows.push_back(regression ? static_cast<int64_t>(first) : 0);
+        for (uint64_t i = 0; !regression && i < first; ++i) {
+            pair_class.push_back(static_cast<int32_t>(in.next()));
+            pair_count.push_back(static_cast<int64_t>(in.next()));
+            n_rows.back() += pair_count.back();
+        }
+        if (!regression) return;
+        const uint64_t doubled = in.next();
+        pair_class.push_back(0);
+        pair_count.push_back(static_cast<int64_t>(doubled >> 1 ^ (0 - (doubled & 1))));
+    }
+
+    void append_tree(srs::NumberReader in) {
+        const size_t first = feature.size();
+        root.push_back(static_cast<int32_t>(first));
+        std::vector<int32_t> waiting; // splits whose right child is still to come
+        for (bool complete = false; !complete;) {
+            const int32_t node = static_cast<int32_t>(feature.size());
+            append_node(in);
+            if (feature[node] != LEAF) {
+                waiting.push_back(node);
+                continue;
+            }
+            complete = waiting.empty();
+            if (complete) break;
+            right[waiting.back()] = node + 1;
+            waiting.pop_back();
+        }
+        if (in.at != in.end) throw std::invalid_argument("a tree is followed by more bytes");
+        for (size_t i = feature.size(); i-- > first;)
+            if (feature[i] != LEAF) n_rows[i] = n_rows[i + 1] + n_rows[right[i]];
+    }
+};
+
+nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops, bool regression) {
+    Trees trees(regression);
+    {
+        nb::gil_scoped_release released;
+        const int64_t size = static_cast<int64_t>(data.size());
+        for (size_t i = 0; i < starts.size() && i < stops.size(); ++i) {
+            if (starts(i) < 0 || starts(i) > stops(i) || stops(i) > size) throw std::invalid_argument("no such bytes");
+            trees.append_tree({data.data() + starts(i), data.data() + stops(i)});
+        }
+    }
+    return nb::make_tuple(as_bytes(trees.root), as_bytes(trees.feature), as_bytes(trees.code), as_bytes(trees.right),
+                          as_bytes(trees.n_rows), as_bytes(trees.how), as_bytes(trees.hash), as_bytes(trees.pair_class),
+                          as_bytes(trees.pair_count));
+}
+
+struct Walk {
+    const int64_t *slot, *n_rows, *pair_count;
+    const int32_t *code, *right, *how, *pair_class;
+    const uint32_t *hash;
+    const double *threshold, *panel;
+    int64_t stride, n_classes;
+    int code_nbytes;
+
+    // The place of a category; what is missing is a category of its own.
+    int64_t place(int64_t node, double value) const {
+        if (code_nbytes == 1) return srs::CategoryMap<uint8_t>(hash[node])(std::isnan(value) ? 0xFF : static_cast<uint8_t>(value));
+        return srs::CategoryMap<uint16_t>(hash[node])(std::isnan(value) ? 0xFFFF : static_cast<uint16_t>(value));
+    }
+
+    bool goes_left(int64_t node, double value) const {
+        const bool heavier = n_rows[node + 1] >= n_rows[right[node]];
+        if (how[node] == srs::MAPPED) return value < 0 ? heavier : place(node, value) <= code[node];
+        if (std::isnan(value)) return how[node] == srs::PLAIN ? heavier : how[node] == srs::MISSING_LEFT;
+        return value <= threshold[node];
+    }
+
+    void add(int64_t node, const double *row, double weight, double *shares) const {
+        for (;;) {
+            const int64_t at = slot[node];
+            if (at >= 0) {
+                node = goes_left(node, row[at * stride]) ? node + 1 : right[node];
+            } else if (at == PROBE_SPLIT) {
+                const double n = static_cast<double>(n_rows[node]);
+                add(node + 1, row, weight * (static_cast<double>(n_rows[node + 1]) / n), shares);
+                node = right[node];
+                weight = weight * (static_cast<double>(n_rows[node]) / n);
+            } else {
+                const double n = static_cast<double>(n_rows[node]);
+                for (int32_t i = right[node]; i < right[node] + code[node]; ++i)
+                    shares[pair_class[i]] += weight * (static_cast<double>(pair_count[i]) / n);
+                return;
+            }
+        }
+    }
+};
+
+void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const double> threshold,
+                Vector<const int32_t> code, Vector<const int32_t> right, Vector<const int64_t> n_rows,
+                Vector<const int32_t> how, Vector<const uint32_t> hash, Vector<const int32_t> pair_class,
+                Vector<const int64_t> pair_count, int code_nbytes, Matrix<const double> panel, Matrix<double> shares) {
+    const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
+    const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
+    nb::gil_scoped_release released;
+    for (int64_t i = 0; i < n_nodes; ++i)
+        if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
+    srs::check_below(pair_class, n_classes, "a tree names no such class");
+    if (n_panel_rows > static_cast<int64_t>(panel.shape(1))) throw std::invalid_argument("the panel has too few rows");
+    const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
+                    hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes, code_nbytes};
+    for (size_t t = 0; t < root.size(); ++t)
+        for (int64_t r = 0; r < n_panel_rows; ++r)
+            walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
+}
+
+// One tree walked by rows of the block that it was grown on.
+void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uint8_t> codes, int code_nbytes, bool tiled,
+                   int64_t n_rows, Vector<const uint32_t> features, Vector<const int32_t> rows, Matrix<double> shares) {
+    nb::gil_scoped_release released;
+    Trees trees(regression);
+    trees.append_tree({data.data(), data.data() + data.size()});
+    const int64_t n = static_cast<int64_t>(rows.size()), n_columns = static_cast<int64_t>(features.size());
+    const int64_t n_room = static_cast<int64_t>(codes.size()) / code_nbytes / std::max<int64_t>(n_rows, 1);
+    const int64_t n_classes = static_cast<int64_t>(shares.shape(1));
+    if (static_cast<int64_t>(shares.shape(0)) != n || n_columns > n_room) throw std::invalid_argument("no room");
+    srs::check_below(rows, n_rows, "no such row");
+    srs::check_below(trees.pair_class, n_classes, "a tree names no such class");
+    std::vector<int64_t> slot(trees.feature.size()), columns; // a row of the panel for each column that is split on
+    std::vector<int64_t> place(static_cast<size_t>(n_columns), -1);
+    for (size_t i = 0; i < slot.size(); ++i) {
+        slot[i] = trees.feature[i];
+        if (slot[i] < 0) continue;
+        const uint32_t *found = std::lower_bound(features.data(), features.data() + n_columns, static_cast<uint32_t>(slot[i]));
+        const int64_t column = found - features.data();
+        if (column == n_columns || *found != static_cast<uint32_t>(slot[i])) throw std::invalid_argument("no such column");
+        if (place[static_cast<size_t>(column)] < 0) {
+            place[static_cast<size_t>(column)] = static_cast<int64_t>(columns.size());
+            columns.push_back(column);
+        }
+        slot[i] = place[static_cast<size_t>(column)];
+    }
+    std::vector<double> panel(columns.size() * static_cast<size_t>(n)), threshold(trees.code.begin(), trees.code.end());
+    const uint32_t missing = code_nbytes == 1 ? 0xFF : 0xFFFF;
+    for (size_t c = 0; c < columns.size(); ++c)
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t column = columns[c], r = rows(i);
+            const int64_t at = tiled ? (column / srs::TILE * n_rows + r) * srs::TILE + column % srs::TILE : column * n_rows + r;
+            const uint32_t code = code_nbytes == 1 ? codes(at) : codes(2 * at) | uint32_t(codes(2 * at + 1)) << 8;
+            panel[c * static_cast<size_t>(n) + static_cast<size_t>(i)] = code == missing ? std::nan("") : code;
+        }
+    const Walk walk{slot.data(), trees.n_rows.data(), trees.pair_count.data(), trees.code.data(), trees.right.data(),
+                    trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, n_classes,
+                    code_nbytes};
+    for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
+}
+
+constexpr double UNITS = 68719476736.0; // 2^36, of changes of loss
+
+struct Forest {
+    const int64_t *slot, *n_rows, *pair_count;
+    const int32_t *code, *right, *how, *pair_class;
+    const uint32_t *hash;
+    double units; // a leaf's say is counted in whole numbers of 1 / units
+};
+
+// One row walked down trees, with its own codes and with those of one slot altered.
+template <typename Code> struct Row {
+    const Forest &forest;
+    const Code *codes, *altered; // of this row in the first slot
+    int64_t stride, n_outputs;
+    int64_t *base, *effects;
+    std::vector<int64_t> &parted; // slots whose altered code leads off the row's path so far
+
+    bool goes_left(int64_t node, Code code) const {
+        constexpr Code MISSING = static_cast<Code>(~Code{0});
+        const int32_t how = forest.how[node];
+        if (how == srs::MAPPED) return srs::CategoryMap<Code>(forest.hash[node])(code) <= forest.code[node];
+        if (code == MISSING) {
+            if (how != srs::PLAIN) return how == srs::MISSING_LEFT;
+            return forest.n_rows[node + 1] >= forest.n_rows[forest.right[node]];
+        }
+        return static_cast<int32_t>(code) <= forest.code[node];
+    }
+
+    int64_t said(int64_t node, int32_t pair, double weight) const {
+        const double share = static_cast<double>(forest.pair_count[pair]) / static_cast<double>(forest.n_rows[node]);
+        return static_cast<int64_t>(std::floor(weight * share * forest.units + 0.5));
+    }
+
+    double part(int64_t child, int64_t node) const {
+        return static_cast<double>(forest.n_rows[child]) / static_cast<double>(forest.n_rows[node]);
+    }
+
+    // The path of the row with `slot` altered, from a node on; what it ends in is added.
+    void walk_altered(int64_t node, int64_t slot, double weight) const {
+        for (;;) {
+            const int64_t at = forest.slot[node];
+            if (at >= 0) {
+                node = goes_left(node, (at == slot ? altered : codes)[at * stride]) ? node + 1 : forest.right[node];
+            } else if (at == PROBE_SPLIT) {
+                walk_altered(node + 1, slot, weight * part(node + 1, node));
+                weight = weight * part(forest.right[node], node);
+                node = forest.right[node];
+            } else {
+                for (int32_t i = forest.right[node]; i < forest.right[node] + forest.code[node]; ++i)
+                    effects[slot * n_outputs + forest.pair_class[i]] += said(node, i, weight);
+                return;
+            }
+        }
+    }
+
+    // The path of the row as it is; what it ends in is taken from each slot that would lead elsewhere.
+    void walk(int64_t node, double weight) const {
+        const size_t before = parted.size();
+        for (;;) {
+            const int64_t at = forest.slot[node];
+            if (at >= 0) {
+                const int64_t left = node + 1, right = forest.right[node];
+                const bool goes = goes_left(node, codes[at * stride]);
+                if (goes_left(node, altered[at * stride]) != goes &&
+                    std::find(parted.begin(), parted.end(), at) == parted.end()) {
+                    parted.push_back(at);
+                    walk_altered(goes ? right : left, at, weight);
+                }
+                node = goes ? left : right;
+            } else if (at == PROBE_SPLIT) {
+                walk(node + 1, weight * part(node + 1, node));
+                weight = weight * part(forest.right[node], node);
+                node = forest.right[node];
+            } else {
+                for (int32_t i = forest.right[node]; i < forest.right[node] + forest.code[node]; ++i) {
+                    const int64_t share = said(node, i, weight);
+                    base[forest.pair_class[i]] += share;
+                    for (const int64_t slot : parted) effects[slot * n_outputs + forest.pair_class[i]] -= share;
+                }
+                break;
+            }
+        }
+        parted.resize(before);
+    }
+};
+
+// Calls work(first, last) on parts of 0 .. n - 1, each in a thread of its own.
+template <typename Work> void in_threads(int64_t n, int64_t n_threads, const Work &work) {
+    n_threads = std::max<int64_t>(1, std::min(n, n_threads));
+    std::vector<std::thread> threads;
+    for (int64_t i = 1; i < n_threads; ++i) threads.emplace_back(work, i * n / n_threads, (i + 1) * n / n_threads);
+    work(0, n / n_threads);
+    for (std::thread &thread : threads) thread.join();
+}
+
+struct Panel {
+    const uint8_t *codes, *altered, *votes; // votes: null where every tree votes on every row
+    int64_t n_rows, n_slots, n_outputs;
+    int64_t *base, *effects;
+};
+
+template <typename Code>
+void walk_rows(const Forest &forest, const int32_t *roots, int64_t n_trees, const Panel &panel, int64_t first, int64_t last) {
+    std::vector<int64_t> parted;
+    const Code *codes = reinterpret_cast<const Code *>(panel.codes), *altered = reinterpret_cast<const Code *>(panel.altered);
+    for (int64_t t = 0; t < n_trees; ++t)
+        for (int64_t r = first; r < last; ++r) {
+            if (panel.votes && !panel.votes[t * panel.n_rows + r]) continue;
+            const Row<Code> row{forest,          codes + r, altered + r, panel.n_rows, panel.n_outputs, panel.base + r * panel.n_outputs,
+                                panel.effects + r * panel.n_slots * panel.n_outputs, parted};
+            row.walk(roots[t], 1.0);
+        }
+}
+
+void add_effects(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const int32_t> code,
+                 Vector<const int32_t> right, Vector<const int64_t> n_rows, Vector<const int32_t> how,
+                 Vector<const uint32_t> hash, Vector<const int32_t> pair_class, Vector<const int64_t> pair_count,
+                 int code_nbytes, Matrix<const uint8_t> codes, Matrix<const uint8_t> altered, Matrix<const uint8_t> votes,
+                 int bits, Matrix<int64_t> base, Matrix<int64_t> effects, int64_t n_threads) {
+    const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_trees = static_cast<int64_t>(root.size());
+    const int64_t n_slots = static_cast<int64_t>(codes.shape(0)), n_outputs = static_cast<int64_t>(base.shape(1));
+    const int64_t n = static_cast<int64_t>(base.shape(0));
+    nb::gil_scoped_release released;
+    for (int64_t i = 0; i < n_nodes; ++i)
+        if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
+    srs::check_below(pair_class, n_outputs, "a tree names no such class");
+    const bool fits = static_cast<int64_t>(codes.shape(1)) == n * code_nbytes && altered.shape(0) == codes.shape(0) &&
+                      altered.shape(1) == codes.shape(1) && static_cast<int64_t>(effects.shape(0)) == n &&
+                      static_cast<int64_t>(effects.shape(1)) == n_slots * n_outputs;
+    const bool asks = votes.shape(0) > 0;
+    if (!fits || (asks && (static_cast<int64_t>(votes.shape(0)) != n_trees || static_cast<int64_t>(votes.shape(1)) != n)))
+        throw std::invalid_argument("the panel has another number of rows");
+    const Forest forest{slot.data(), n_rows.data(),     pair_count.data(), code.data(),           right.data(),
+                        how.data(),  pair_class.data(), hash.data(),       std::ldexp(1.0, bits)};
+    const Panel panel{codes.data(), altered.data(), asks ? votes.data() : nullptr, n, n_slots, n_outputs, base.data(),
+                      effects.data()};
+    in_threads(n, n_threads, [&](int64_t first, int64_t last) {
+        if (code_nbytes == 1) walk_rows<uint8_t>(forest, root.data(), n_trees, panel, first, last);
+        else walk_rows<uint16_t>(forest, root.data(), n_trees, panel, first, last);
+    });
+}
+
+int64_t best_of(const int64_t *shares, const int64_t *effects, int64_t n_outputs) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < n_outputs; ++k)
+        if (shares[k] + effects[k] > shares[best] + effects[best]) best = k;
+    return best;
+}
+
+// Sums over rows what effects do to the right votes, and to the probability of the true class.
+void tally_classes(Matrix<const int64_t> base, Matrix<const int64_t> effects, Vector<const int64_t> n_votes,
+                   Vector<const int64_t> truth, Matrix<int64_t> tally, int64_t n_threads) {
+    const int64_t n = static_cast<int64_t>(base.shape(0)), n_outputs = static_cast<int64_t>(base.shape(1));
+    const int64_t n_slots = static_cast<int64_t>(tally.shape(0));
+    nb::gil_scoped_release released;
+    if (static_cast<int64_t>(effects.shape(0)) != n || static_cast<int64_t>(effects.shape(1)) != n_slots * n_outputs ||
+        static_cast<int64_t>(n_votes.size()) != n || static_cast<int64_t>(truth.size()) != n || tally.shape(1) != 3)
+        throw std::invalid_argument("arrays of other shapes");
+    const std::vector<int64_t> none(static_cast<size_t>(n_outputs), 0);
+    srs::check_below(truth, n_outputs, "no such class");
+    in_threads(n_slots, n_threads, [&](int64_t first, int64_t last) {
+        for (int64_t r = 0; r < n; ++r) {
+            if (n_votes(r) == 0) continue;
+            const int64_t *shares = base.data() + r * n_outputs, *row = effects.data() + r * n_slots * n_outputs;
+            const bool right = best_of(shares, none.data(), n_outputs) == truth(r);
+            for (int64_t s = first; s < last; ++s) {
+                const int64_t *of_slot = row + s * n_outputs;
+                if (std::all_of(of_slot, of_slot + n_outputs, [](int64_t x) { return x == 0; })) continue;
+                const bool still = best_of(shares, of_slot, n_outputs) == truth(r);
+                tally(s, 0) += right && !still;
+                tally(s, 1) += still && !right;
+                tally(s, 2) -= of_slot[truth(r)] / n_votes(r);
+            }
+        }
+    });
+}
+
+// Sums over rows what effects add to the squared error of the mean, in units of 2^-36.
+void tally_targets(Matrix<const int64_t> base, Matrix<const int64_t> effects, Vector<const int64_t> n_votes,
+                   Vector<const double> truth, double unit, Matrix<int64_t> tally, int64_t n_threads) {
+    const int64_t n = static_cast<int64_t>(base.shape(0)), n_slots = static_cast<int64_t>(tally.shape(0));
+    nb::gil_scoped_release released;
+    if (base.shape(1) != 1 || static_cast<int64_t>(effects.shape(0)) != n || static_cast<int64_t>(effects.shape(1)) != n_slots ||
+        static_cast<int64_t>(n_votes.size()) != n || static_cast<int64_t>(truth.size()) != n || tally.shape(1) != 3)
+        throw std::invalid_argument("arrays of other shapes");
+    in_threads(n_slots, n_threads, [&](int64_t first, int64_t last) {
+        for (int64_t r = 0; r < n; ++r) {
+            if (n_votes(r) == 0) continue;
+            const double votes = static_cast<double>(n_votes(r));
+            const double error = static_cast<double>(base(r, 0)) / votes * unit - truth(r);
+            for (int64_t s = first; s < last; ++s) {
+                if (effects(r, s) == 0) continue;
+                const double other = static_cast<double>(base(r, 0) + effects(r, s)) / votes * unit - truth(r);
+                tally(s, 2) += static_cast<int64_t>(std::floor((other * other - error * error) * UNITS + 0.5));
+            }
+        }
+    });
+}
+
+} // namespace
+
+void bind_forest(nb::module_ &module) {
+    module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
+    module.def("predict_block", &predict_block, "data"_a, "regression"_a, "codes"_a.noconvert(), "code_nbytes"_a, "tiled"_a,
+               "n_rows"_a, "features"_a.noconvert(), "rows"_a.noconvert(), "shares"_a.noconvert());
+    module.def("add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
+               "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
+    module.def("add_effects", &add_effects, "root"_a, "slot"_a, "code"_a, "right"_a, "n_rows"_a, "how"_a, "hashes"_a,
+               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a.noconvert(), "altered"_a.noconvert(),
+               "votes"_a.noconvert(), "bits"_a, "base"_a.noconvert(), "effects"_a.noconvert(), "n_threads"_a);
+    module.def("tally_classes", &tally_classes, "base"_a.noconvert(), "effects"_a.noconvert(), "n_votes"_a.noconvert(),
+               "truth"_a.noconvert(), "tally"_a.noconvert(), "n_threads"_a);
+    module.def("tally_targets", &tally_targets, "base"_a.noconvert(), "effects"_a.noconvert(), "n_votes"_a.noconvert(),
+               "truth"_a.noconvert(), "unit"_a, "tally"_a.noconvert(), "n_threads"_a);
+}

@@ -1,0 +1,168 @@
+// Bindings that fill a block with columns of the store, mapped or read, and copy columns within it.
+#include "bind/arguments.hpp"
+#include "gather/bus_guard.hpp"
+#include "gather/fill.hpp"
+#include "hash.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using srs::GatherRequest, srs::TILE, srs::Vector;
+
+namespace {
+
+void check(const GatherRequest &request, const Vector<const int32_t> &families, int64_t out_nbytes, int64_t n_chunks) {
+    srs::check_block(out_nbytes, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
+    if (request.n_features < 1 || (request.n_features - 1) / request.chunk_features >= n_chunks)
+        throw std::invalid_argument("feature " + std::to_string(request.n_features - 1) + " is beyond the last chunk");
+    for (int64_t i = 0; i < request.n_items; ++i)
+        if (request.family(i) > request.n_families)
+            throw std::invalid_argument("item " + std::to_string(request.items[i]) + " is of no family");
+    for (size_t i = 0; i < families.size(); ++i)
+        if (families(i) < 0 || families(i) >= request.n_kept)
+            throw std::invalid_argument("a decoy's row " + std::to_string(families(i)) + " is not in the block");
+    for (int64_t i = 0; request.rows && i < request.n_kept; ++i)
+        if (request.rows[i] < 0 || request.rows[i] >= request.n_rows)
+            throw std::invalid_argument("row " + std::to_string(request.rows[i]) + " is not in the store");
+}
+
+GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_features, const Vector<const int32_t> &families,
+                           int64_t chunk_features, int64_t n_rows, const Vector<const int32_t> &rows, int64_t code_nbytes,
+                           bool tiled, const Vector<uint8_t> &out, size_t n_chunks) {
+    GatherRequest request{};
+    request.items = items.data();
+    request.n_items = static_cast<int64_t>(items.size());
+    request.n_features = n_features;
+    request.chunk_features = chunk_features;
+    request.n_rows = n_rows;
+    request.rows = rows.size() ? rows.data() : nullptr;
+    request.n_kept = rows.size() ? static_cast<int64_t>(rows.size()) : n_rows;
+    request.code_nbytes = code_nbytes;
+    request.tiled = tiled;
+    request.out = out.data();
+    request.families = families.data();
+    request.n_families = request.n_kept > 0 ? static_cast<int64_t>(families.size()) / request.n_kept : 0;
+    check(request, families, static_cast<int64_t>(out.size()), static_cast<int64_t>(n_chunks));
+    return request;
+}
+
+template <typename Code> void fill_mapped(const GatherRequest &request, const uint64_t *addresses, size_t n_chunks) {
+    srs::GatherRoom<Code> room(request);
+    srs::MappedChunks source(request, addresses);
+    if (srs::guarded([&] { srs::fill<Code>(request, source, room); })) return;
+    const int64_t chunk_nbytes = request.chunk_features * request.n_rows * request.code_nbytes;
+    std::string which = "a chunk file";
+    for (size_t i = 0; i < n_chunks; ++i)
+        if (srs::bus_guard.address - addresses[i] < static_cast<uint64_t>(chunk_nbytes))
+            which = "chunk file " + std::to_string(i);
+    throw std::runtime_error(which + ": expected " + std::to_string(chunk_nbytes) +
+                             " bytes, found that it was cut short, or cannot be read");
+}
+
+template <typename Code> void fill_read(const GatherRequest &request, const int32_t *descriptors) {
+    srs::GatherRoom<Code> room(request);
+    srs::ChunkFiles source(request, descriptors);
+    srs::fill<Code>(request, source, room);
+}
+
+void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> items, int64_t n_features,
+                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
+                   int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+    const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
+                                               out, addresses.size());
+    nb::gil_scoped_release released;
+    if (code_nbytes == 1) fill_mapped<uint8_t>(request, addresses.data(), addresses.size());
+    else fill_mapped<uint16_t>(request, addresses.data(), addresses.size());
+}
+
+void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
+                  Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
+                  int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+    const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
+                                               out, descriptors.size());
+    nb::gil_scoped_release released;
+    if (code_nbytes == 1) fill_read<uint8_t>(request, descriptors.data());
+    else fill_read<uint16_t>(request, descriptors.data());
+}
+
+// Python binding that asks the system for columns of the store's files before they are needed.
+constexpr int64_t PAGE_NBYTES = 4096; // columns less than a page apart are asked for together
+
+inline void ask_for(int descriptor, int64_t offset, int64_t nbytes) {
+#if defined(POSIX_FADV_WILLNEED)
+    posix_fadvise(descriptor, offset, nbytes, POSIX_FADV_WILLNEED);
+#elif defined(F_RDADVISE)
+    radvisory advice{offset, static_cast<int>(nbytes)};
+    fcntl(descriptor, F_RDADVISE, &advice);
+#endif
+}
+
+// Ask the system to read columns, ascending ones in the fewest requests, and do not wait for them; how many requests.
+int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t chunk_features,
+                     int64_t column_nbytes) {
+    nb::gil_scoped_release released;
+    const auto n = static_cast<int64_t>(features.size()), n_chunks = static_cast<int64_t>(descriptors.size());
+    int64_t n_requests = 0;
+    for (int64_t i = 0; i < n;) {
+        const int64_t chunk = features.data()[i] / chunk_features;
+        if (chunk >= n_chunks) throw std::invalid_argument("a feature is beyond the last chunk");
+        const int64_t begin = features.data()[i] % chunk_features * column_nbytes;
+        int64_t end = begin + column_nbytes;
+        for (++i; i < n && features.data()[i] / chunk_features == chunk; ++i) {
+            const int64_t next = features.data()[i] % chunk_features * column_nbytes;
+            if (next < begin || next >= end + PAGE_NBYTES) break;
+            end = std::max(end, next + column_nbytes);
+        }
+        ask_for(descriptors.data()[chunk], begin, end - begin);
+        ++n_requests;
+    }
+    return n_requests;
+}
+
+// Python binding that makes the probe: a column of a block, copied with its rows permuted.
+
+// Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
+template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t n_rows, int64_t stride, uint64_t key) {
+    std::vector<Code> column(static_cast<size_t>(n_rows));
+    for (int64_t i = 0; i < n_rows; ++i) column[static_cast<size_t>(i)] = from[i * stride];
+    for (int64_t i = n_rows - 1; i > 0; --i) {
+        const auto j = srs::scale_below(srs::derive(key, static_cast<uint64_t>(i)), static_cast<uint64_t>(i) + 1);
+        std::swap(column[static_cast<size_t>(i)], column[j]);
+    }
+    for (int64_t i = 0; i < n_rows; ++i) to[i * stride] = column[static_cast<size_t>(i)];
+}
+
+void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int64_t code_nbytes, bool tiled,
+                   int64_t source, int64_t target, uint64_t key) {
+    const int64_t columns = srs::columns_with_padding(n_columns, tiled);
+    if (source < 0 || target < 0 || source >= n_columns || target >= n_columns ||
+        static_cast<int64_t>(block.size()) < columns * n_rows * code_nbytes)
+        throw std::invalid_argument("no such column in the block");
+    nb::gil_scoped_release released;
+    const auto offset = [&](int64_t column) { return tiled ? column / TILE * TILE * n_rows + column % TILE : column * n_rows; };
+    const int64_t stride = tiled ? TILE : 1;
+    if (code_nbytes == 1) {
+        shuffle_column(block.data() + offset(source), block.data() + offset(target), n_rows, stride, key);
+    } else {
+        auto *codes = reinterpret_cast<uint16_t *>(block.data());
+        shuffle_column(codes + offset(source), codes + offset(target), n_rows, stride, key);
+    }
+}
+
+} // namespace
+
+void bind_gather(nb::module_ &module) {
+    module.def("gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
+    module.def("gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
+    module.def("advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
+    module.def("copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
+               "source"_a, "target"_a, "key"_a);
+}

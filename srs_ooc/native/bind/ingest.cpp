@@ -1,0 +1,323 @@
+// Bindings of the CSV tokenizer (ingestion/csv.py tells what each call means) and of the coder (store/manifest.py).
+#include "bind/arguments.hpp"
+#include "coding.hpp"
+#include "csv/table.hpp"
+
+#include <nanobind/stl/pair.h>
+
+#include <cfloat>
+#include <cmath>
+#include <utility>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using srs::Matrix, srs::Vector;
+
+namespace {
+
+using Bytes = srs::Vector<const std::uint8_t>;
+using Slots = srs::Vector<const std::int32_t>;
+using Ends = srs::Vector<const std::uint64_t>;
+using Panel = srs::Matrix<double>;
+
+template <class T> nb::bytes raw(const std::vector<T> &items) {
+    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
+}
+
+srs::Dialect dialect_of(nb::bytes marks) { // separator, comment, point
+    return {marks.c_str()[0], marks.c_str()[1], marks.c_str()[2]};
+}
+
+srs::MissingTexts missing_of(nb::object texts, char point) {
+    if (texts.is_none()) return {};
+    std::vector<std::string> all;
+    for (nb::handle text : texts) {
+        const nb::bytes bytes = nb::cast<nb::bytes>(text);
+        all.emplace_back(bytes.c_str(), bytes.size());
+    }
+    return {std::move(all), point};
+}
+
+srs::RowKinds row_kinds_of(nb::dict kinds) {
+    srs::RowKinds all;
+    for (const auto &[name, kind] : kinds) {
+        const nb::bytes bytes = nb::cast<nb::bytes>(name);
+        all.emplace(std::string(bytes.c_str(), bytes.size()), nb::cast<std::uint8_t>(kind));
+    }
+    return all;
+}
+
+nb::bytes raw(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+
+nb::tuple take_texts(srs::Texts &texts) {
+    const srs::Texts taken = std::exchange(texts, srs::Texts());
+    return nb::make_tuple(raw(taken.bytes), raw(taken.ends), raw(taken.hashes));
+}
+
+nb::object describe(const srs::Problem &problem) {
+    static const char *const names[] = {"none",       "ragged",          "not_a_number",
+                                        "infinite",   "many_categories", "long_field",
+                                        "open_quote"};
+    if (problem.fault == srs::Fault::none) return nb::none();
+    return nb::make_tuple(names[static_cast<int>(problem.fault)], problem.line, problem.column,
+                          raw(problem.text));
+}
+
+template <class Sink> class Reader {
+  public:
+    template <class... Args>
+    Reader(srs::Dialect dialect, std::int64_t line, bool after_return, Args &&...args)
+        : sink(std::forward<Args>(args)...), tokens_(dialect, line, after_return) {}
+
+    std::size_t feed(Bytes data, std::size_t start) {
+        const char *begin = reinterpret_cast<const char *>(data.data());
+        if (start >= data.size()) return data.size();
+        nb::gil_scoped_release release;
+        return start + tokens_.feed(begin + start, data.size() - start, sink);
+    }
+
+    void finish() { tokens_.finish(sink); }
+    std::int64_t line() const { return tokens_.line(); }
+    std::int64_t column() const { return tokens_.column(); }
+    bool after_return() const { return tokens_.after_return(); }
+    nb::object problem() const { return describe(sink.problem); }
+
+    Sink sink;
+
+  private:
+    srs::CsvTokenizer<Sink> tokens_;
+};
+
+class HeaderReader : public Reader<srs::HeaderSink> {
+  public:
+    explicit HeaderReader(nb::bytes marks) : Reader(dialect_of(marks), 1, false) {}
+    bool done() const { return sink.done; }
+    nb::tuple take_names() { return take_texts(sink.names); }
+};
+
+class TableReader : public Reader<srs::TableSink> {
+  public:
+    TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
+                bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes,
+                nb::dict row_kinds)
+        : Reader(dialect_of(marks), line, after_return,
+                 std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
+                 dialect_of(marks), missing_of(missing, dialect_of(marks).point),
+                 std::vector<std::uint8_t>(kinds.c_str(), kinds.c_str() + kinds.size()), by_row,
+                 max_category_nbytes, row_kinds_of(row_kinds)) {}
+
+    void set_panel(Panel panel) {
+        panel_ = panel; // keeps the memory alive
+        sink.set_panel(panel.data(), static_cast<std::int64_t>(panel.shape(1)));
+    }
+
+    nb::tuple take_texts(std::size_t column) {
+        return ::take_texts(column < sink.texts.size() ? sink.texts[column] : none_);
+    }
+    nb::bytes take_lines() { return raw(std::exchange(sink.lines, {})); }
+    nb::bytes take_row_cells() { return raw(std::exchange(sink.row_cells, {})); }
+    nb::bytes cells() const { return raw(sink.cells); }
+    nb::tuple categories() const {
+        return nb::make_tuple(raw(sink.categories.bytes), raw(sink.categories.ends));
+    }
+
+    std::int64_t n_rows() const { return sink.n_rows; }
+    std::int64_t panel_row() const { return sink.row(); }
+    bool fits_float32() const { return sink.fits_float32; }
+
+  private:
+    Panel panel_;
+    srs::Texts none_;
+};
+
+class TextCoder {
+  public:
+    explicit TextCoder(std::size_t max_nbytes) : pool_(max_nbytes) {}
+
+    // The number of each text; fewer where there is no room for the next.
+    nb::bytes code(nb::bytes blob, Ends ends) {
+        std::vector<std::int32_t> numbers;
+        numbers.reserve(ends.size());
+        std::size_t start = 0;
+        for (std::size_t i = 0; i < ends.size(); start = ends.data()[i++]) {
+            const std::int64_t number =
+                pool_.number_of({blob.c_str() + start, ends.data()[i] - start});
+            if (number < 0) break;
+            numbers.push_back(static_cast<std::int32_t>(number));
+        }
+        return raw(numbers);
+    }
+
+    std::size_t size() const { return pool_.ends.size(); }
+    std::size_t nbytes() const { return pool_.bytes.size(); }
+    nb::tuple texts() const { return nb::make_tuple(raw(pool_.bytes), raw(pool_.ends)); }
+
+  private:
+    srs::TextPool pool_;
+};
+
+// Let blocks of 512 kB and more be mappings of their own, whatever was freed before: glibc otherwise
+// keeps freed ones in its heap, as resident memory.
+void return_large_blocks() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 512 << 10);
+    mallopt(M_TRIM_THRESHOLD, 2 << 20); // pieces of files come and go
+    malloc_trim(0);
+#endif
+}
+
+// Let freed blocks of up to 4 MB be used again, of which each thread may keep 8 MB: pages that go back to
+// the system between uses are zeroed and mapped anew each time.
+void reuse_blocks() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
+nb::object parse_decimal(nb::bytes text) {
+    const char *end = text.c_str() + text.size();
+    srs::Decimal decimal;
+    if (srs::scan_decimal(text.c_str(), end, decimal) != end) return nb::none();
+    return nb::float_(srs::to_double(decimal, {text.c_str(), text.size()}));
+}
+
+// Binding of the column coder; what each argument means is told in store/manifest.py.
+struct Found { // what coding finds of each column
+    Vector<std::uint32_t> n_missing;
+    Vector<std::uint16_t> n_codes;
+    Vector<bool> exact;
+    Vector<std::uint8_t> kinds;
+    Matrix<double> lows, highs; // of width 0 where ranges are not wanted
+};
+
+template <class Coder, class Value, class Code>
+void code_all(Coder coder, const Matrix<const Value> &values, const Matrix<Code> &codes, const Found &found) {
+    const std::size_t n_columns = values.shape(0), n_rows = values.shape(1);
+    const std::size_t width = found.lows.shape(1);
+    for (std::size_t j = 0; j < n_columns; ++j) {
+        const srs::ColumnFacts facts =
+            coder.code(values.data() + j * n_rows, codes.data() + j * n_rows);
+        found.n_missing.data()[j] = facts.n_missing;
+        found.n_codes.data()[j] = facts.n_codes;
+        found.exact.data()[j] = facts.exact;
+        found.kinds.data()[j] = facts.kind;
+        if (width) coder.ranges(found.lows.data() + j * width, found.highs.data() + j * width);
+    }
+}
+
+template <class Value, class Code>
+void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::uint32_t> n_missing,
+                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
+                  Matrix<double> lows, Matrix<double> highs, std::size_t long_rows) {
+    const std::size_t n_rows = values.shape(1);
+    const Found found{n_missing, n_codes, exact, kinds, lows, highs};
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(Code) == 1) {
+        if (n_rows >= long_rows)
+            return code_all(srs::LongColumnCoder<Value>(n_rows), values, codes, found);
+    }
+    code_all(srs::ColumnCoder<Value, Code>(n_rows), values, codes, found);
+}
+
+template <class Value, class Code> void bind_one(nb::module_ &module) {
+    module.def("code_columns", &code_columns<Value, Code>, "values"_a.noconvert(),
+               "codes"_a.noconvert(), "n_missing"_a.noconvert(), "n_codes"_a.noconvert(),
+               "exact"_a.noconvert(), "kinds"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert(),
+               "long_rows"_a);
+}
+
+// What there is to know of some values at once.
+struct Look {
+    std::int64_t infinite = -1; // the first infinite one
+    bool narrow = true;         // whether all survive the round trip through float
+
+    void take(double value, std::int64_t i) {
+        if (std::isinf(value) && infinite < 0) infinite = i;
+        if (std::fabs(value) > FLT_MAX || static_cast<double>(static_cast<float>(value)) < value ||
+            static_cast<double>(static_cast<float>(value)) > value)
+            narrow = false; // never of a NaN
+    }
+};
+
+std::pair<std::int64_t, bool> look_at(Matrix<const double> values) {
+    const std::int64_t n = static_cast<std::int64_t>(values.size());
+    nb::gil_scoped_release release;
+    Look look;
+    for (std::int64_t i = 0; i < n; ++i) look.take(values.data()[i], i);
+    return {look.infinite, look.narrow};
+}
+
+// Rows (m, n_columns) into the columns first .. first + m - 1 of a panel, whose line s is columns[s].
+std::pair<std::int64_t, bool> put_rows(Matrix<const double> rows, Vector<const std::int64_t> columns,
+                                       Matrix<double> panel, std::size_t first) {
+    const std::size_t m = rows.shape(0), width = rows.shape(1), panel_rows = panel.shape(1);
+    if (columns.size() != panel.shape(0) || first + m > panel_rows)
+        throw nb::value_error("expected a panel with a line for each column and room for the rows");
+    nb::gil_scoped_release release;
+    Look look;
+    for (std::size_t s = 0; s < columns.size(); ++s) {
+        const std::size_t column = static_cast<std::size_t>(columns.data()[s]);
+        double *out = panel.data() + s * panel_rows + first;
+        for (std::size_t r = 0; r < m; ++r) {
+            out[r] = rows.data()[r * width + column];
+            look.take(out[r], static_cast<std::int64_t>(r * width + column));
+        }
+    }
+    return {look.infinite, look.narrow};
+}
+
+} // namespace
+
+void bind_ingest(nb::module_ &module) {
+    nb::class_<HeaderReader>(module, "HeaderReader")
+        .def(nb::init<nb::bytes>(), "marks"_a)
+        .def("feed", &HeaderReader::feed, "data"_a, "start"_a)
+        .def("finish", &HeaderReader::finish)
+        .def("take_names", &HeaderReader::take_names)
+        .def_prop_ro("done", &HeaderReader::done)
+        .def_prop_ro("line", &HeaderReader::line)
+        .def_prop_ro("after_return", &HeaderReader::after_return)
+        .def_prop_ro("problem", &HeaderReader::problem);
+    nb::class_<TableReader>(module, "TableReader")
+        .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool,
+                      std::size_t, nb::dict>(),
+             "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a,
+             "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a)
+        .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
+        .def("feed", &TableReader::feed, "data"_a, "start"_a)
+        .def("finish", &TableReader::finish)
+        .def("take_texts", &TableReader::take_texts, "column"_a)
+        .def("take_lines", &TableReader::take_lines)
+        .def("take_row_cells", &TableReader::take_row_cells)
+        .def("cells", &TableReader::cells)
+        .def("categories", &TableReader::categories)
+        .def_prop_ro("n_rows", &TableReader::n_rows)
+        .def_prop_ro("panel_row", &TableReader::panel_row)
+        .def_prop_ro("column", &TableReader::column)
+        .def_prop_ro("line", &TableReader::line)
+        .def_prop_ro("fits_float32", &TableReader::fits_float32)
+        .def_prop_ro("problem", &TableReader::problem);
+    nb::class_<TextCoder>(module, "TextCoder")
+        .def(nb::init<std::size_t>(), "max_nbytes"_a)
+        .def("code", &TextCoder::code, "blob"_a, "ends"_a)
+        .def("texts", &TextCoder::texts)
+        .def_prop_ro("nbytes", &TextCoder::nbytes)
+        .def_prop_ro("size", &TextCoder::size);
+    module.def("return_large_blocks", &return_large_blocks);
+    module.def("reuse_blocks", &reuse_blocks);
+    module.def("parse_decimal", &parse_decimal, "text"_a);
+    module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
+               "text"_a);
+    bind_one<double, std::uint8_t>(module);
+    bind_one<double, std::uint16_t>(module);
+    bind_one<float, std::uint8_t>(module);
+    bind_one<float, std::uint16_t>(module);
+    module.def("look_at", &look_at, "values"_a.noconvert());
+    module.def("put_rows", &put_rows, "rows"_a.noconvert(), "columns"_a.noconvert(),
+               "panel"_a.noconvert(), "first"_a);
+}

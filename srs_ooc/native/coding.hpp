@@ -1,0 +1,461 @@
+// Codes of the values of columns: of short ones by sorting them, of long ones without.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace srs {
+
+// Ordinal codes of a column: exact ranks where the distinct values fit, quantile bins otherwise.
+template <class Value> struct KeyOf;
+template <> struct KeyOf<float> { using type = std::uint32_t; };
+template <> struct KeyOf<double> { using type = std::uint64_t; };
+
+// Unsigned integers in the order of the values; -0.0 and 0.0 share one.
+template <class Value> typename KeyOf<Value>::type to_key(Value value) {
+    using Key = typename KeyOf<Value>::type;
+    constexpr Key top = Key{1} << (8 * sizeof(Key) - 1);
+    Key bits;
+    value += Value{0};
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits & top ? ~bits : bits | top;
+}
+
+template <class Value> Value from_key(typename KeyOf<Value>::type key) {
+    using Key = typename KeyOf<Value>::type;
+    constexpr Key top = Key{1} << (8 * sizeof(Key) - 1);
+    const Key bits = key & top ? key & ~top : ~key;
+    Value value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// A row and the beginning of its key, to be sorted by the latter.
+struct Item {
+    std::uint32_t row, prefix;
+};
+
+// Sort by prefix with digits of so many bits; digits in which all agree are skipped. The sorted items
+// are in the returned array.
+template <int kBits> Item *sort_items(Item *items, Item *spare, std::size_t n) {
+    constexpr int n_digits = (32 + kBits - 1) / kBits;
+    constexpr std::uint32_t mask = (1u << kBits) - 1;
+    std::uint32_t counts[n_digits][mask + 1] = {};
+    for (std::size_t i = 0; i < n; ++i)
+        for (int d = 0; d < n_digits; ++d) ++counts[d][(items[i].prefix >> (kBits * d)) & mask];
+    for (int d = 0; d < n_digits; ++d) {
+        std::uint32_t *at = counts[d];
+        if (at[(items[0].prefix >> (kBits * d)) & mask] == n) continue;
+        std::uint32_t total = 0;
+        for (std::uint32_t v = 0; v <= mask; ++v) total += std::exchange(at[v], total);
+        for (std::size_t i = 0; i < n; ++i)
+            spare[at[(items[i].prefix >> (kBits * d)) & mask]++] = items[i];
+        std::swap(items, spare);
+    }
+    return items;
+}
+
+inline Item *sort_items(Item *items, Item *spare, std::size_t n) {
+    if (n < 64) {
+        std::sort(items, items + n, [](Item x, Item y) { return x.prefix < y.prefix; });
+        return items;
+    }
+    return n < 16384 ? sort_items<8>(items, spare, n) : sort_items<11>(items, spare, n);
+}
+
+template <class Value> bool is_whole(Value value) {
+    constexpr Value big = Value{1} / std::numeric_limits<Value>::epsilon(); // whole from here on
+    if (!(std::fabs(value) < big)) return true;
+    return static_cast<Value>(static_cast<std::int64_t>(value)) == value;
+}
+
+enum Kind : std::uint8_t { kNumeric, kInteger, kBoolean, kCategorical, kConstant };
+
+struct ColumnFacts {
+    std::uint32_t n_missing;
+    std::uint16_t n_codes;
+    bool exact;
+    std::uint8_t kind; // what the values show; never kCategorical
+};
+
+// Codes columns one at a time; holds the scratch they share.
+template <class Value, class Code> class ColumnCoder {
+  public:
+    using Key = typename KeyOf<Value>::type;
+    static constexpr std::size_t kCodes = std::numeric_limits<Code>::max() - 1;
+    static constexpr Code kMissing = std::numeric_limits<Code>::max();
+
+    explicit ColumnCoder(std::size_t n_rows) : items_(n_rows), spare_(n_rows) {
+        starts_.reserve(std::min(n_rows, kCodes) + 1);
+    }
+
+    ColumnFacts code(const Value *values, Code *codes) {
+        const std::size_t n_rows = items_.size();
+        values_ = values;
+        take_rows();
+        sort_rows();
+        const bool exact = find_starts();
+        std::fill(codes, codes + n_rows, kMissing);
+        for (std::size_t c = 0; c + 1 < starts_.size(); ++c)
+            for (std::size_t i = starts_[c]; i < starts_[c + 1]; ++i)
+                codes[sorted_[i].row] = static_cast<Code>(c);
+        return {static_cast<std::uint32_t>(n_rows - n_valid_),
+                static_cast<std::uint16_t>(starts_.size() - 1), exact, kind()};
+    }
+
+    // Lowest and highest value of each code of the column coded last.
+    void ranges(double *lows, double *highs) const {
+        for (std::size_t c = 0; c + 1 < starts_.size(); ++c) {
+            lows[c] = from_key<Value>(key(starts_[c]));
+            highs[c] = from_key<Value>(key(starts_[c + 1] - 1));
+        }
+    }
+
+  private:
+    static constexpr int kKeyBits = 8 * sizeof(Key);
+
+    Key key(std::size_t i) const { return to_key(values_[sorted_[i].row]); }
+
+    // Rows with a value, each with the 32 bits of its key below those in which all agree.
+    void take_rows() {
+        low_ = std::numeric_limits<Key>::max();
+        high_ = 0;
+        n_valid_ = 0;
+        for (std::size_t i = 0; i < items_.size(); ++i) {
+            if (std::isnan(values_[i])) continue;
+            const Key k = to_key(values_[i]);
+            low_ = std::min(low_, k);
+            high_ = std::max(high_, k);
+            items_[n_valid_++].row = static_cast<std::uint32_t>(i);
+        }
+        if (n_valid_ == 0 || low_ == high_) return;
+        const int shift = __builtin_clzll(static_cast<std::uint64_t>(low_ ^ high_)) - (64 - kKeyBits);
+        holds_keys_ = kKeyBits - shift <= 32;
+        for (std::size_t i = 0; i < n_valid_; ++i)
+            items_[i].prefix = static_cast<std::uint32_t>(
+                static_cast<Key>(to_key(values_[items_[i].row]) << shift) >> (kKeyBits - 32));
+    }
+
+    void sort_rows() {
+        sorted_ = items_.data();
+        if (n_valid_ == 0 || low_ == high_) return;
+        sorted_ = sort_items(items_.data(), spare_.data(), n_valid_);
+        if (holds_keys_) return;
+        for (std::size_t start = 0, stop; start < n_valid_; start = stop) {
+            bool mixed = false;
+            stop = start + 1;
+            for (; stop < n_valid_ && sorted_[stop].prefix == sorted_[start].prefix; ++stop)
+                mixed |= key(stop) != key(start);
+            if (mixed)
+                std::sort(sorted_ + start, sorted_ + stop, [this](Item x, Item y) {
+                    return to_key(values_[x.row]) < to_key(values_[y.row]);
+                });
+        }
+    }
+
+    bool same(std::size_t i, std::size_t j) const {
+        if (low_ == high_) return true;
+        if (sorted_[i].prefix != sorted_[j].prefix) return false;
+        return holds_keys_ || key(i) == key(j);
+    }
+
+    // Where each code starts among the sorted rows, and their end: at the distinct values if those
+    // fit (true), else at the quantiles.
+    bool find_starts() {
+        starts_.assign(1, 0);
+        if (n_valid_ == 0) return true;
+        bool fit = true;
+        for (std::size_t i = 1; i < n_valid_ && fit; ++i) {
+            if (same(i, i - 1)) continue;
+            fit = starts_.size() < kCodes;
+            if (fit) starts_.push_back(i);
+        }
+        if (!fit) {
+            starts_.resize(1);
+            for (std::size_t k = 1; k < kCodes; ++k) {
+                std::size_t i = k * n_valid_ / kCodes;
+                if (same(i, starts_.back())) continue;
+                while (same(i, i - 1)) --i;
+                starts_.push_back(i);
+            }
+        }
+        starts_.push_back(n_valid_);
+        return fit;
+    }
+
+    Kind kind() const {
+        if (n_valid_ == 0 || low_ == high_) return kConstant;
+        for (std::size_t i = 0; i < items_.size(); ++i)
+            if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
+        // both whole: nothing lies between
+        return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
+    }
+
+    std::vector<Item> items_, spare_;
+    std::vector<std::size_t> starts_;
+    const Value *values_ = nullptr;
+    Item *sorted_ = nullptr;
+    Key low_ = 0, high_ = 0;
+    bool holds_keys_ = false; // whether prefixes tell all that keys do
+    std::size_t n_valid_ = 0;
+};
+
+// Codes of a long column without sorting it: by a table of its distinct values where those fit, else by
+// counting its keys digit by digit until the quantiles are found. Memory does not grow with the rows.
+
+// Finds the keys at some ranks among many, which are walked through as often as it takes.
+template <class Key> class RankFinder {
+  public:
+    // different: the bits in which keys differ, not none.
+    explicit RankFinder(Key different)
+        : shift_(__builtin_clzll(static_cast<std::uint64_t>(different)) - (64 - kKeyBits)),
+          n_bits_(kKeyBits - shift_ - __builtin_ctzll(static_cast<std::uint64_t>(different))),
+          groups_(1) {}
+
+    // The keys at ascending ranks; walk(take) hands every key to take.
+    template <class Walk> std::vector<Key> find(const std::vector<std::size_t> &ranks, Walk walk) {
+        do
+            refine(ranks, walk);
+        while (n_in_groups_ > kGathered && !exhausted());
+        return exhausted() ? representatives(ranks, walk) : gathered(ranks, walk);
+    }
+
+  private:
+    static constexpr int kKeyBits = 8 * sizeof(Key), kBits = 11;
+    static constexpr std::size_t kDigits = std::size_t{1} << kBits, kGathered = std::size_t{1} << 16;
+    static constexpr std::uint16_t kNone = 0xFFFF;
+
+    struct Group { // keys that agree in the digits so far and have a wanted rank among them
+        std::size_t below = 0, size = 0; // keys below them; how many they are
+    };
+
+    bool exhausted() const { return kBits * static_cast<int>(levels_.size()) >= n_bits_; }
+
+    // The digit of a level; of the last one it may repeat bits of the one before, which are agreed on.
+    std::size_t digit(Key key, std::size_t level) const {
+        const int down = std::max(0, kKeyBits - kBits * (static_cast<int>(level) + 1));
+        return static_cast<std::size_t>(static_cast<Key>(key << shift_) >> down) & (kDigits - 1);
+    }
+
+    std::uint16_t group_of(Key key) const {
+        std::uint16_t group = 0;
+        for (std::size_t l = 0; l < levels_.size() && group != kNone; ++l)
+            group = levels_[l][group * kDigits + digit(key, l)];
+        return group;
+    }
+
+    // Split the groups by the next digit.
+    template <class Walk> void refine(const std::vector<std::size_t> &ranks, Walk walk) {
+        const std::size_t level = levels_.size();
+        std::vector<std::uint32_t> counts(groups_.size() * kDigits);
+        walk([&](Key key) {
+            const std::uint16_t group = group_of(key);
+            if (group != kNone) ++counts[group * kDigits + digit(key, level)];
+        });
+        std::vector<std::uint16_t> children(counts.size(), kNone);
+        std::vector<Group> next;
+        std::size_t r = 0;
+        n_in_groups_ = 0;
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            std::size_t below = groups_[g].below;
+            for (std::size_t d = 0; d < kDigits; ++d) {
+                const std::size_t size = counts[g * kDigits + d];
+                if (r < ranks.size() && ranks[r] < below + size) {
+                    children[g * kDigits + d] = static_cast<std::uint16_t>(next.size());
+                    next.push_back({below, size});
+                    n_in_groups_ += size;
+                    while (r < ranks.size() && ranks[r] < below + size) ++r;
+                }
+                below += size;
+            }
+        }
+        groups_.swap(next);
+        levels_.push_back(std::move(children));
+    }
+
+    // Every group is one key.
+    template <class Walk>
+    std::vector<Key> representatives(const std::vector<std::size_t> &ranks, Walk walk) {
+        std::vector<Key> keys(groups_.size()), found;
+        walk([&](Key key) {
+            const std::uint16_t group = group_of(key);
+            if (group != kNone) keys[group] = key;
+        });
+        std::size_t g = 0;
+        for (const std::size_t rank : ranks) {
+            while (rank >= groups_[g].below + groups_[g].size) ++g;
+            found.push_back(keys[g]);
+        }
+        return found;
+    }
+
+    // Few keys are left in the groups, which are in order: sort those.
+    template <class Walk> std::vector<Key> gathered(const std::vector<std::size_t> &ranks, Walk walk) {
+        std::vector<Key> keys, found;
+        keys.reserve(n_in_groups_);
+        walk([&](Key key) {
+            if (group_of(key) != kNone) keys.push_back(key);
+        });
+        std::sort(keys.begin(), keys.end());
+        std::size_t g = 0, first = 0;
+        for (const std::size_t rank : ranks) {
+            while (rank >= groups_[g].below + groups_[g].size) first += groups_[g++].size;
+            found.push_back(keys[first + (rank - groups_[g].below)]);
+        }
+        return found;
+    }
+
+    int shift_, n_bits_; // leading bits in which all keys agree; bits after them that may differ
+    std::vector<Group> groups_; // in the order of their keys
+    std::size_t n_in_groups_ = 0;
+    std::vector<std::vector<std::uint16_t>> levels_; // the group within one for each next digit
+};
+
+// A set of at most so many keys, each with a code.
+template <class Key, std::size_t kMost> class KeyTable {
+  public:
+    void clear() {
+        keys_.fill(0); // no key: a NaN
+        n_ = 0;
+    }
+
+    // False where there are too many.
+    bool add(Key key) {
+        const std::size_t at = place(key);
+        if (keys_[at] == key) return true;
+        if (n_ == kMost) return false;
+        keys_[at] = key;
+        ++n_;
+        return true;
+    }
+
+    std::vector<Key> sorted() const {
+        std::vector<Key> keys;
+        for (const Key key : keys_)
+            if (key) keys.push_back(key);
+        std::sort(keys.begin(), keys.end());
+        return keys;
+    }
+
+    std::uint8_t &code(Key key) { return codes_[place(key)]; }
+
+  private:
+    static constexpr int kBits = 10;
+
+    std::size_t place(Key key) const {
+        std::size_t at = (static_cast<std::uint64_t>(key) * 0x9E3779B97F4A7C15u) >> (64 - kBits);
+        while (keys_[at] && keys_[at] != key) at = (at + 1) & (keys_.size() - 1);
+        return at;
+    }
+
+    std::array<Key, std::size_t{1} << kBits> keys_{};
+    std::array<std::uint8_t, std::size_t{1} << kBits> codes_{};
+    std::size_t n_ = 0;
+};
+
+// Codes columns one at a time, as ColumnCoder does.
+template <class Value> class LongColumnCoder {
+  public:
+    using Key = typename KeyOf<Value>::type;
+    static constexpr std::size_t kCodes = 254;
+    static constexpr std::uint8_t kMissing = 255;
+
+    explicit LongColumnCoder(std::size_t n_rows) : n_rows_(n_rows) {}
+
+    ColumnFacts code(const Value *values, std::uint8_t *codes) {
+        values_ = values;
+        codes_ = codes;
+        const bool exact = find_range_and_distinct();
+        starts_ = exact ? table_.sorted() : quantiles();
+        if (exact)
+            code_by_table();
+        else
+            code_by_search();
+        return {static_cast<std::uint32_t>(n_rows_ - n_valid_),
+                static_cast<std::uint16_t>(starts_.size()), exact, kind()};
+    }
+
+    // Lowest and highest value of each code of the column coded last.
+    void ranges(double *lows, double *highs) const {
+        std::vector<Key> most(starts_);
+        for (std::size_t i = 0; i < n_rows_; ++i)
+            if (codes_[i] != kMissing) most[codes_[i]] = std::max(most[codes_[i]], to_key(values_[i]));
+        for (std::size_t c = 0; c < starts_.size(); ++c) {
+            lows[c] = from_key<Value>(starts_[c]);
+            highs[c] = from_key<Value>(most[c]);
+        }
+    }
+
+  private:
+    // Returns whether the distinct values are few enough for a code each.
+    bool find_range_and_distinct() {
+        low_ = std::numeric_limits<Key>::max();
+        high_ = different_ = 0;
+        n_valid_ = 0;
+        table_.clear();
+        bool few = true;
+        for (std::size_t i = 0; i < n_rows_; ++i) {
+            if (std::isnan(values_[i])) continue;
+            const Key key = to_key(values_[i]);
+            different_ |= n_valid_++ ? key ^ high_ : 0;
+            low_ = std::min(low_, key);
+            high_ = std::max(high_, key);
+            few = few && table_.add(key);
+        }
+        return few;
+    }
+
+    // The lowest key, and the distinct ones at the quantiles above it.
+    std::vector<Key> quantiles() const {
+        std::vector<std::size_t> ranks;
+        for (std::size_t k = 1; k < kCodes; ++k) ranks.push_back(k * n_valid_ / kCodes);
+        std::vector<Key> starts = RankFinder<Key>(different_).find(ranks, [this](auto take) {
+            for (std::size_t i = 0; i < n_rows_; ++i)
+                if (!std::isnan(values_[i])) take(to_key(values_[i]));
+        });
+        starts.insert(starts.begin(), low_);
+        starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+        return starts;
+    }
+
+    void code_by_table() {
+        for (std::size_t c = 0; c < starts_.size(); ++c)
+            table_.code(starts_[c]) = static_cast<std::uint8_t>(c);
+        for (std::size_t i = 0; i < n_rows_; ++i)
+            codes_[i] = std::isnan(values_[i]) ? kMissing : table_.code(to_key(values_[i]));
+    }
+
+    // The code is the last start that is not above the value.
+    void code_by_search() {
+        std::array<Key, 256> starts;
+        starts.fill(std::numeric_limits<Key>::max());
+        std::copy(starts_.begin(), starts_.end(), starts.begin());
+        for (std::size_t i = 0; i < n_rows_; ++i) {
+            const Key key = to_key(values_[i]);
+            std::size_t at = 0;
+            for (std::size_t half = 128; half; half /= 2) at += starts[at + half] <= key ? half : 0;
+            codes_[i] = std::isnan(values_[i]) ? kMissing : static_cast<std::uint8_t>(at);
+        }
+    }
+
+    Kind kind() const {
+        if (n_valid_ == 0 || low_ == high_) return kConstant;
+        for (std::size_t i = 0; i < n_rows_; ++i)
+            if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
+        return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
+    }
+
+    std::size_t n_rows_, n_valid_ = 0;
+    const Value *values_ = nullptr;
+    std::uint8_t *codes_ = nullptr;
+    Key low_ = 0, high_ = 0, different_ = 0; // the last: bits in which keys differ
+    KeyTable<Key, kCodes> table_;
+    std::vector<Key> starts_; // the lowest key of each code
+};
+
+} // namespace srs

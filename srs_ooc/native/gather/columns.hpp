@@ -1,0 +1,91 @@
+// What a gather is asked for, and where its columns come from: chunk files of the store, mapped into memory or read.
+#pragma once
+#include "kernels.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace srs {
+
+struct GatherRequest {
+    const uint32_t *items;
+    int64_t n_items;      // columns of the block
+    int64_t n_features;   // of the store: item m n_features + f is feature f in family m, 0 the feature itself
+    const int32_t *families; // [n_families][n_kept] row that a decoy of each family takes at each row
+    int64_t n_families;
+    int64_t chunk_features;
+    int64_t n_rows;       // of the store
+    const int32_t *rows;  // rows to keep, or null for all
+    int64_t n_kept;       // rows of the block
+    int64_t code_nbytes;
+    bool tiled;
+    uint8_t *out;
+
+    int64_t feature(int64_t i) const { return items[i] % n_features; }
+    int64_t family(int64_t i) const { return items[i] / n_features; }
+    const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
+};
+
+class MappedChunks { // chunk files mapped into memory
+  public:
+    MappedChunks(const GatherRequest &request, const uint64_t *addresses) : request_(request), addresses_(addresses) {}
+    static constexpr bool in_place = true;
+    void load(int64_t first, int64_t n, const uint8_t **columns) {
+        const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t feature = request_.feature(first + i);
+            const auto *chunk = reinterpret_cast<const uint8_t *>(addresses_[feature / request_.chunk_features]);
+            columns[i] = chunk + (feature % request_.chunk_features) * column_nbytes;
+        }
+    }
+
+  private:
+    const GatherRequest &request_;
+    const uint64_t *addresses_;
+};
+
+class ChunkFiles { // chunk files read into a staging area, neighbours in one read
+  public:
+    ChunkFiles(const GatherRequest &request, const int32_t *descriptors)
+        : request_(request), descriptors_(descriptors),
+          staging_(static_cast<size_t>(TILE * request.n_rows * request.code_nbytes)) {}
+    static constexpr bool in_place = false;
+    void load(int64_t first, int64_t n, const uint8_t **columns) {
+        const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
+        for (int64_t i = 0; i < n;) {
+            const int64_t feature = request_.feature(first + i), chunk = feature / request_.chunk_features;
+            int64_t run = 1;
+            while (i + run < n && request_.feature(first + i + run) == feature + run &&
+                   (feature + run) / request_.chunk_features == chunk)
+                ++run;
+            uint8_t *target = staging_.data() + i * column_nbytes;
+            read(chunk, (feature % request_.chunk_features) * column_nbytes, run * column_nbytes, target);
+            for (int64_t j = 0; j < run; ++j, ++i) columns[i] = target + j * column_nbytes;
+        }
+    }
+
+  private:
+    void read(int64_t chunk, int64_t offset, int64_t nbytes, uint8_t *target) {
+        while (nbytes > 0) {
+            const ssize_t got = pread(descriptors_[chunk], target, static_cast<size_t>(nbytes), offset);
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0)
+                throw std::runtime_error("chunk file " + std::to_string(chunk) + " at byte " + std::to_string(offset) +
+                                         ": expected " + std::to_string(nbytes) + " more bytes, found " +
+                                         (got < 0 ? std::strerror(errno) : "the end of the file"));
+            target += got;
+            offset += got;
+            nbytes -= got;
+        }
+    }
+    const GatherRequest &request_;
+    const int32_t *descriptors_;
+    std::vector<uint8_t> staging_;
+};
+
+} // namespace srs

@@ -1,0 +1,123 @@
+// Rank tests of whole blocks of columns: a cheap look at each, the test itself where that shows anything.
+#pragma once
+#include "ranks/linear_test.hpp"
+
+namespace srs {
+
+// The target's side of the tests: rows by stratum, and what each has for a target.
+struct Target {
+    const std::int32_t *rows, *targets; // in the order of strata; targets are classes, or levels
+    const std::int64_t *starts;         // of strata
+    std::size_t n_strata, n_targets;
+    bool nominal;                    // classes rather than levels
+    std::vector<std::int32_t> order; // of classes: each is compared with those after it
+    bool two_classes() const { return nominal && n_targets == 2; }
+    bool has_tiny_strata() const { // none is larger
+        std::int64_t most = 0;
+        for (std::size_t h = 0; h < n_strata; ++h) most = std::max(most, starts[h + 1] - starts[h]);
+        return n_strata > 1 && most <= TINY_STRATUM;
+    }
+};
+
+// A column and the target crossed, by stratum; memory is used again.
+template <class Code> class Crossing {
+  public:
+    explicit Crossing(const Target &target, std::size_t n_codes)
+        : target_(target), n_codes_(n_codes), slots_(n_codes + 1, 0), tiny_strata(target.has_tiny_strata()),
+          strata(target.n_strata), absent(target.n_strata * target.n_targets) {}
+
+    void cross(const Code *column) {
+        codes_.clear(), n_absent = 0;
+        for (std::size_t h = 0; h < target_.n_strata; ++h) {
+            cross_one(column, target_.starts[h], target_.starts[h + 1], strata[h]);
+            take_absent(strata[h], absent.data() + h * target_.n_targets);
+        }
+        if (tiny_strata) aligned_.score(strata, codes_, n_codes_);
+    }
+
+  private:
+    // Only levels there are: most columns have few. What is missing comes last.
+    void cross_one(const Code *column, std::int64_t from, std::int64_t to, Crossed &out) {
+        const std::size_t n_targets = target_.n_targets;
+        out.n_targets = n_targets, out.n_levels = 0;
+        if (static_cast<std::size_t>(to - from) < n_codes_ / 4) find_sorted(column, from, to);
+        else find_counted(column, from, to);
+        for (const std::size_t code : present_) slots_[code] = n_targets * out.n_levels++;
+        slots_[n_codes_] = n_targets * out.n_levels;
+        out.cells.assign((out.n_levels + 1) * n_targets, 0);
+        for (std::int64_t i = from; i < to; ++i)
+            ++out.cells[slots_[code_at(column, i)] + static_cast<std::size_t>(target_.targets[i])];
+        for (const std::size_t code : present_) slots_[code] = 0;
+        if (tiny_strata) codes_.insert(codes_.end(), present_.begin(), present_.end());
+    }
+    void take_absent(Crossed &crossed, std::int32_t *own) {
+        const std::size_t n_cells = crossed.n_levels * crossed.n_targets;
+        for (std::size_t y = 0; y < crossed.n_targets; ++y) n_absent += own[y] = crossed.cells[n_cells + y];
+        crossed.cells.resize(n_cells);
+    }
+    std::size_t code_at(const Code *column, std::int64_t i) const {
+        return std::min<std::size_t>(column[target_.rows[i]], n_codes_);
+    }
+    void find_sorted(const Code *column, std::int64_t from, std::int64_t to) {
+        present_.clear();
+        for (std::int64_t i = from; i < to; ++i) {
+            const std::size_t code = code_at(column, i);
+            if (code < n_codes_ && !slots_[code]) slots_[code] = 1, present_.push_back(code);
+        }
+        std::sort(present_.begin(), present_.end());
+    }
+    void find_counted(const Code *column, std::int64_t from, std::int64_t to) {
+        std::vector<char> &seen = seen_;
+        seen.assign(n_codes_ + 1, 0);
+        for (std::int64_t i = from; i < to; ++i) seen[code_at(column, i)] = 1;
+        present_.clear();
+        for (std::size_t code = 0; code < n_codes_; ++code)
+            if (seen[code]) present_.push_back(code);
+    }
+
+    const Target &target_;
+    std::size_t n_codes_;
+    std::vector<std::size_t> slots_, present_, codes_;
+    std::vector<char> seen_;
+    AlignedRanks aligned_;
+
+  public:
+    bool tiny_strata; // ranks are then aligned
+    std::vector<Crossed> strata;
+    std::vector<std::int32_t> absent; // rows with no value, [stratum][target]
+    std::int64_t n_absent = 0;
+};
+
+// The natural logarithm of a contrast's p-value: where the cheap look shows anything, or ``exactly``, the test itself.
+inline double contrast_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, double cheap, double gate,
+                             const Target &target, bool exactly, bool by_spread) {
+    if (!exactly && cheap > gate) return cheap;
+    const bool in_strata = target.n_strata > 1;
+    if (!target.nominal || target.two_classes())
+        return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread);
+    return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread);
+}
+
+// What a column shows, by one p-value; ``only``: by that contrast alone, if not by all of them.
+template <class Code>
+inline Shown column_shows(const LogFactorials &log_factorial, const Crossing<Code> &crossing, const Target &target,
+                          bool exactly, std::size_t only) {
+    Joined joined;
+    const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
+    const auto test = [&](Contrast contrast, const std::vector<Crossed> &strata, const Asymptotic &found, double gate) {
+        if (!found.is_there || !is_asked(contrast)) return;
+        joined.add(contrast, contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD));
+    };
+    const bool with_spread = is_asked(SPREAD) && !crossing.tiny_strata;
+    const CheapLook look(crossing.strata, target.nominal, target.n_targets, with_spread);
+    const double bar = gate(look, target.nominal);
+    test(LOCATION, crossing.strata, look.location, bar);
+    test(SPREAD, crossing.strata, look.spread, bar);
+    if (!crossing.n_absent || !is_asked(ABSENCE)) return joined.shown();
+    const std::vector<Crossed> two = by_absence(crossing.strata, crossing.absent);
+    const CheapLook other(two, target.nominal, target.n_targets, false);
+    test(ABSENCE, two, other.location, gate(other, target.nominal));
+    return joined.shown();
+}
+
+} // namespace srs

@@ -1,0 +1,226 @@
+// What a column can show: location, spread, and what is missing, joined to one p-value; and cheap tests of each, by the
+// normal and chi-squared approximations.
+#pragma once
+#include "ranks/math.hpp"
+#include "ranks/table.hpp"
+
+#include <cmath>
+
+namespace srs {
+
+enum Contrast : std::size_t { LOCATION, SPREAD, ABSENCE, N_CONTRASTS };
+
+// Of the chance to be taken for more than noise, what each contrast gets; shared by those that a column has.
+constexpr double SHARES[N_CONTRASTS] = {0.6, 0.2, 0.2};
+
+// Whether distances from the middle show anything else than the order of the levels does. They do not where there are
+// two levels, or all others are on one side of the nearest one.
+inline bool has_spread(std::size_t n_levels, std::size_t nearest, bool even) {
+    return n_levels > 2 && (even || (nearest > 0 && nearest + 1 < n_levels));
+}
+
+// Levels by how far their midranks are from the middle of the rows, nearest first, equal ones put together, with that
+// for a score: Ansari and Bradley's, turned round. False where these show nothing else than the order of the levels.
+inline bool fold(const Crossed &crossed, bool in_strata, Crossed &out) {
+    const std::size_t n_levels = crossed.n_levels, n_targets = crossed.n_targets;
+    if (n_levels < 3) return false;
+    const std::vector<std::int64_t> counts = crossed.levels();
+    const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+    std::vector<std::int64_t> distances = double_midranks(counts);
+    std::size_t above = 0; // the first level beyond the middle; ``below``: one past the last before it
+    while (distances[above] <= n + 1) ++above;
+    for (std::int64_t &d : distances) d = 2 * std::abs(d - (n + 1));
+    std::size_t below = above;
+    const bool even = distances[below - 1] == distances[above];
+    if (!has_spread(n_levels, distances[below - 1] < distances[above] ? below - 1 : above, even)) return false;
+    out.n_targets = n_targets, out.n_levels = 0;
+    out.cells.reserve(n_levels * n_targets);
+    while (below > 0 || above < n_levels) {
+        const bool takes_below = above == n_levels || (below > 0 && distances[below - 1] <= distances[above]);
+        const std::size_t level = takes_below ? --below : above++;
+        const std::int32_t *own = crossed.cells.data() + level * n_targets;
+        if (out.scores.empty() || out.scores.back() != distances[level]) {
+            out.scores.push_back(distances[level]), ++out.n_levels;
+            out.cells.insert(out.cells.end(), own, own + n_targets);
+            continue;
+        }
+        std::int32_t *to = out.cells.data() + (out.n_levels - 1) * n_targets;
+        for (std::size_t y = 0; y < n_targets; ++y) to[y] += own[y];
+    }
+    out.scores = grid_scores(std::move(out.scores), n, in_strata);
+    return true;
+}
+
+// Rows with a value and rows without, by stratum; ``absent`` [stratum][target].
+inline std::vector<Crossed> by_absence(const std::vector<Crossed> &strata, const std::vector<std::int32_t> &absent) {
+    std::vector<Crossed> out;
+    for (std::size_t h = 0; h < strata.size(); ++h) {
+        if (!strata[h].n_levels) continue;
+        const std::size_t n_targets = strata[h].n_targets;
+        const std::int32_t *own = absent.data() + h * n_targets;
+        if (std::none_of(own, own + n_targets, [](std::int32_t rows) { return rows > 0; })) continue;
+        Crossed two{2, n_targets, std::vector<std::int32_t>(2 * n_targets, 0), {}};
+        for (std::size_t i = 0; i < strata[h].cells.size(); ++i) two.cells[i % n_targets] += strata[h].cells[i];
+        std::copy(own, own + n_targets, two.cells.begin() + static_cast<std::ptrdiff_t>(n_targets));
+        out.push_back(std::move(two));
+    }
+    return out;
+}
+
+// A p-value, and the contrast that has it.
+struct Shown {
+    double log_p = 0;
+    std::size_t contrast = N_CONTRASTS; // none
+};
+
+// The smallest p-value by its share (Bonferroni's inequality with weights): whatever the contrasts have to do with
+// one another. Which are there follows from the column's margins, which all is given: not from what goes with what.
+class Joined {
+  public:
+    void add(Contrast contrast, double log_p) { log_p_[contrast] = log_p, there_[contrast] = true; }
+    Shown shown() const {
+        double all = 0;
+        for (std::size_t i = 0; i < N_CONTRASTS; ++i) all += there_[i] ? SHARES[i] : 0;
+        Shown best;
+        for (std::size_t i = 0; i < N_CONTRASTS; ++i) {
+            if (!there_[i]) continue;
+            const double log_p = log_p_[i] - (all > SHARES[i] ? own_log(SHARES[i] / all) : 0.0);
+            if (log_p < best.log_p) best = {log_p, i};
+        }
+        return best;
+    }
+
+  private:
+    double log_p_[N_CONTRASTS] = {};
+    bool there_[N_CONTRASTS] = {};
+};
+
+// One contrast: sums of scores by class, or of products of scores, less their means, and their variances.
+struct Asymptotic {
+    std::vector<double> sums, variances;
+    bool is_there = false; // by the column's margins alone
+    double log_p = 0;
+
+    explicit Asymptotic(std::size_t n_sums) : sums(n_sums, 0.0), variances(n_sums, 0.0) {}
+    void finish(bool nominal, const std::vector<double> &drawn, double n_rows) {
+        int present = 0;
+        double statistic = 0;
+        for (std::size_t k = 0; k < sums.size(); ++k) {
+            present += nominal && drawn[k] > 0;
+            if (!(variances[k] > 1e-14)) continue;
+            const double share = nominal && sums.size() > 2 ? 1 - drawn[k] / std::max(n_rows, 1.0) : nominal ? 0.5 : 1;
+            statistic += share * sums[k] * sums[k] / variances[k];
+        }
+        log_p = log_chi_squared(statistic, nominal ? present - 1 : 1);
+    }
+};
+
+class CheapLook {
+  public:
+    // ``with_spread``: of location and of spread, from one reading of the table.
+    CheapLook(const std::vector<Crossed> &strata, bool nominal, std::size_t n_targets, bool with_spread)
+        : location(nominal ? n_targets : 1), spread(with_spread ? location.sums.size() : 0), drawn_(n_targets, 0.0),
+          at_(n_targets), by_rank_(n_targets), by_distance_(n_targets) {
+        for (const Crossed &crossed : strata) {
+            if (n_targets == 2) add<2>(crossed, nominal, with_spread);
+            else add<0>(crossed, nominal, with_spread);
+        }
+        finish(nominal);
+    }
+    Asymptotic location, spread;
+    double fewest = 0; // rows outside the most common level, or of the smallest class
+    double n_rows = 0, commonest = 0;
+
+  private:
+    // Sums over the levels of a stratum; ``N`` targets, 0: any number.
+    template <std::size_t N> void add(const Crossed &crossed, bool nominal, bool with_spread) {
+        const std::size_t n_targets = N ? N : crossed.n_targets;
+        const bool by_rank = crossed.scores.empty();
+        std::int64_t n_here = 0;
+        for (const std::int32_t cell : crossed.cells) n_here += cell;
+        if (n_here < 2) return;
+        const double n = double(n_here), middle = 0.5 * (n + 1);
+        double at[N + 1] = {}, rank_sums[N + 1] = {}, distance_sums[N + 1] = {};
+        double *at_target = N ? at : at_.data(), *by_target = N ? rank_sums : by_rank_.data();
+        double *by_distance = N ? distance_sums : by_distance_.data();
+        for (std::size_t y = 0; y < n_targets; ++y) at_target[y] = by_target[y] = by_distance[y] = 0;
+        double below = 0, common = 0, sum = 0, square = 0, distances = 0, squares = 0, nearest_by = n;
+        std::size_t nearest = 0;
+        bool even = false;
+        for (std::size_t l = 0; l < crossed.n_levels; ++l) {
+            const std::int32_t *cells = crossed.cells.data() + l * n_targets;
+            std::int32_t rows = 0;
+            for (std::size_t y = 0; y < n_targets; ++y) rows += cells[y];
+            const double count = rows, rank = by_rank ? below + 0.5 * (count + 1) : double(crossed.scores[l]);
+            const double distance = std::fabs(rank - middle);
+            below += count, common = std::max(common, count);
+            sum += count * rank, square += count * rank * rank;
+            distances += count * distance, squares += count * distance * distance;
+            even = distance < nearest_by ? false : even || distance == nearest_by;
+            if (distance < nearest_by) nearest_by = distance, nearest = l;
+            for (std::size_t y = 0; y < n_targets; ++y) {
+                const double cell = cells[y];
+                at_target[y] += cell, by_target[y] += cell * rank, by_distance[y] += cell * distance;
+            }
+        }
+        location.is_there |= crossed.n_levels > 1;
+        n_rows += n, others_ += n - common, commonest += common;
+        for (std::size_t y = 0; y < n_targets; ++y) drawn_[y] += at_target[y];
+        const double own = 1 / (n + 1), mean = by_rank ? middle : sum / n;
+        add_to(location, by_target, at_target, nominal, n, mean, square - n * mean * mean, by_rank ? own : 1);
+        if (!with_spread || !has_spread(crossed.n_levels, nearest, even)) return;
+        const double nearness = distances / n;
+        spread.is_there = true;
+        add_to(spread, by_distance, at_target, nominal, n, nearness, squares - n * nearness * nearness, own);
+    }
+
+    // ``variation``: of the scores, whose sums by target are ``by_target``; ``weight``: of each in this stratum.
+    void add_to(Asymptotic &to, const double *by_target, const double *at_target, bool nominal, double n, double mean,
+                double variation, double weight) const {
+        const std::size_t n_targets = drawn_.size();
+        if (nominal) {
+            for (std::size_t y = 0; y < n_targets; ++y) {
+                to.sums[y] += (by_target[y] - at_target[y] * mean) * weight;
+                to.variances[y] += variation * at_target[y] * (n - at_target[y]) / (n * (n - 1)) * weight * weight;
+            }
+            return;
+        }
+        const double own = 1 / (n + 1), middle = 0.5 * (n + 1);
+        double below = 0, sum = 0, squares = 0;
+        for (std::size_t y = 0; y < n_targets; ++y) {
+            const double score = below + 0.5 * (at_target[y] + 1) - middle;
+            below += at_target[y];
+            sum += by_target[y] * score, squares += at_target[y] * score * score;
+        }
+        to.sums[0] += sum * weight * own;
+        to.variances[0] += variation * squares / (n - 1) * weight * weight * own * own;
+    }
+
+    void finish(bool nominal) {
+        fewest = others_;
+        double most = 0;
+        for (const double rows : drawn_) {
+            most = std::max(most, rows);
+            if (nominal && rows > 0) fewest = std::min(fewest, rows);
+        }
+        if (!nominal) fewest = std::min(fewest, n_rows - most);
+        location.finish(nominal, drawn_, n_rows);
+        if (!spread.sums.empty()) spread.finish(nominal, drawn_, n_rows);
+    }
+
+    std::vector<double> drawn_, at_, by_rank_, by_distance_;
+    double others_ = 0;
+};
+
+constexpr double THICK = 25; // rows
+// Logarithms of p-values beyond which the test itself is made: 0.32; 0.045; where nothing is common 0.01, and
+// where that goes for the levels of a target as well 0.0027.
+constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9;
+
+inline double gate(const CheapLook &look, bool nominal) {
+    if (look.fewest < THICK) return THIN_GATE;
+    if (4 * look.commonest > look.n_rows || look.n_rows < 4 * THICK) return THICK_GATE;
+    return nominal ? FINE_GATE : FINEST_GATE;
+}
+
+} // namespace srs

@@ -1,0 +1,93 @@
+// What every file of the kernel needs that is compiled once for each instruction set: the set's namespace, registers and
+// how wide they are, an order in which lanes can be sorted all at once, and scratch memory.
+//
+// Such files allocate nothing and call no inline function of a library, and what they define lies in an unnamed namespace of
+// their set's: a clone could otherwise be linked with another's code, which the machine might not be able to run.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#if defined(__AVX2__)
+#include <immintrin.h> // inlined always: no clone can get another's
+#endif
+
+#ifndef SRS_ISA // set by CMakeLists.txt
+#define SRS_ISA baseline
+#endif
+#define SRS_INLINE inline __attribute__((always_inline))
+
+#if defined(__AVX512BW__)
+#define SRS_VECTOR_NBYTES 64
+#elif defined(__AVX2__)
+#define SRS_VECTOR_NBYTES 32
+#else
+#define SRS_VECTOR_NBYTES 16
+#endif
+
+namespace srs::SRS_ISA {
+namespace {
+
+// As many numbers of 32 bits as a register holds, and half as many.
+struct Registers {
+    static constexpr int WIDTH = SRS_VECTOR_NBYTES / 4, HALF = WIDTH / 2;
+    typedef int32_t I __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+    typedef uint32_t U __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+    typedef float F __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+    typedef double D __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+    typedef uint16_t HalfK __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
+    typedef int32_t HalfI __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
+    typedef float HalfF __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
+
+    // A bit for each lane that is not 0.
+    static SRS_INLINE uint32_t lanes_of(const I mask) {
+#if defined(__AVX512F__)
+        return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
+#elif defined(__AVX2__)
+        return static_cast<uint32_t>(_mm256_movemask_ps((__m256)mask));
+#else
+        uint32_t bits = 0;
+        for (int l = 0; l < WIDTH; ++l) bits |= static_cast<uint32_t>(mask[l] & 1) << l;
+        return bits;
+#endif
+    }
+
+    // Whether a lane is not 0.
+    static SRS_INLINE bool any_of(const HalfI mask) {
+#if defined(__AVX512F__)
+        return _mm256_movemask_epi8((__m256i)mask) != 0;
+#else
+        uint64_t words[sizeof(HalfI) / 8];
+        __builtin_memcpy(words, &mask, sizeof words);
+        uint64_t all = 0;
+        for (const uint64_t word : words) all |= word;
+        return all != 0;
+#endif
+    }
+};
+
+// Batcher's merge exchange of n lines; exchange(low, high) puts two in order.
+template <typename Exchange> SRS_INLINE void merge_exchange(int64_t n, const Exchange exchange) {
+    int64_t top = 1;
+    while (2 * top < n) top *= 2;
+    for (int64_t p = top; p > 0; p /= 2)
+        for (int64_t q = top, r = 0, d = p;; d = q - p, q /= 2, r = p) {
+            for (int64_t block = r; block < n - d; block += 2 * p) {
+                const int64_t end = block + p < n - d ? block + p : n - d;
+                for (int64_t i = block; i < end; ++i) exchange(i, i + d);
+            }
+            if (q == p) break;
+        }
+}
+
+// Hands out consecutive aligned pieces of scratch memory; of none, the pieces are null and their size is counted.
+struct Carver {
+    char *base;
+    size_t used = 0;
+    template <typename T> T *take(int64_t n) {
+        T *piece = base ? reinterpret_cast<T *>(base + used) : nullptr;
+        used += (sizeof(T) * static_cast<size_t>(n) + 63) / 64 * 64;
+        return piece;
+    }
+};
+
+} // namespace
+} // namespace srs::SRS_ISA

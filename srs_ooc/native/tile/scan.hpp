@@ -1,0 +1,177 @@
+// One split of each of 64 features at a node: drawn, scored, and the best of them offered.
+#pragma once
+#include "tile/scores.hpp"
+
+namespace srs::SRS_ISA {
+namespace {
+
+// A split of each lane, and how it sees codes.
+template <typename Code> struct Drawn {
+    alignas(64) Code thresholds[TILE];
+    int32_t how[TILE];
+    Code known[TILE]; // highest code that is not a missing value
+    LaneMap<Code> map;
+    bool seen_through_map;
+};
+
+template <typename Code> struct TileDraw {
+    using V = Lanes<Code>;
+    const TileNode<Code> &node;
+
+    // Draw from the ranges of codes at the node; `categorical`: [TILE], or null where no lane is;
+    // lane l is column columns[l], or first + l without `columns`.
+    template <typename Lines>
+    SRS_INLINE void draw(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
+                         const uint8_t *categorical, const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
+        Code highest = 0;
+        for (int l = 0; l < TILE; ++l) highest = high[l] > highest ? high[l] : highest;
+        drawn.seen_through_map = categorical || highest == MISSING<Code>;
+        if (drawn.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, drawn);
+        else draw_thresholds(low, high, hashes, drawn.thresholds);
+        if (node.job.values) draw_values(low, high, hashes, columns, first, drawn);
+    }
+
+    // A threshold drawn between the values of one column; `known`: its highest code that is not a missing value.
+    uint32_t value_threshold(int64_t column, uint32_t hash, int32_t how, uint32_t low, uint32_t known,
+                             uint32_t threshold) const {
+        if (how == MAPPED || low >= known || parts_missing(how, threshold, low, known)) return threshold;
+        return values_of_codes().cut(column, value_hash(how, hash), low, known) + (how == MISSING_LEFT);
+    }
+
+  private:
+    SRS_INLINE CodeValues values_of_codes() const { return {node.job.values, node.job.n_values - 1}; }
+
+    SRS_INLINE void draw_thresholds(const Code *low, const Code *high, const uint32_t *hashes, Code *thresholds) const {
+        for (int l = 0; l < TILE; ++l) {
+            const uint32_t h = node.threshold_key(hashes[l]) >> 8;
+            const uint32_t spread = uint32_t(high[l]) - uint32_t(low[l]);
+            if (sizeof(Code) == 1) thresholds[l] = static_cast<Code>(low[l] + ((h * spread) >> 24));
+            else thresholds[l] = static_cast<Code>(low[l] + ((uint64_t(h) * spread) >> 24));
+        }
+    }
+
+    // Draw the thresholds of numbers again, between their values.
+    __attribute__((noinline)) void draw_values(const Code *low, const Code *high, const uint32_t *hashes,
+                                               const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
+        alignas(64) int64_t places[TILE];
+        alignas(64) uint32_t draws[TILE], from[TILE], to[TILE], cuts[TILE];
+        for (int l = 0; l < TILE; ++l) {
+            places[l] = columns ? columns[l] : first + l;
+            const int32_t how = drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN);
+            const Code known = drawn.seen_through_map ? drawn.known[l] : high[l];
+            const bool stays = how == MAPPED || low[l] >= known || parts_missing(how, drawn.thresholds[l], low[l], known);
+            draws[l] = value_hash(how, node.threshold_key(hashes[l]));
+            from[l] = stays ? 0 : low[l];
+            to[l] = stays ? 0 : known;
+        }
+        values_of_codes().cut_lanes(places, draws, from, to, cuts);
+        for (int l = 0; l < TILE; ++l) {
+            const uint32_t shift = drawn.seen_through_map && drawn.how[l] == MISSING_LEFT;
+            drawn.thresholds[l] = to[l] ? static_cast<Code>(cuts[l] + shift) : drawn.thresholds[l];
+        }
+    }
+
+    // Codes seen through a map at this node, and thresholds between what it makes of them.
+    template <typename Lines>
+    void draw_mapped(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
+                     const uint8_t *categorical, Drawn<Code> &drawn) const {
+        alignas(64) Code mapped_low[TILE], mapped_high[TILE];
+        drawn.map.set(categorical, hashes, node.category_key);
+        V lo = drawn.map.apply(lines[0]), hi = lo;
+        for (int64_t i = 1; i < node.facts.n; ++i) drawn.map.apply(lines[i]).widen_range(lo, hi);
+        lo.store(mapped_low);
+        hi.store(mapped_high);
+        for (int l = 0; l < TILE; ++l) {
+            const uint32_t hash = node.threshold_key(hashes[l]);
+            const bool is_category = categorical && categorical[l];
+            const bool with_missing = !is_category && high[l] == MISSING<Code> && low[l] != MISSING<Code>;
+            uint32_t from = low[l], to = high[l];
+            drawn.how[l] = is_category ? MAPPED : PLAIN;
+            drawn.known[l] = with_missing ? static_cast<Code>(mapped_high[l] - 1) : high[l];
+            drawn.map.shift[l] = 0;
+            if (is_category) {
+                from = mapped_low[l];
+                to = mapped_high[l];
+            } else if (with_missing) { // one position more: missing values alone on a side
+                to = mapped_high[l]; // a code above the highest, so that it is drawn as well
+                drawn.how[l] = hash & 1 ? MISSING_LEFT : MISSING_RIGHT;
+                drawn.map.shift[l] = hash & 1;
+            }
+            drawn.thresholds[l] = static_cast<Code>(from + ((uint64_t(hash >> 8) * (to - from)) >> 24));
+        }
+    }
+};
+
+// One split of each of 64 features at a node: scored, and the best of them offered.
+template <typename Code> struct TileScan : TileNode<Code> {
+    using V = Lanes<Code>;
+    using TileNode<Code>::TileNode, TileNode<Code>::facts, TileNode<Code>::scratch;
+
+    // The lowest and the highest code of each lane.
+    template <typename Lines> SRS_INLINE void range(const Lines lines, Code *low, Code *high) const {
+        V lo = V::load(lines[0]), hi = lo;
+        for (int64_t i = 1; i < facts.n; ++i) V::load(lines[i]).widen_range(lo, hi);
+        lo.store(low);
+        hi.store(high);
+    }
+
+    // Score codes up to the thresholds going left.
+    template <typename Lines> SRS_INLINE void score_lines(const Lines lines, const Code *thresholds, int32_t *bits) const {
+        const TileCounts<Code> counts{*this};
+        const TileScores<Code> scores{*this};
+        if (this->narrow) {
+            Code *few = reinterpret_cast<Code *>(scratch.counts);
+            counts.count_classes(lines, thresholds, few);
+            scores.gini(few, bits);
+            return;
+        }
+        counts.add_classes(lines, thresholds);
+        scores.score_counted(bits);
+    }
+
+    // Score the split of each lane; -1 where it may not be made.
+    template <typename Lines> SRS_INLINE void score(const Lines lines, const Drawn<Code> &drawn, int32_t *bits) const {
+        if (drawn.seen_through_map) score_mapped(lines, drawn, bits);
+        else score_lines(lines, drawn.thresholds, bits);
+    }
+
+    template <typename Lines>
+    __attribute__((noinline)) void score_mapped(const Lines lines, const Drawn<Code> &drawn, int32_t *bits) const {
+        score_lines(MappedLines<Code, Lines>{lines, &drawn.map, scratch.view}, drawn.thresholds, bits);
+    }
+
+    // Offer the lanes' best; lane l is column columns[l], or first + l without `columns`.
+    SRS_INLINE void offer_lanes(const int32_t *bits, const uint32_t *hashes, const Drawn<Code> &drawn,
+                                const int32_t *columns, int64_t first, Split &best) const {
+        int32_t top = -1;
+        for (int l = 0; l < TILE; ++l) top = bits[l] > top ? bits[l] : top;
+        if (top < 0 || top < best.score_bits) return;
+        alignas(64) uint32_t ties[TILE];
+        uint32_t tie = 0;
+        for (int l = 0; l < TILE; ++l) ties[l] = this->tie_key(hashes[l]); // all: a condition would undo the lanes
+        for (int l = 0; l < TILE; ++l) {
+            ties[l] = bits[l] == top ? ties[l] : 0;
+            tie = ties[l] > tie ? ties[l] : tie;
+        }
+        int32_t winners = 0; // their number above bit 16, the sum of their lanes below: nearly always one
+        for (int l = 0; l < TILE; ++l) winners += bits[l] == top && ties[l] == tie ? (1 << 16) + l : 0;
+        const bool one = winners >> 16 == 1;
+        for (int l = one ? winners & 0xFFFF : 0; l < TILE; ++l) {
+            if (bits[l] == top && ties[l] == tie)
+                offer(best, Split{top, tie, columns ? columns[l] : first + l, drawn.thresholds[l],
+                                  drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN)});
+            if (one) break;
+        }
+    }
+
+    SRS_INLINE void offer(Split &best, const Split &candidate) const {
+        bool better = candidate.score_bits > best.score_bits;
+        if (candidate.score_bits == best.score_bits)
+            better = candidate.tie > best.tie ||
+                     (candidate.tie == best.tie && this->job.features[candidate.column] < this->job.features[best.column]);
+        if (better) best = candidate;
+    }
+};
+
+} // namespace
+} // namespace srs::SRS_ISA
