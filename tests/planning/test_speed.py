@@ -1,4 +1,4 @@
-"""What a plan says the cap holds is what the run accepts: q, workers and threads."""
+"""What a run would take: its memory as the run accepts it, and its speed."""
 
 from itertools import product
 
@@ -7,11 +7,16 @@ import pytest
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.planning.speed import memory_plan
+from srs_ooc.planning import speed
+from srs_ooc.planning.run_plan import draft_asked
+from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
 from srs_ooc.runs.run_memory import RunBudget, largest_subspace
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+
+# What a plan says the cap holds is what the run accepts: q, workers and threads.
+
 
 N_ROWS, N_FEATURES = 3000, 60_000
 JUDGES = [{"judge": "probe"}, {"closing": "impurity"}, {"closing": "sensitivity"}]
@@ -74,3 +79,53 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
             assert (planned.n_workers, planned.n_threads) == (of_run.n_workers, of_run.n_threads)
         n_planned += 1
     assert n_planned > len(METHODS[method]) * len(TREES)
+
+
+# Runs that begin with a screen: of both parts, each for as long as it lasts.
+
+
+P, N_FIRST = 20_000, 300
+
+
+def planned(method, **options):
+    options = Options(method=method, models=10, folds=2, **options)
+    return draft_asked(None, Request(options, memory_mb=1000), 200, P)
+
+
+@pytest.mark.parametrize("method", ["prs", "rase"])
+def test_a_run_behind_a_screen_is_that_and_a_run_on_what_it_lets_through(method):
+    draft = planned(method, screen=N_FIRST)
+    n_trees, screen, rest_of_it = parts_of(draft)
+    assert (screen.shape.n_candidates, screen.spec.subspace_size) == (P, P // 20)
+    assert n_trees == 2000
+    rest = rest_of_it.spec
+    assert rest_of_it.shape.n_candidates == N_FIRST
+    alone = draft_asked(
+        None,
+        Request(
+            Options(method=method, models=10, folds=2, subspace_size=str(N_FIRST)), memory_mb=1000
+        ),
+        200,
+        N_FIRST,
+    ).spec
+    assert (rest.sampler, rest.learner, rest.run) == (alone.sampler, alone.learner, alone.run)
+    assert parts_of(planned(method)) is None
+
+
+def test_the_seconds_are_those_of_both_parts(monkeypatch):
+    def estimated(draft, *_):
+        is_screen = draft.spec.run.method == "rs"
+        return Speed(5.0 if is_screen else 0.25, False, "a try")
+
+    monkeypatch.setattr(speed, "estimated_speed", estimated)
+    draft = planned("prs", screen=N_FIRST, epochs=50)
+    spec = draft.spec
+    n_all = spec.method.most_iterations(spec.sampler, P, spec.subspace_size)[0]
+    found = speed_of(draft, memory_plan(draft))
+    assert found.seconds * n_all == pytest.approx(2000 * 5.0 + (n_all - 2000) * 0.25)
+    assert "2,000 trees of the screen of 5 s each" in found.how
+
+
+def test_models_on_few_features_are_estimated_on_as_many():
+    found = speed_of(planned("prs", inclusion="0.002"), memory_plan(planned("prs")), 0.0, 100_000)
+    assert "of 40 made-up columns" in found.how
