@@ -22,7 +22,7 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.learners.tree_learner import tree_key
-from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, resolve, spec_of
+from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import n_cores
@@ -355,7 +355,7 @@ def check_reading(
     leases = [
         Lease("trees", nodes + 32 * n_used),
         Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
-        *files.leases(store.n_features),
+        *files.leases(),
     ]
     budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
     budget.leases += leases
@@ -436,9 +436,9 @@ def sensitivity(
         spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
-            files = InputFiles.of(opened, None, rows)
+            files = InputFiles(opened, None, rows)
             check_reading(trees, opened, spec, files, memory_nbytes)
-            named = resolve(opened, files).rows
+            named = files.resolve().rows
             measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
             return measuring.run(memory_nbytes, threads or n_cores(), watch)
     finally:

@@ -35,7 +35,7 @@ from srs_ooc.networks.weighing import (
     training_rows,
 )
 from srs_ooc.runs.engine import ItemSource
-from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
+from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import (
@@ -467,10 +467,10 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
         None if file is None else SideFile(file, "feature", store.n_features)
         for file in (request.regulators, request.targets)
     )
-    files, params = InputFiles.of(store, None, request.rows), request.params
+    files, params = InputFiles(store, None, request.rows), request.params
     cap_nbytes = request.memory_mb * MB
     named = [side for side in (regulators, targets) if side is not None]
-    reading = [side.lease for side in named] + files.leases(store.n_features)
+    reading = [side.lease for side in named] + files.leases()
     reading.append(Lease("ledger", LEDGER_NBYTES))
     table = EdgeTable(
         store.manifest,
@@ -484,7 +484,7 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
         working.insert(0, Lease("requests under way", store.reading_nbytes))
     check_stages(cap_nbytes, [reading, working])
     spare = Budget.of(cap_nbytes, reading).free_nbytes
-    rows = resolve(store, files, spare).rows
+    rows = files.resolve(spare).rows
     genes = find_genes(store, regulators, targets, spare)
     n_rows = store.n_rows if rows is None else len(rows)
     table = EdgeTable(store.manifest, n_rows, len(genes.regulators), len(genes.targets))

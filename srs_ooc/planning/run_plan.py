@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -291,68 +292,63 @@ def mann_whitney_law(n0: int, n1: int) -> FloatArray:
     return laws[n1]
 
 
-class Contest:
-    """One shifted feature among p - 1 of noise, with given group sizes."""
+def found_chance(n0: int, n1: int, n_features: int, shift: float) -> float:
+    """Return the probability that a feature shifted by so many deviations scores highest.
 
-    def __init__(self, n0: int, n1: int, n_features: int) -> None:
-        self.n0, self.n1, self.n_others = n0, n1, n_features - 1
-        self._spread = math.sqrt(n0 * n1 * (n0 + n1 + 1) / 12.0)
-        self._tail: FloatArray | None = None
-        if n0 * n1 <= EXACT_PAIRS:
-            self._tail = _two_sided_tail(mann_whitney_law(n0, n1))
-
-    def found_chance(self, shift: float) -> float:
-        """Return the probability that a feature shifted by ``shift`` deviations scores highest."""
-        mean, spread = self._shifted(shift)
-        if self._tail is not None:
-            edges = np.arange(0.5, self.n0 * self.n1)
-            if spread > 0.0:
-                below = normal_cdf((edges - mean) / spread)
-            else:
-                below = np.asarray(edges > mean, dtype=np.float64)
-            masses, tail = np.diff(below, prepend=0.0, append=1.0), self._tail
+    The others are noise; the groups have ``n0`` and ``n1`` rows.
+    """
+    mean, spread = _shifted(n0, n1, shift)
+    if n0 * n1 <= EXACT_PAIRS:
+        edges = np.arange(0.5, n0 * n1)
+        if spread > 0.0:
+            below = normal_cdf((edges - mean) / spread)
         else:
-            z = np.linspace(-8.0, 8.0, GRID)
-            masses = np.exp(-0.5 * z * z)
-            masses /= masses.sum()
-            score = np.abs(mean + spread * z - 0.5 * self.n0 * self.n1) / self._spread
-            tail = _erfc(score / math.sqrt(2.0))
-        with np.errstate(divide="ignore"):
-            largest = np.exp(self.n_others * np.log1p(-tail)) if self.n_others else 1.0
-        return float(np.sum(masses * largest))
-
-    def shift_found(self, level: float) -> float | None:
-        """Return the smallest shift found with probability ``level``; None if none is."""
-        if self.found_chance(LARGEST_SHIFT) < level:
-            return None
-        low, high = 0.0, LARGEST_SHIFT
-        while high - low > 1e-4:
-            middle = 0.5 * (low + high)
-            if self.found_chance(middle) >= level:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def _shifted(self, shift: float) -> tuple[float, float]:
-        """Return mean and standard deviation of U under a shift.
-
-        With A = P(Y > X) and B = P(Y > X and Y' > X), the same with the groups exchanged, the
-        variance is n0 n1 (A (1 - A) + (n0 + n1 - 2)(B - A**2)).
-        """
-        above = _STANDARD.cdf(shift / math.sqrt(2.0))
-        x = np.linspace(-10.0, 10.0, 1001)
-        weights = np.exp(-0.5 * x * x)
-        both = float(np.sum(weights * normal_cdf(shift - x) ** 2) / weights.sum())
-        pairs = self.n0 * self.n1
-        variance = pairs * (
-            above * (1.0 - above) + (self.n0 + self.n1 - 2) * max(0.0, both - above * above)
-        )
-        return pairs * above, math.sqrt(max(0.0, variance))
+            below = np.asarray(edges > mean, dtype=np.float64)
+        masses, tail = np.diff(below, prepend=0.0, append=1.0), _two_sided_tail(n0, n1)
+    else:
+        z = np.linspace(-8.0, 8.0, GRID)
+        masses = np.exp(-0.5 * z * z)
+        masses /= masses.sum()
+        score = np.abs(mean + spread * z - 0.5 * n0 * n1)
+        tail = _erfc(score / math.sqrt(n0 * n1 * (n0 + n1 + 1) / 12.0) / math.sqrt(2.0))
+    with np.errstate(divide="ignore"):
+        largest = np.exp((n_features - 1) * np.log1p(-tail)) if n_features > 1 else 1.0
+    return float(np.sum(masses * largest))
 
 
-def _two_sided_tail(law: FloatArray) -> FloatArray:
+def shift_found(n0: int, n1: int, n_features: int, level: float) -> float | None:
+    """Return the smallest shift found with probability ``level``; None if none is."""
+    low, high = 0.0, LARGEST_SHIFT
+    if found_chance(n0, n1, n_features, high) < level:
+        return None
+    while high - low > 1e-4:
+        middle = 0.5 * (low + high)
+        if found_chance(n0, n1, n_features, middle) >= level:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _shifted(n0: int, n1: int, shift: float) -> tuple[float, float]:
+    """Return mean and standard deviation of U under a shift.
+
+    With A = P(Y > X) and B = P(Y > X and Y' > X), the same with the groups exchanged, the
+    variance is n0 n1 (A (1 - A) + (n0 + n1 - 2)(B - A**2)).
+    """
+    above = _STANDARD.cdf(shift / math.sqrt(2.0))
+    x = np.linspace(-10.0, 10.0, 1001)
+    weights = np.exp(-0.5 * x * x)
+    both = float(np.sum(weights * normal_cdf(shift - x) ** 2) / weights.sum())
+    more = (n0 + n1 - 2) * max(0.0, both - above * above)
+    variance = n0 * n1 * (above * (1.0 - above) + more)
+    return n0 * n1 * above, math.sqrt(max(0.0, variance))
+
+
+@lru_cache(maxsize=1)
+def _two_sided_tail(n0: int, n1: int) -> FloatArray:
     """Return P(|U - mean| >= |u - mean|) for every u, summed from the ends inwards."""
+    law = mann_whitney_law(n0, n1)
     below = np.cumsum(law)
     lower = np.minimum(np.arange(len(law)), np.arange(len(law))[::-1])
     tail: FloatArray = np.minimum(1.0, 2.0 * below[lower])
@@ -379,8 +375,8 @@ def power_of(class_counts: tuple[int, ...], n_features: int) -> dict[str, Any]:
     total = sum(class_counts)
     n0 = max(class_counts, key=lambda count: count * (total - count))
     n1 = total - n0
-    contest = Contest(min(n0, n1), max(n0, n1), n_features)
-    half, most = contest.shift_found(0.5), contest.shift_found(0.95)
+    sizes = min(n0, n1), max(n0, n1), n_features
+    half, most = (shift_found(*sizes, level) for level in (0.5, 0.95))
     reason = None
     if half is None or most is None:
         n_perfect = 2.0 * n_features / math.comb(total, n0)

@@ -45,7 +45,7 @@ SPARE_LINES = 1 << 20
 """A file may hold as many lines more than twice the names there are."""
 FEWEST = 1 << 16
 """Names looked at together at least."""
-MOST_LINES = 1 << 14
+LINES = 1 << 14
 """Lines looked up together at most, of LINES_NBYTES, or a single line."""
 
 _Line = TypeVar("_Line")
@@ -96,7 +96,7 @@ def together(lines: Iterator[_Line], n_bytes_of: Callable[[_Line], int]) -> Iter
     for line in lines:
         block.append(line)
         n_bytes += n_bytes_of(line)
-        if len(block) == MOST_LINES or n_bytes > LINES_NBYTES:
+        if len(block) == LINES or n_bytes > LINES_NBYTES:
             yield block
             block, n_bytes = [], 0
     if block:
@@ -495,54 +495,46 @@ def inputs_of(ledger: Ledger) -> Inputs:
     return inputs
 
 
-@dataclass(frozen=True)
 class InputFiles:
     """The files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``, not read yet.
 
-    Attributes
+    Parameters
     ----------
-    exclude, rows, validation : SideFile or None
-        Files of names and of row ids, where given.
-    scores : Path or None
+    store : Store
+        The store whose names they are of.
+    exclude, rows, validation : Path, optional
+        Files of names and of row ids; their lines are counted.
+    scores : Path, optional
         File of scores.
     exclude_missing : bool
         Leave out features with missing values.
+
+    Raises
+    ------
+    UsageError
+        If one cannot be read, or has no lines or far too many.
     """
 
-    exclude: SideFile | None = None
-    rows: SideFile | None = None
-    validation: SideFile | None = None
-    scores: Path | None = None
-    exclude_missing: bool = False
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         store: Store,
-        exclude: Path | None,
-        rows: Path | None,
+        exclude: Path | None = None,
+        rows: Path | None = None,
         validation: Path | None = None,
         scores: Path | None = None,
         *,
         exclude_missing: bool = False,
-    ) -> "InputFiles":
-        """Count the lines of the files that are given.
-
-        Raises
-        ------
-        UsageError
-            If one cannot be read, or has no lines or far too many.
-        """
+    ) -> None:
         features, ids = ("feature", store.n_features), ("row id", store.n_rows)
-        named = [
+        self.exclude, self.rows, self.validation = (
             None if file is None else SideFile(file, *what)
             for file, what in ((exclude, features), (rows, ids), (validation, ids))
-        ]
-        return cls(named[0], named[1], named[2], scores, exclude_missing)
+        )
+        self.store, self.scores, self.exclude_missing = store, scores, exclude_missing
 
-    def leases(self, n_features: int) -> list[Lease]:
+    def leases(self) -> list[Lease]:
         """Return what reading them needs besides the process."""
-        files = self.exclude, self.rows, self.validation
+        files, n_features = (self.exclude, self.rows, self.validation), self.store.n_features
         leases = [file.lease for file in files if file is not None]
         if self.exclude is not None or self.exclude_missing:
             leases.append(Lease(f"{n_features} marks", 2 * n_features))
@@ -556,44 +548,47 @@ class InputFiles:
             return Inputs()
         return Inputs(rows=np.arange(self.rows.n_found, dtype=np.int32))
 
+    def resolve(self, spare_nbytes: int = 0) -> Inputs:
+        """Read the files.
 
-def resolve(store: Store, files: InputFiles, spare_nbytes: int = 0) -> Inputs:
-    """Read the files.
+        With more ``spare_nbytes`` of memory, besides :meth:`leases`, they are read fewer times;
+        what is found is the same.
 
-    With more ``spare_nbytes`` of memory, besides :meth:`InputFiles.leases`, they are read fewer
-    times; what is found is the same.
-
-    Raises
-    ------
-    UsageError
-        If a name or row id is not in the store, or nothing would be left.
-    """
-    excluded = np.zeros(store.n_features, dtype=np.bool_)
-    if files.exclude is not None:
-        named = files.exclude.find_all(store.names, spare_nbytes)
-        for start, positions in store.pieces("positions"):
-            excluded[start : start + len(positions)] = named[positions]
-        del named
-    if files.exclude_missing:
-        for start, n_missing in store.pieces("n_missing"):
-            excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
-    if excluded.all():
-        raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
-    rows, validation = (
-        None if file is None else _positions(file.find_all(store.row_ids, spare_nbytes), np.int32)
-        for file in (files.rows, files.validation)
-    )
-    if rows is not None and validation is not None and not np.isin(validation, rows).all():
-        raise UsageError(
-            "--validation-rows: expected rows that --rows names, found others. The rows of "
-            "--validation-rows are held out of those of --rows: name them in both."
+        Raises
+        ------
+        UsageError
+            If a name or row id is not in the store, or nothing would be left.
+        """
+        store = self.store
+        excluded = np.zeros(store.n_features, dtype=np.bool_)
+        if self.exclude is not None:
+            named = self.exclude.find_all(store.names, spare_nbytes)
+            for start, positions in store.pieces("positions"):
+                excluded[start : start + len(positions)] = named[positions]
+            del named
+        if self.exclude_missing:
+            for start, n_missing in store.pieces("n_missing"):
+                excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
+        if excluded.all():
+            raise UsageError(
+                "every feature of the store is excluded; nothing is left to draw from."
+            )
+        rows, validation = (
+            None
+            if file is None
+            else _positions(file.find_all(store.row_ids, spare_nbytes), np.int32)
+            for file in (self.rows, self.validation)
         )
-    stored = _positions(excluded, np.uint32)
-    weights = None
-    if files.scores is not None:
-        weights = read_weights(files.scores, store, spare_nbytes)
-        weights[stored] = 0
-    return Inputs(stored if len(stored) else None, rows, weights, validation)
+        if rows is not None and validation is not None and not np.isin(validation, rows).all():
+            raise UsageError(
+                "--validation-rows: expected rows that --rows names, found others. The rows of "
+                "--validation-rows are held out of those of --rows: name them in both."
+            )
+        stored, weights = _positions(excluded, np.uint32), None
+        if self.scores is not None:
+            weights = read_weights(self.scores, store, spare_nbytes)
+            weights[stored] = 0
+        return Inputs(stored if len(stored) else None, rows, weights, validation)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

@@ -10,7 +10,7 @@ from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
 from srs_ooc.base.text import MB
-from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, resolve
+from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import check_stages, order_lease, scoring_leases
@@ -243,15 +243,11 @@ def score_table(
     n_features = store.n_features
     with store.unchanged():
         store.check_files()
-        files = InputFiles.of(
-            store,
-            request.exclude_file,
-            request.rows_file,
-            exclude_missing=request.exclude_missing,
-        )
+        named, exclude_missing = (request.exclude_file, request.rows_file), request.exclude_missing
+        files = InputFiles(store, *named, exclude_missing=exclude_missing)
         *_, leases = prepared(files.stand_in())
-        check_stages(request.cap_mb * MB, [files.leases(n_features), leases])
-        inputs = resolve(store, files)
+        check_stages(request.cap_mb * MB, [files.leases(), leases])
+        inputs = files.resolve()
         score, scan, _ = prepared(inputs)
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
         for sentence in params.notes(scan.n_rows, n_features - n_excluded):

@@ -25,7 +25,6 @@ from srs_ooc.runs.inputs import (
     digest,
     inputs_of,
     places_of,
-    resolve,
     spec_of,
 )
 from srs_ooc.runs.item_weights import needs_of, with_weights
@@ -254,7 +253,7 @@ def open_or_create(
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    files = InputFiles.of(
+    files = InputFiles(
         store,
         request.exclude_file,
         request.rows_file,
@@ -262,13 +261,13 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         _scores_file(request.options),
         exclude_missing=request.exclude_missing,
     )
-    reading = [*files.leases(store.n_features), Lease("ledger", LEDGER_NBYTES)]
+    reading = [*files.leases(), Lease("ledger", LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
     spare = Budget.of(cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too
         draft = RunDraft._settled(store, files.stand_in(), request.options, request)
         check_stages(cap_nbytes, [reading, *draft.stages()])
-    asked = resolve(store, files, spare)
+    asked = files.resolve(spare)
     digests = {
         "excluded": digest(asked.excluded, "features"),
         "rows": digest(asked.rows, "rows"),

@@ -25,7 +25,14 @@ from srs_ooc.planning.iterations import (
     recommended_iterations,
 )
 from srs_ooc.planning.paper_theory import Setting, expected_time
-from srs_ooc.planning.run_plan import Contest, degree_times, mann_whitney_law, plan_values, power_of
+from srs_ooc.planning.run_plan import (
+    degree_times,
+    found_chance,
+    mann_whitney_law,
+    plan_values,
+    power_of,
+    shift_found,
+)
 from srs_ooc.planning.speed import cold_seconds, measured_speed, memory_plan
 from srs_ooc.runs.run_memory import (
     fixed_leases,
@@ -310,9 +317,9 @@ def test_the_shift_is_found_as_often_as_said(n0, n1, p, level, name):
 
 
 def test_the_normal_tail_goes_on_where_the_exact_one_ends(monkeypatch):
-    exact = Contest(100, 100, 10_000).shift_found(0.5)
+    exact = shift_found(100, 100, 10_000, 0.5)
     monkeypatch.setattr(run_plan, "EXACT_PAIRS", 0)
-    assert Contest(100, 100, 10_000).shift_found(0.5) == pytest.approx(exact, rel=0.02)
+    assert shift_found(100, 100, 10_000, 0.5) == pytest.approx(exact, rel=0.02)
 
 
 def test_more_rows_and_fewer_features_show_smaller_shifts():
@@ -329,9 +336,7 @@ def test_too_few_rows_show_nothing_and_say_why():
     assert seen["half"] is seen["most"] is None
     assert "10 rows against 10" in seen["reason"]
     assert "10.8 of 1,000,000" in seen["reason"]  # 10**6 * 2/C(20, 10)
-    assert Contest(10, 10, 10**6).found_chance(60.0) == pytest.approx(
-        (1 - 2 / comb(20, 10)) ** (10**6 - 1)
-    )
+    assert found_chance(10, 10, 10**6, 60.0) == pytest.approx((1 - 2 / comb(20, 10)) ** (10**6 - 1))
 
 
 def test_the_class_most_easily_distinguished_from_the_others_is_taken():
