@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.runs.jobs import Order, Reply
-from srs_ooc.runs.resources import Job, pack
+from srs_ooc.runs.jobs import Batch
+from srs_ooc.runs.resources import GrowJob, pack
 
 SPLITS = 120
 """Columns of a subspace that a tree of 1,000 rows of madelon splits on, about."""
@@ -20,20 +20,19 @@ WAIT = "SRS_OOC_WAIT_SECONDS"
 
 
 @dataclass(frozen=True)
-class Timed(Reply):
-    """A reply with its order's first iteration, and when the work on it began."""
+class Timed(Batch):
+    """A batch that was done, and when the work on it began."""
 
-    number: int
-    begun: float
+    begun: float = 0.0
 
 
-def wait(version: str, job: Job, order: Order) -> Timed:
+def wait(version: str, job: GrowJob, batch: Batch) -> Timed:
     """Wait as long as growing would take; return outcomes as large as real ones."""
-    begun, seconds = time.monotonic(), float(os.environ[WAIT]) * len(order.parts)
+    begun, seconds = time.monotonic(), float(os.environ[WAIT]) * len(batch.parts)
     time.sleep(seconds)
-    outcomes = []
-    for iteration in (part.what for part in order.parts):
+    outcomes = {}
+    for number, iteration in batch.parts.items():
         importance = np.zeros(len(iteration.features), np.int64)
         importance[:: len(importance) // SPLITS] = 1 << 30
-        outcomes.append(pack(Outcome(iteration.features, importance, 1 << 40)))
-    return Timed(outcomes, seconds, order.parts[0].number, begun)
+        outcomes[number] = pack(Outcome(iteration.features, importance, 1 << 40))
+    return Timed(outcomes, seconds, begun)

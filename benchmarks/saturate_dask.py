@@ -39,8 +39,8 @@ from scale_dask import make, work
 from srs_ooc.base.records import Outcome
 from srs_ooc.runs.batches import BatchExecutor
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine, dask_cluster
-from srs_ooc.runs.jobs import Reply
-from srs_ooc.runs.resources import Job
+from srs_ooc.runs.jobs import Batch
+from srs_ooc.runs.resources import GrowJob
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 WITHOUT_ROUNDS = 10**6
@@ -67,11 +67,11 @@ class Watched(BatchExecutor):
         self._samples, self._scheduler = samples, scheduler
         return self
 
-    def _learn(self, reply: Reply) -> None:
-        super()._learn(reply)
-        assert isinstance(reply, Timed)
+    def _learn(self, done: Batch) -> None:
+        super()._learn(done)
+        assert isinstance(done, Timed)
         used = sum(self._scheduler.cpu_times()[:2])
-        self._samples.append(Sample(reply, time.monotonic(), time.process_time(), used))
+        self._samples.append(Sample(done, time.monotonic(), time.process_time(), used))
 
 
 class WaitingCluster(DaskCluster):
@@ -82,7 +82,7 @@ class WaitingCluster(DaskCluster):
         self._scheduler = scheduler
         self.samples: list[Sample] = []
 
-    def executor(self, job: Job, n_columns: int) -> BatchExecutor:
+    def executor(self, job: GrowJob, n_columns: int) -> BatchExecutor:
         """Return what has iterations waited for."""
         executor = Watched(DaskLine(self.client, job, wait), n_columns, job.round_size)
         return executor.watch(self.samples, self._scheduler)
@@ -197,9 +197,9 @@ def measure(
     first_number = int(WARMING * n)
     if round_size is not None:  # whole rounds
         first_number = -(-first_number // round_size) * round_size
-    counted = [s for s in cluster.samples if s.reply.number >= first_number]
+    counted = [s for s in cluster.samples if min(s.reply.parts) >= first_number]
     first, last = counted[0], counted[-1]
-    done = sum(len(s.reply.outcomes) for s in counted[1:])
+    done = sum(len(s.reply.parts) for s in counted[1:])
     took = last.now - first.now
     return Row(
         workers,
@@ -218,7 +218,7 @@ def _barrier(samples: list[Sample], round_size: int) -> float:
     begun: dict[int, float] = {}
     ended: dict[int, float] = {}
     for reply in (sample.reply for sample in samples):
-        number = reply.number // round_size
+        number = min(reply.parts) // round_size
         begun[number] = min(begun.get(number, np.inf), reply.begun)
         ended[number] = max(ended.get(number, 0.0), reply.begun + reply.seconds)
     gaps = [begun[n + 1] - ended[n] for n in ended if n + 1 in begun]

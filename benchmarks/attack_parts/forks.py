@@ -27,7 +27,7 @@ LOADED = (
     *("compact", "export", "features", "ingest", "inspect", "network", "plan", "predict"),
     *("report", "run", "scores", "sensitivity", "status", "synth"),
 )
-COMMITTING = ("runs.engine", "networks.network_run")
+COMMITTING = ("runs.engine", "networks.edges")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 
 if TYPE_CHECKING:
-    from srs_ooc.networks.network_options import Network, NetworkRequest
+    from srs_ooc.networks.network_task import Network, NetworkRequest
 
 
 def plan(
@@ -535,13 +535,13 @@ def plan_network(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
+    from srs_ooc.networks.network_plan import PLANNED_OUT, plan_of_network
 
     named = {"regulators": regulators, "targets": targets, "rows": rows}
     limits = {"top": top, "memory_mb": memory_mb, "threads": threads}
     with asked_in_python(**named) as files:
         request = _network_request(files, options, out=PLANNED_OUT, **limits)
-        return network_plan_values(make_network_plan(store_of(store), request))
+        return plan_of_network(store_of(store), request)
 
 
 def _network_request(
@@ -554,7 +554,7 @@ def _network_request(
     UsageError
         If one is not known.
     """
-    from srs_ooc.networks.network_options import NetworkRequest, network_options, settle_network
+    from srs_ooc.networks.network_task import NetworkRequest, network_options, settle_network
 
     known = network_options()
     found = {"max_features" if name == "k" else name: value for name, value in options.items()}

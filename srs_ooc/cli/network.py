@@ -1,6 +1,7 @@
 """``srs-ooc network``: regulators of every target, as ranked edges."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,75 +15,48 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import option_of, read_config, with_cluster
-from srs_ooc.networks.edges import PARQUET
-from srs_ooc.networks.network_options import (
+from srs_ooc.networks.network_plan import PLANNED_OUT, QUICK_SECONDS, plan_of_network
+from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import (
     Network,
     NetworkRequest,
     network_options,
     owner_of,
     settle_network,
 )
-from srs_ooc.networks.network_plan import (
-    PLANNED_OUT,
-    QUICK_SECONDS,
-    NetworkPlan,
-    make_network_plan,
-    network_plan_values,
-)
-from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.store.opening import open_store
 
 # ``srs-ooc network --plan``: what a network would need and take, for a reader.
 
 
-def network_plan_lines(plan: NetworkPlan) -> list[str]:
+def network_plan_lines(plan: Mapping[str, Any], request: NetworkRequest) -> list[str]:
     """Return the plan, line by line."""
+    size = ""
+    if plan["edges_mb"] is not None:
+        size = f", about {describe_nbytes(round(plan['edges_mb'] * MB))} as CSV"
+    # Targets whose values differ are worked on, one by each core.
+    n_cores = min(plan["n_workers"], plan["n_targets"] - plan["n_constant"]) or plan["n_workers"]
     return [
-        _table_line(plan),
-        *plan.notes,
-        *_memory_lines(plan),
-        _disk_line(plan),
-        *_time_lines(plan),
+        f"{plan['store']}: {plan['n_rows']:,} rows, {plan['n_regulators']:,} regulators x "
+        f"{plan['n_targets']:,} targets{_constant(plan['n_constant'])}; --method {plan['method']}",
+        *plan["notes"],
+        f"memory: {request.memory_mb:g} MB; the smallest cap that works: "
+        f"{plan['smallest_memory_mb']} MB",
+        *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
+        f"  {plan['free_mb']:>9.1f}  free",
+        f"disk: {describe_nbytes(round(plan['disk_mb'] * MB))} in {request.folder.name}; "
+        f"{request.out.name} with up to {plan['n_edges_at_most']:,} edges{size}",
+        f"time: {describe_seconds(plan['total_seconds'])} on {counted(n_cores, 'core')}, an "
+        "ESTIMATE",
+        f"  {describe_seconds(plan['targets_seconds'])} for the targets ({plan['measured']}; "
+        f"{plan['extrapolated']})",
+        f"  up to {describe_seconds(plan['edges_seconds'])} for the edges (published rates)",
+        f"  shorter: {plan['shorter']}",
     ]
 
 
-def _table_line(plan: NetworkPlan) -> str:
-    task = plan.task
-    constant = f" ({plan.n_constant:,} constant, without edges)" if plan.n_constant else ""
-    return (
-        f"{task.store.place}: {task.n_rows:,} rows, {len(task.genes.regulators):,} regulators x "
-        f"{len(task.genes.targets):,} targets{constant}; --method {task.request.params.method}"
-    )
-
-
-def _memory_lines(plan: NetworkPlan) -> list[str]:
-    grant, cap_mb = plan.task.grant, plan.task.request.memory_mb
-    return [
-        f"memory: {cap_mb:g} MB; the smallest cap that works: {plan.task.smallest_cap_mb} MB",
-        *(f"  {lease.n_bytes / MB:>9.1f}  {lease.purpose}" for lease in grant.leases),
-        f"  {grant.free_nbytes / MB:>9.1f}  free",
-    ]
-
-
-def _disk_line(plan: NetworkPlan) -> str:
-    out = plan.task.request.out
-    size = f", about {describe_nbytes(plan.edges_nbytes)} as CSV"
-    return (
-        f"disk: {describe_nbytes(plan.weights_nbytes)} in {plan.task.request.folder.name}; "
-        f"{out.name} with up to {plan.n_edges:,} edges"
-        f"{'' if out.suffix == PARQUET else size}"
-    )
-
-
-def _time_lines(plan: NetworkPlan) -> list[str]:
-    pace = plan.pace
-    return [
-        f"time: {describe_seconds(plan.seconds)} on {counted(pace.n_workers, 'core')}, an ESTIMATE",
-        f"  {describe_seconds(pace.seconds)} for the targets ({pace.measured}; "
-        f"{pace.extrapolated})",
-        f"  up to {describe_seconds(plan.writing_seconds)} for the edges (published rates)",
-        f"  shorter: {pace.shorter}",
-    ]
+def _constant(n: int) -> str:
+    return f" ({n:,} constant, without edges)" if n else ""
 
 
 _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
@@ -144,11 +118,11 @@ def network_command(
         )
     request = NetworkRequest(out or PLANNED_OUT, params, memory_mb=memory_mb, **how)
     if only_plan:
-        plan = make_network_plan(open_store(store), request)
+        plan = plan_of_network(open_store(store), request)
         if as_json:
-            echo_json(network_plan_values(plan))
+            echo_json(plan)
         else:
-            say("\n".join(network_plan_lines(plan)))
+            say("\n".join(network_plan_lines(plan, request)))
         return
     progress = RunProgress(memory_mb, shows)
     with watched(progress) as (watch, received):

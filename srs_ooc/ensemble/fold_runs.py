@@ -8,7 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,16 +26,17 @@ from srs_ooc.evidence.judges import PositiveParams
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
-from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
-from srs_ooc.runs.ledger import Ledger, TransientLedger
+from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
+from srs_ooc.runs.run_memory import shape_of, whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import Slots, done_in_turn, from_workers, needed_nbytes, watch_of
-from srs_ooc.runs.task import Task, shape_of
+from srs_ooc.runs.survey import from_workers, whole_runs
+from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
 from srs_ooc.store.manifest import Manifest
@@ -212,7 +213,7 @@ def nest(
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
     with parts.closing_executor(0, most) as executor:
-        engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+        engine = Engine(stage, executor, None, seed=key, round_size=TREES)
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
@@ -445,70 +446,39 @@ def small_parts(
 
 
 @dataclass(frozen=True)
-class FoldJob:
+class FoldJob(Job):
     """What a worker needs to do any fold of a compaction, besides the store.
 
     Attributes
     ----------
-    token : str
-        Unlike that of any other job.
-    store : WorkerStore
-        As of :class:`srs_ooc.runs.resources.Job`.
     subject : Subject
         What is repeated without the rows of each fold.
     sizes : list of int
         Sizes of sets that are scored.
     """
 
-    token: str
-    store: WorkerStore
     subject: Subject
     sizes: list[int]
-    label = "fold"
-    tells = True
+    label, tells = "fold", True
 
-    @property
-    def run(self) -> str:
-        """Folds of one run take each other's place in a worker."""
-        return digest_of(self.subject.spec.to_json() | {"folds": True})
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker, which returns the records of folds with all their scores."""
+        subject, store = self.subject, self.store.open()
+        needed = whole_run_nbytes(subject.spec, store, Inputs(subject.excluded))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        excluded = self.subject.excluded
-        return 0 if excluded is None else excluded.nbytes
-
-    def desk(self, n_threads: int) -> "FoldDesk":
-        """Prepare for it in a worker."""
-        return FoldDesk(self, n_threads)
-
-
-class FoldDesk(Prepared[FoldJob]):
-    """Does any fold of a job; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job = self.job
-        self._store = store = job.store.open()
-        needed = needed_nbytes(job.subject.spec, store, Inputs(job.subject.excluded))
-        self._slots = Slots(job.store.memory_mb, needed, n_threads)
-
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Return the records of folds, with all their scores."""
-        job = self.job
-
-        def one(part: Part, cap_nbytes: int) -> FoldRecord | None:
-            fold: Fold = part.what[0]
-            record: FoldRecord | None = part.what[1]
-            watch = watch_of(part.number, tell, job.subject.n_iterations)
-            site = Site(self._store, cap_nbytes // MB, 1, watch)
+        def one(
+            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
+        ) -> FoldRecord | None:
+            fold, record = what
+            site = Site(store, cap_nbytes // MB, 1, watch)
             if record is None:
                 with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    record = nest_fold(job.subject, fold, Path(folder) / "fold.run", site)
-            if record is None or not score_sizes(job.subject.spec, record, fold, job.sizes, site):
+                    record = nest_fold(subject, fold, Path(folder) / "fold.run", site)
+            if record is None or not score_sizes(subject.spec, record, fold, self.sizes, site):
                 return None
             return record
 
-        return done_in_turn(self._slots, parts, one)
+        return whole_runs(self.store.memory_mb, needed, n_threads, subject.n_iterations, one)
 
 
 def folds_from_workers(
@@ -517,19 +487,18 @@ def folds_from_workers(
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
     done = [records.fold(fold.repeat, fold.fold) for fold in folds]
-    parts = [
-        Part(n, (folds[n], record))
+    parts = {
+        n: (folds[n], record)
         for n, record in enumerate(done)
         if record is None or missing_of(record, sizes)
-    ]
-    for part in parts:
-        done[part.number] = None
+    }
+    for number in parts:
+        done[number] = None
     if parts:
         store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
-        job = FoldJob(new_token(), store, subject, sizes)
-        n_iterations = subject.n_iterations
+        job = FoldJob(store, subject.spec.to_json() | {"folds": True}, subject, sizes)
         for number, record in from_workers(
-            site.cluster, job, parts, "folds", n_iterations, site.watch
+            site.cluster, job, parts, "folds", subject.n_iterations, site.watch
         ):
             records.keep_fold(record)
             done[number] = record

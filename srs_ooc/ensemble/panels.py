@@ -18,7 +18,6 @@ from srs_ooc.ingestion.csv import (
     ROW_ID,
     TARGET,
     CsvStream,
-    Fault,
     TableReader,
     TextForm,
     check_utf8,
@@ -101,14 +100,10 @@ def translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
 
 def most_csv_nbytes(path: Path, *, has_categories: bool) -> int:
     """Return a bound on what the columns of a file need, before they are looked at."""
-    n_columns = 0
-
-    def count(names: Texts) -> None:
-        nonlocal n_columns
-        n_columns += len(names.ends)
-
-    CsvStream(SourceFile.file(path), TextForm(), count)
-    return 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
+    return (
+        16 * CsvStream(SourceFile.file(path), TextForm()).n_fields
+        + 2 * CATEGORY_NBYTES * has_categories
+    )
 
 
 class CsvPanels:
@@ -191,8 +186,7 @@ class CsvPanels:
         """
         reader = TableReader(
             np.array(self._slots, np.int32),
-            self._stream.dialect,
-            place=self._stream.place,
+            self._stream,
             kinds=self._kinds(),
             max_category_nbytes=CATEGORY_NBYTES,
         )
@@ -209,7 +203,7 @@ class CsvPanels:
             for label in reader.take_texts(TARGET):
                 labels.append(label.decode("utf-8", "replace"))
             reader.take_lines()
-            self._raise(reader.problem)
+            self._raise(reader)
             if reader.panel_is_full:
                 yield self._panel(reader, values, ids, labels, done)
                 done += reader.n_panel_rows
@@ -250,21 +244,20 @@ class CsvPanels:
                 translate(column[:n_rows], translation(pool, known))
         return Panel(values, ids, texts)
 
-    def _raise(self, problem: Fault | None) -> None:
-        if problem is None:
-            return
+    def _raise(self, reader: TableReader) -> None:
         names = self._splits.names
 
         def name_of(column: int) -> str:
             slot = self._slots[column]
             return repr(names[slot] if slot >= 0 else self._target.decode())
 
-        if problem.fault == "not_a_number":
+        if reader.problem is not None and reader.problem[0] == "not_a_number":
+            _, line, column, text = reader.problem
             raise InputError(
-                f"{self._path}, line {problem.line}: column {name_of(problem.column)}, which the "
-                f"trees use: expected a number, found {problem.text!r}. Mend the cell."
+                f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
+                f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
             )
-        raise_fault(self._source, problem, len(self._slots), name_of, self._stream.dialect)
+        raise_fault(self._stream, reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.

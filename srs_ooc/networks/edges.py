@@ -4,7 +4,6 @@ import csv
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -19,21 +18,19 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.records import State, Stateful
-from srs_ooc.base.text import MB, no_formula
+from srs_ooc.base.text import no_formula
+from srs_ooc.networks.weighing import FEWEST_EDGES, HASH_COLUMNS, MOST_DUPLICATES, shard_targets
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ItemSource
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.store.arrays import Names
-from srs_ooc.store.manifest import CATEGORICAL, CONSTANT
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
 # What is on disk of a network: its identity, and the weights of the targets that are done.
 
-SHARD_NBYTES = 2 * MB
-"""Weights of so many targets are written together as about so many bytes take."""
-COPIES = 5
-"""Copies of a shard that are there at once while it is written or read."""
+STAGE = "network"
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
 
@@ -50,14 +47,14 @@ class EdgeBook:
 
     Attributes
     ----------
-    n_regulators : int
+    n_targets, n_regulators : int
         As given.
     n_done : int
         Targets, in their order, whose weights were added.
     """
 
     def __init__(self, ledger: Ledger, n_targets: int, n_regulators: int) -> None:
-        self._ledger, self.n_regulators = ledger, n_regulators
+        self._ledger, self.n_targets, self.n_regulators = ledger, n_targets, n_regulators
         self._shard_targets = shard_targets(n_targets, n_regulators)
         self.committed = ledger.progress()
         self.n_done = self.committed.iteration
@@ -82,23 +79,21 @@ class EdgeBook:
         """Epochs of all targets together, as committed; 0 where targets are worked on alone."""
         return int(self._ledger.meta(JOINT)["epoch"]) if self._ledger.has_meta(JOINT) else 0
 
-    def load(self, parts: Mapping[str, Stateful]) -> None:
-        """Restore what was committed beside the weights, by name."""
-        self._ledger.load(parts)
-
-    def begin(self) -> None:
-        """Count the seconds of work from now on."""
-        self._before, self._begun = self.committed, time.monotonic()
+    def begin(self, parts: Mapping[str, Stateful] = MappingProxyType({})) -> None:
+        """Count the seconds of work from now on; restore what is committed beside the weights."""
+        self._before, self._begun, self._parts = self.committed, time.monotonic(), parts
         self._next_commit = self._begun + COMMIT_SECONDS
+        if parts:
+            self._ledger.load(parts)
 
     @property
     def is_due(self) -> bool:
         """Whether it is time to commit: every second or so, more seldom where that takes long."""
         return self.is_full or time.monotonic() >= self._next_commit
 
-    def commit(self, states: Mapping[str, State] = MappingProxyType({})) -> None:
-        """Write what was added, and states beside it, in one transaction."""
-        parts = dict(states)
+    def commit(self) -> None:
+        """Write what was added, and the states of the parts beside it, in one transaction."""
+        parts = {name: part.state() for name, part in self._parts.items()}
         if self.n_done > self.committed.iteration:
             number = (self.n_done - 1) // self._shard_targets
             n_here = self.n_done - number * self._shard_targets
@@ -130,16 +125,6 @@ class EdgeBook:
 
 def _name(number: int) -> str:
     return f"edges.{number}"
-
-
-def shard_targets(n_targets: int, n_regulators: int) -> int:
-    """Return how many targets' weights are written together."""
-    return max(1, min(n_targets, SHARD_NBYTES // (8 * n_regulators)))
-
-
-def shard_nbytes(n_targets: int, n_regulators: int) -> int:
-    """Return the bytes of writing or reading a shard, all copies included."""
-    return COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
 
 
 def open_book(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
@@ -192,33 +177,16 @@ def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
 
 # Which features of a store are regulators and which are targets.
 
-HASH_COLUMNS = 256
-"""Columns that are read together to be compared."""
-GENE_NBYTES = 64
-"""Bytes kept of a feature while regulators and targets are found and compared."""
-DUPLICATE_NBYTES = 300
-"""Bytes of a pair of equal columns, of which at most :data:`MOST_DUPLICATES` are kept."""
-MOST_DUPLICATES = 1000
 
+def find_variables(
+    store: Store, regulators: SideFile | None, targets: SideFile | None, spare_nbytes: int = 0
+) -> list[NDArray[np.uint32]]:
+    """Find regulators and targets: the features that files name, or all of them.
 
-@dataclass(frozen=True)
-class Genes:
-    """Regulators and targets of a network.
-
-    Attributes
-    ----------
+    Returns
+    -------
     regulators, targets : uint32
         Stored positions, ascending.
-    """
-
-    regulators: NDArray[np.uint32]
-    targets: NDArray[np.uint32]
-
-
-def find_genes(
-    store: Store, regulators: SideFile | None, targets: SideFile | None, spare_nbytes: int = 0
-) -> Genes:
-    """Find the features that files name, one a line; all of them where there is no file.
 
     Raises
     ------
@@ -233,12 +201,12 @@ def find_genes(
             f"{targets.file}: expected targets of numbers, found {int(categorical.sum())} "
             f"categorical (first: {store.names[place]!r}). Leave them out; they may be regulators."
         )
-    genes = Genes(named[0], named[1][~categorical])
-    if not len(genes.targets):
+    named[1] = named[1][~categorical]
+    if not len(named[1]):
         raise UsageError("--targets: expected features of numbers, found only categories.")
-    if len(genes.regulators) == 1 and np.array_equal(genes.regulators, genes.targets):
+    if len(named[0]) == 1 and np.array_equal(named[0], named[1]):
         raise UsageError("--regulators: expected one besides the only target, found none.")
-    return genes
+    return named
 
 
 def _stored(store: Store, file: SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
@@ -261,7 +229,7 @@ def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def equal_columns(
-    source: ItemSource, genes: Genes, kinds: NDArray[np.uint8], n_rows: int
+    source: ItemSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
 ) -> tuple[int, list[tuple[int, int]]]:
     """Find regulators whose codes equal a target's: to a tree they are the target itself.
 
@@ -269,27 +237,20 @@ def equal_columns(
     ----------
     source : ItemSource
         The columns, with the rows trained on.
-    genes : Genes
-        Regulators and targets; constant ones are not compared.
-    kinds : uint8 (n_features,)
-        Of the store.
-    n_rows : int
-        Rows trained on.
+    regulators, targets : uint32
+        Those that are not constant.
 
     Returns
     -------
     n, pairs : int, list of (int, int)
         How many there are, and the first of them: (target, regulator), stored.
     """
-    varying = kinds != CONSTANT
-    regulators = genes.regulators[varying[genes.regulators]]
-    targets = genes.targets[varying[genes.targets]]
     by_hash: dict[bytes, list[int]] = {}
-    for feature, digest in _digests(source, regulators, n_rows):
+    for feature, digest in _digests(source, regulators):
         by_hash.setdefault(digest, []).append(feature)
     pairs = (
         (target, regulator)
-        for target, digest in _digests(source, targets, n_rows)
+        for target, digest in _digests(source, targets)
         for regulator in by_hash.get(digest, ())
         if regulator != target
     )
@@ -297,11 +258,10 @@ def equal_columns(
     return len(first) + sum(1 for _ in pairs), first
 
 
-def _digests(
-    source: ItemSource, features: NDArray[np.uint32], n_rows: int
-) -> Iterable[tuple[int, bytes]]:
-    code_nbytes = source.columns.manifest.code_nbytes
-    block = Block(HASH_COLUMNS, n_rows, code_nbytes, tiled=False)
+def _digests(source: ItemSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
+    manifest = source.columns.manifest
+    n_rows = manifest.n_rows if source.rows is None else len(source.rows)
+    block = Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)
     for start in range(0, len(features), HASH_COLUMNS):
         some = features[start : start + HASH_COLUMNS]
         source.columns.gather(some, block, source.rows)
@@ -419,35 +379,12 @@ def _arrow(file: Path) -> tuple[Any, Any]:
 
 # Edges by weight, in memory that does not grow with their number.
 
-FEWEST_EDGES = 1 << 16
-"""Edges that are put in order together at least."""
-EDGE_NBYTES = 120
-"""Bytes of an edge that is put in order: those held, those read, and their order."""
 Shards = Callable[[], Iterator[tuple[int, NDArray[np.float64]]]]
 
 
-@dataclass(frozen=True)
-class Edges:
-    """Some edges, the heaviest first.
-
-    Attributes
-    ----------
-    weights : float64 (n,)
-        Above 0.
-    places : int64 (n,)
-        ``target * n_regulators + regulator``, both as places among those of the network.
-    """
-
-    weights: NDArray[np.float64]
-    places: NDArray[np.int64]
-
-    def best(self, count: int) -> "Edges":
-        """Return the ``count`` first: by weight, equal ones by place."""
-        order = np.lexsort((self.places, -self.weights))[:count]
-        return Edges(self.weights[order], self.places[order])
-
-
-def ranked(shards: Shards, n_together: int, top: int | None = None) -> Iterator[Edges]:
+def ranked(
+    shards: Shards, n_together: int, top: int | None = None
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
     """Yield all edges of a weight above 0, the heaviest first, some at a time.
 
     The weights are read once for every ``n_together`` edges: what is yielded is the same.
@@ -460,24 +397,32 @@ def ranked(shards: Shards, n_together: int, top: int | None = None) -> Iterator[
         Edges that are put in order together, at most.
     top : int, optional
         Stop after so many.
+
+    Yields
+    ------
+    weights, places : float64 (n,), int64 (n,)
+        Weights above 0, and ``target * n_regulators + regulator``, both as places among those of
+        the network; equal weights are in the order of places.
     """
     last: tuple[float, int] = (np.inf, -1)
     n_left = top
     while n_left is None or n_left > 0:
         count = n_together if n_left is None else min(n_together, n_left)
-        found = _next(shards, count, last)
-        if not len(found.weights):
+        weights, places = _next(shards, count, last)
+        if not len(weights):
             return
-        yield found
-        if len(found.weights) < count:
+        yield weights, places
+        if len(weights) < count:
             return
-        last = float(found.weights[-1]), int(found.places[-1])
+        last = float(weights[-1]), int(places[-1])
         n_left = None if n_left is None else n_left - count
 
 
-def _next(shards: Shards, count: int, last: tuple[float, int]) -> Edges:
+def _next(
+    shards: Shards, count: int, last: tuple[float, int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the ``count`` edges that follow ``last``; what is held is twice as many at most."""
-    held, least = Edges(np.zeros(0), np.zeros(0, np.int64)), 0.0
+    held, at, least = np.zeros(0), np.zeros(0, np.int64), 0.0
     for first, weights in shards():
         n_regulators = weights.shape[1]
         for start in range(0, weights.size, FEWEST_EDGES):
@@ -485,14 +430,13 @@ def _next(shards: Shards, count: int, last: tuple[float, int]) -> Edges:
             chosen = np.flatnonzero((flat > 0) & (flat >= least) & (flat <= last[0]))
             places = chosen + (first * n_regulators + start)
             after = (flat[chosen] < last[0]) | (places > last[1])
-            found = flat[chosen[after]], places[after]
-            held = Edges(
-                np.concatenate([held.weights, found[0]]), np.concatenate([held.places, found[1]])
-            )
-            if len(held.weights) >= 2 * count:
-                held = held.best(count)
-                least = float(held.weights[-1])
-    return held.best(count)
+            held, at = np.append(held, flat[chosen[after]]), np.append(at, places[after])
+            if len(held) >= 2 * count:
+                best = np.lexsort((at, -held))[:count]
+                held, at = held[best], at[best]
+                least = float(held[-1])
+    best = np.lexsort((at, -held))[:count]
+    return held[best], at[best]
 
 
 # Names of genes as edges are written: few are looked up twice.

@@ -13,13 +13,10 @@ from srs_ooc.networks.weighing import (
     TREES_AT_ONCE,
     Bench,
     EdgeParams,
-    EdgeTable,
-    Pace,
-    Trial,
-    pace_of_trees,
     trees_option,
 )
-from srs_ooc.trees.kernel import grow_tree, scratch_nbytes
+from srs_ooc.runs.run_memory import TrainingShape
+from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TreeLimits
 
 FOREST, EXTRA = "forest", "extra-trees"
@@ -55,15 +52,22 @@ class ForestParams(EdgeParams):
         """Whether thresholds are drawn between values."""
         return self.thresholds == "value"
 
-    def check_table(self, table: EdgeTable) -> None:
+    @property
+    def splits_best(self) -> bool:
+        """Whether trees look for the best split of each node: GENIE3's do."""
+        return self.ensemble == FOREST
+
+    bootstraps = splits_best
+
+    def check_shape(self, shape: TrainingShape) -> None:
         """Refuse thresholds that are not drawn, or K that is none."""
-        if self.thresholds != THRESHOLDS[0] and self.ensemble == FOREST:
+        if self.thresholds != THRESHOLDS[0] and self.splits_best:
             raise UsageError(
                 f"--thresholds: expected {THRESHOLDS[0]} with --ensemble {FOREST}, found "
                 f"{self.thresholds}: best splits are exact, and draw no thresholds. Leave it out, "
                 f"or take --ensemble {EXTRA}."
             )
-        self.candidates(table.n_regulators)
+        self.candidates(shape.n_candidates)
 
     def candidates(self, n_regulators: int) -> int:
         """Return K for a target with so many regulators."""
@@ -86,7 +90,7 @@ class ForestParams(EdgeParams):
 
     def limits(self, n_regulators: int) -> TreeLimits:
         """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        splitter = "best" if self.ensemble == FOREST else "random"
+        splitter = "best" if self.splits_best else "random"
         return TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=splitter)
 
     @property
@@ -94,16 +98,6 @@ class ForestParams(EdgeParams):
         """Say which options make it shorter."""
         fewer = "" if self.max_features == "sqrt" else "--k sqrt, "
         return f"{fewer}{super().shorter}"
-
-    def work_nbytes(self, table: EdgeTable) -> int:
-        """Return the scratch bytes of growing a tree."""
-        forest, shape = self.ensemble == FOREST, (table.n_rows, table.n_regulators)
-        n_channels = 1 + (table.weighted or forest)
-        return scratch_nbytes(*shape, 1, table.code_nbytes, n_channels, best=forest)
-
-    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
-        """Measure what targets take by fewer trees."""
-        return pace_of_trees(self, trial, n_left, seconds)
 
     def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the weight of each regulator by its importance in a forest for the target.
@@ -127,7 +121,7 @@ class ForestParams(EdgeParams):
                 key,
                 limits,
                 trees=range(start, min(start + TREES_AT_ONCE, self.trees)),
-                bootstrap=self.ensemble == FOREST,
+                bootstrap=self.bootstraps,
                 categorical=flags,
             ).importance
         return np.ldexp(total / self.trees, -IMPORTANCE_BITS)

@@ -1,33 +1,39 @@
 """Parametric Random Subspace for every target of a network: edges are learnt probabilities."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 from math import ceil, sqrt
+from threading import Event
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
-from srs_ooc.base.records import Iteration, Outcome, Subspace
+from srs_ooc.base.records import Iteration, Outcome, Saved, State, Stateful, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, Pace, Trial, targets_text
+from srs_ooc.networks.edges import JOINT, STAGE, EdgeBook
+from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeScorer, targets_text
+from srs_ooc.runs.batches import LOOK_SECONDS
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
     FEATURE_NBYTES,
     FINAL,
+    GROWING,
     SPREADS,
     DescentParams,
     ParametricRandomSubspace,
 )
 from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
-from srs_ooc.trees.block import Block, block_nbytes
-from srs_ooc.trees.kernel import record_nbytes, scratch_nbytes
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.kernel import record_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
 SETS_AN_EPOCH = 1 / 3
@@ -44,6 +50,7 @@ ROW_NBYTES = 64
 
 Fit = Callable[[Block, int, Subspace], Outcome]
 """Grows a model by its number on the columns of a subspace."""
+Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
 
 
 class ProbabilityParams(DescentParams, EdgeParams):
@@ -85,103 +92,95 @@ class ProbabilityParams(DescentParams, EdgeParams):
                 )
         return super().settle(given, table)
 
+    splits_best = True
+
     @property
     def uses_values(self) -> bool:
         """Whether thresholds are midway between values: rows not grown on are predicted better."""
         return self.thresholds == "value"
-
-    def n_copied(self, n_regulators: int) -> int:
-        """Return how many columns a subset's tree has a copy of, and once more as it is made."""
-        return 2 * self.room(n_regulators)
 
     @property
     def is_joint(self) -> bool:
         """Whether targets share a penalty."""
         return float(self.joint) > 0
 
-    def room(self, n_regulators: int) -> int:
+    def n_copied(self, n_regulators: int) -> int:
         """Return how many regulators a subset may have: four times the first mean, and more."""
         mean = 4 * float(self.inclusion) * n_regulators
         return min(n_regulators, max(LEAST_ROOM, ceil(mean + SPREADS * sqrt(mean))))
 
-    def check_table(self, table: EdgeTable) -> None:
+    def check_shape(self, shape: TrainingShape) -> None:
         """Check that the first subsets fit, and that each fold has rows."""
-        self.check(table.n_rows, table.n_regulators, self.room(table.n_regulators))
+        self.check(shape.n_rows, shape.n_candidates, self.n_copied(shape.n_candidates))
 
-    def target_nbytes(self, table: EdgeTable) -> int:
+    def target_nbytes(self, shape: TrainingShape) -> int:
         """Return the bytes that one target keeps while it learns."""
-        share = float(self.validation_share)
-        n_predicted = ceil(table.n_rows * (share + (1 - share) / self.folds)) + 2
+        share, n_regulators = float(self.validation_share), shape.n_candidates
+        n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
-        members = BernoulliSubsets.nbytes(self.models, self.room(table.n_regulators), self.folds)
-        rows = ROW_NBYTES * table.n_rows * self.folds
-        return FEATURE_NBYTES * table.n_regulators + votes + members + rows
+        members = BernoulliSubsets.nbytes(self.models, self.n_copied(n_regulators), self.folds)
+        rows = ROW_NBYTES * shape.n_rows * self.folds
+        return FEATURE_NBYTES * n_regulators + votes + members + rows
 
-    def work_nbytes(self, table: EdgeTable) -> int:
+    def work_nbytes(self, shape: TrainingShape) -> int:
         """Return the bytes of a subset's columns and its tree, and of what the target keeps."""
-        size = self.room(table.n_regulators)
-        shape = table.n_rows, size, 1, table.code_nbytes, 1 + table.weighted
-        columns = 2 * block_nbytes(size, table.n_rows, table.code_nbytes)
-        tree = scratch_nbytes(*shape, best=True) + record_nbytes(table.n_rows, 1, TreeLimits(1))
-        steps = 3 * 8 * self.models * table.n_rows + 16 * 8 * table.n_regulators
-        own = 0 if self.is_joint else self.target_nbytes(table)
-        return columns + tree + steps + own
+        record = record_nbytes(shape.n_rows, 1, TreeLimits(1))
+        steps = 3 * 8 * self.models * shape.n_rows + 8 * 8 * shape.n_candidates
+        own = 0 if self.is_joint else self.target_nbytes(shape)
+        return super().work_nbytes(shape) + record + steps + own
 
-    def shared_nbytes(self, table: EdgeTable) -> int:
+    def shared_nbytes(self, shape: TrainingShape, n_targets: int) -> int:
         """Return the bytes of the probabilities, votes and subsets of all targets together."""
         if not self.is_joint:
             return 0
-        response = 40 * table.n_rows * (1 + table.weighted)
-        return table.n_targets * (self.target_nbytes(table) + response)
+        response = 40 * shape.n_rows * (1 + shape.n_channels)
+        return n_targets * (self.target_nbytes(shape) + response)
 
     @property
     def shorter(self) -> str:
         """Say which options make it shorter."""
         return "fewer --epochs or a --patience, fewer --models or --folds, fewer --targets"
 
-    def remarks(self, table: EdgeTable) -> tuple[str, ...]:
+    def remarks(self, shape: TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Say where importance weights would collapse, and what all targets keep."""
-        notes = self.slow_steps(table.n_regulators, "Name fewer regulators with --regulators.")
+        notes = self.slow_steps(shape.n_candidates, "Name fewer regulators with --regulators.")
         if not self.is_joint:
             return notes
-        state = self.shared_nbytes(table) / MB
+        state = self.shared_nbytes(shape, n_targets) / MB
         return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
 
-    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
+    def estimate(
+        self,
+        scorer: EdgeScorer,
+        targets: Iterator[tuple[int, NDArray[np.float64]]],
+        n_left: int,
+        seconds: float,
+    ) -> tuple[float, str, str]:
         """Learn some epochs of a few targets, one at least.
 
         Where there is no time for an epoch with all its models, it is one of fewer, and a step
         takes as many times longer.
         """
-        n_workers = len(trial.blocks)
-        (first,) = trial.each(partial(self.timed, 0.0, FIRST_MODELS), 1)
-        room = int(seconds * first.n_models / (2 * self.folds * first.growing))
+        n_workers = min(scorer.n_workers, n_left)
+        ((n_models, growing, *_),) = scorer.tried(
+            partial(self.timed, 0.0, FIRST_MODELS), targets, 1
+        )
+        room = int(seconds * n_models / (2 * self.folds * growing))
         tried = replace(self, models=min(self.models, max(2, room)))
-        steps, until = [], seconds
+        alone, until = [], seconds
         if self.is_joint:
             until = seconds / 2
-            steps = trial.each(partial(tried.timed, until, None), 1)
-        timed = trial.each(partial(tried.timed, until, None), n_workers)
-        steps = steps or timed
-        n_models, n_epochs = sum(t.n_models for t in timed), sum(t.n_epochs for t in timed)
-        step_seconds = sum(t.stepping for t in steps) / max(1, sum(t.n_steps for t in steps))
-        renewed = sum(t.n_renewed for t in timed) + PRIOR_EPOCHS * SETS_AN_EPOCH
-        sets_an_epoch = renewed / (n_epochs + PRIOR_EPOCHS)
-        return Pace(
-            self.seconds(
-                n_left,
-                n_workers,
-                sum(t.growing for t in timed) / n_models,
-                step_seconds * self.models / tried.models,
-                sets_an_epoch,
-            ),
-            n_workers,
-            n_left,
-            f"measured: {n_models:,} models and {n_epochs:,} epochs of "
-            f"{targets_text(n_workers)}, models grown again every "
-            f"{1 / sets_an_epoch:.2g} epochs",
+            alone = scorer.tried(partial(tried.timed, until, None), targets, 1)
+        timed = scorer.tried(partial(tried.timed, until, None), targets, n_workers)
+        n_models, growing, *_, n_epochs, n_renewed = map(sum, zip(*timed, strict=True))
+        _, _, n_steps, stepping, _, _ = map(sum, zip(*(alone or timed), strict=True))
+        sets_an_epoch = (n_renewed + PRIOR_EPOCHS * SETS_AN_EPOCH) / (n_epochs + PRIOR_EPOCHS)
+        step_seconds = stepping / max(1, n_steps) * self.models / tried.models
+        return (
+            self.seconds(n_left, n_workers, growing / n_models, step_seconds, sets_an_epoch),
+            f"measured: {n_models:,} models and {n_epochs:,} epochs of {targets_text(n_workers)}, "
+            f"models grown again every {1 / sets_an_epoch:.2g} epochs",
             f"extrapolated to all {self.epochs:,} epochs of {n_left:,}",
-            self.shorter,
         )
 
     def seconds(
@@ -204,25 +203,31 @@ class ProbabilityParams(DescentParams, EdgeParams):
         # Joint steps are taken by one thread, one target after the other.
         return growing * batches + stepping * (n_targets if self.is_joint else batches)
 
-    def timed(self, seconds: float, most_models: int | None, bench: Bench) -> "_Timed":
-        """Learn one epoch at least and so long, or until there are ``most_models``."""
+    def timed(
+        self, seconds: float, most_models: int | None, bench: Bench
+    ) -> tuple[int, float, int, float, int, int]:
+        """Learn one epoch at least and so long, or until there are ``most_models``.
+
+        Returns
+        -------
+        n_models, growing, n_steps, stepping, n_epochs, n_renewed : int or float
+            Models, their seconds, steps, theirs, epochs, and how often models were grown again.
+        """
         sampler, fit = self._begun(bench)
-        found, begun = _Timed(), perf_counter()
-        while sampler.phase != FINAL and found.n_models != most_models:
+        begun, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
+        while sampler.phase != FINAL and n_models != most_models:
             before = perf_counter()
             if sampler.step():
-                found.stepping += perf_counter() - before
-                found.n_steps += 1
+                stepping += perf_counter() - before
+                n_steps += 1
                 if sampler.epoch > 0 and before - begun >= seconds:
                     break
                 continue
-            number = found.n_models
-            sampler.absorb(number, fit(bench.block, number, sampler.propose(number, 0)))
-            found.growing += perf_counter() - before
-            found.n_models += 1
-        found.n_epochs = sampler.epoch
-        found.n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
-        return found
+            sampler.absorb(n_models, fit(bench.block, n_models, sampler.propose(n_models, 0)))
+            growing += perf_counter() - before
+            n_models += 1
+        n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
+        return n_models, growing, n_steps, stepping, sampler.epoch, n_renewed
 
     def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the probability with which models had best be given each regulator.
@@ -238,6 +243,26 @@ class ProbabilityParams(DescentParams, EdgeParams):
                 number += 1
         return sampler.best
 
+    def work_together(
+        self,
+        scorer: EdgeScorer,
+        targets: Iterator[tuple[int, NDArray[np.float64]]],
+        book: EdgeBook,
+        watch: Callable[[Step], bool],
+    ) -> None:
+        """Learn the probabilities of all targets, committed and resumed between steps."""
+        block = scorer.blocks.get()
+        block.tiled = False
+        scorer.source.gather(scorer.regulators, block)
+        learning: dict[int, JointTarget] = {}
+        for number, (target, values) in enumerate(targets):
+            bench = scorer.bench(block, target, values)
+            if bench is not None:
+                learning[number], fit = self.learning(JointTarget, bench, bench.places)
+                learning[number].places, learning[number].fit = bench.places, fit
+        descent = JointDescent(self, learning, book.n_regulators)
+        descent.run(block, scorer.n_workers, book, watch)
+
     def _begun(self, bench: Bench) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
         bench.fill()
@@ -245,20 +270,12 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return self.learning(ParametricRandomSubspace, bench, columns)
 
     def learning(
-        self, kind: type[ParametricRandomSubspace], bench: Bench, columns: NDArray[np.int32]
-    ) -> tuple[ParametricRandomSubspace, Fit]:
-        """Return what learns of a target, and what grows its models.
+        self, kind: type[Learning], bench: Bench, columns: NDArray[np.int32]
+    ) -> tuple[Learning, Fit]:
+        """Return what learns of a target, a sampler of a ``kind``, and what grows its models.
 
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
-
-        Parameters
-        ----------
-        kind : type
-            Of the sampler.
-        bench : Bench
-            Of the target; its regulators name the trees' random numbers.
-        columns : int32 (n_regulators,)
-            Where each regulator is in the block.
+        ``columns`` are where each regulator of the bench is in the block, int32 (n_regulators,).
         """
         rows, n = _standardised(bench.rows), len(bench.regulators)
         key, known = key_of(self.seed, Purpose.EDGES, bench.target), np.sort(rows.order)
@@ -283,20 +300,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
                 own, Columns(names, names), Iteration(number, named, derive(tree_key, number))
             )
 
-        room = self.room(n)
+        room = self.n_copied(n)
         return kind(self.descent(n, room), folds, truth, n, room, key), fit
-
-
-@dataclass
-class _Timed:
-    """What one target took."""
-
-    n_models: int = 0
-    growing: float = 0.0
-    n_steps: int = 0
-    stepping: float = 0.0
-    n_epochs: int = 0
-    n_renewed: int = 0
 
 
 def _standardised(rows: TrainingRows) -> TrainingRows:
@@ -308,3 +313,174 @@ def _standardised(rows: TrainingRows) -> TrainingRows:
     assert response.scale is not None, "a regression"
     weight = int(rows.root_stats[0, -2])
     return replace(rows, response=replace(response, scale=sqrt(rows.root_scale / weight)))
+
+
+# All targets of a network under one penalty (Huynh-Thu and Geurts 2023, Eq. 21).
+
+
+class JointTarget(ParametricRandomSubspace):
+    """One target: it learns as by itself, but the epochs are counted and judged for all.
+
+    Attributes
+    ----------
+    worth, loss : float
+        After an epoch: models that the weights are worth, and the loss on the validation rows.
+    places : int32 (p,)
+        Where its regulators are among all.
+    fit : callable
+        Grows its models.
+    """
+
+    worth = loss = 0.0
+    places: NDArray[np.int32]
+    fit: Fit
+
+    @property
+    def begins_epoch(self) -> bool:
+        """Whether the next step is an epoch's first."""
+        return self._fold == 0
+
+    def grow(self, block: Block, stopping: Event) -> None:
+        """Grow the models that are wanted, unless told to stop."""
+        while self.phase == GROWING and not stopping.is_set():
+            number = self._first + self._n_grown
+            self.absorb(number, self.fit(block, number, self.propose(number, 0)))
+
+    def penalise(self, slopes: NDArray[np.float64]) -> None:
+        """Take the derivative of the joint penalty for the next step, float64 (p,)."""
+        self._penalty = slopes + self._descent.sparsity
+
+    def renew(self) -> None:
+        """Have models grown again if the weights are worth too few."""
+        if self.worth < self._descent.effective_share * self._descent.n_models:
+            self._draw_anew(GROWING, self.beta)
+
+    def _end_epoch(self) -> None:
+        self.worth, self.loss = self._looked()
+        self.epoch += 1
+
+
+class JointDescent:
+    """Minimises Eq. 21, times the number of targets, by steps of all targets.
+
+    With b_jg the probability of regulator j for target g of G, and L_g the loss of target g, it is
+    ``sum of L_g + G lambda sum over j of sqrt(sum over g of b_jg^2)``. A target's step takes the
+    derivative of the second term, ``G lambda b_jg / sqrt(sum over g of b_jg^2)``, from what all
+    targets were before the step: the order of targets within it plays no part.
+
+    Parameters
+    ----------
+    params : ProbabilityParams
+        Lambda and how long to learn.
+    targets : dict of int to JointTarget
+        All that can be learnt, by their numbers in the network.
+    n_regulators : int
+        All.
+    """
+
+    def __init__(
+        self, params: ProbabilityParams, targets: Mapping[int, JointTarget], n_regulators: int
+    ) -> None:
+        self._params, self._strength = params, float(params.joint)
+        self._by_number, self.targets = targets, list(targets.values())
+        self._n_regulators, self._stopping = n_regulators, Event()
+        self.epoch = self.best_epoch = 0
+        self.best_objective = np.inf
+        self.is_done = not targets
+
+    def step(self) -> None:
+        """Take one step by one fold's rows in all targets, none of which is being grown."""
+        norms = self._norms()
+        factor = len(self.targets) * self._strength
+        for target in self.targets:
+            own = norms[target.places]
+            slopes = np.divide(target.beta, own, out=np.zeros(len(own)), where=own > 0)
+            target.penalise(factor * slopes)
+            target.step()
+        if self.targets[0].begins_epoch:
+            self._end_epoch()
+
+    def _norms(self) -> NDArray[np.float64]:
+        squares = np.zeros(self._n_regulators)
+        for target in self.targets:
+            squares[target.places] += target.beta * target.beta
+        return np.sqrt(squares)
+
+    def _end_epoch(self) -> None:
+        self.epoch += 1
+        loss = sum(target.loss for target in self.targets) / len(self.targets)
+        objective = loss + self._strength * float(self._norms().sum())
+        if objective < self.best_objective:
+            self.best_objective, self.best_epoch = objective, self.epoch
+            for target in self.targets:
+                target.keep_best()
+        most, waited = self._params.epochs, self.epoch - self.best_epoch
+        patience = most if self._params.patience is None else self._params.patience
+        self.is_done = self.epoch == most or waited >= patience
+        for target in self.targets:
+            target.renew()
+
+    def state(self) -> State:
+        """Return where the work stands; the targets have states of their own."""
+        facts: dict[str, Any] = {
+            "epoch": self.epoch,
+            "best_epoch": self.best_epoch,
+            "best_objective": self.best_objective if self.best_epoch else None,
+            "done": self.is_done,
+        }
+        return State(facts=facts)
+
+    def restore(self, saved: Saved) -> None:
+        """Take up the work where it was committed."""
+        if saved.facts is None:
+            return
+        self.epoch, self.best_epoch = int(saved.facts["epoch"]), int(saved.facts["best_epoch"])
+        if self.best_epoch:
+            self.best_objective = float(saved.facts["best_objective"])
+        self.is_done = bool(saved.facts["done"])
+
+    def run(
+        self, block: Block, n_workers: int, book: EdgeBook, watch: Callable[[Step], bool]
+    ) -> None:
+        """Work until all is learnt, or ``watch`` says no; the block has all regulators.
+
+        What was learnt is committed at least every second or so, and at the end.
+        """
+        parts: dict[str, Stateful] = {f"{JOINT}.{i}": t for i, t in enumerate(self.targets)}
+        parts[JOINT] = self
+        book.begin(parts)
+
+        def goes_on() -> bool:
+            return watch(Step(STAGE, self.epoch, self._params.epochs, unit="epochs"))
+
+        going = goes_on()
+        with ThreadPoolExecutor(n_workers, "grow") as pool:
+            while going and not self.is_done:
+                going = self._grow(pool, block, goes_on)
+                if going:
+                    self.step()
+                    going = goes_on()
+                if going and book.is_due:
+                    book.commit()
+        book.commit()
+        if self.is_done:
+            for number in range(book.n_done, book.n_targets):
+                weights, target = np.zeros(self._n_regulators), self._by_number.get(number)
+                if target is not None:
+                    weights[target.places] = target.best
+                book.add(weights)
+                if book.is_full:
+                    book.commit()
+            if book.n_done > book.committed.iteration:
+                book.commit()
+            goes_on()
+
+    def _grow(self, pool: ThreadPoolExecutor, block: Block, goes_on: Callable[[], bool]) -> bool:
+        """Grow the models that targets want; return False if it was stopped on the way."""
+        wanting = [target for target in self.targets if target.phase == GROWING]
+        for future in [pool.submit(one.grow, block, self._stopping) for one in wanting]:
+            while wait([future], LOOK_SECONDS).not_done:
+                if not goes_on():
+                    self._stopping.set()
+            future.result()
+        return not self._stopping.is_set()

@@ -16,22 +16,16 @@ from srs_ooc.networks.weighing import (
     TREES_AT_ONCE,
     Bench,
     EdgeParams,
-    EdgeTable,
-    Pace,
-    Trial,
-    pace_of_trees,
     trees_option,
 )
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.trees.block import Block, block_nbytes
-from srs_ooc.trees.kernel import scratch_nbytes
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS, TreeLimits
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""
-REGULATOR_NBYTES = 64
-"""Bytes of a regulator: what was learnt of it, and whether it is kept."""
 
 
 class SubspaceParams(ProbeParams, EdgeParams):
@@ -52,29 +46,24 @@ class SubspaceParams(ProbeParams, EdgeParams):
         metavar="SHARE",
     )
 
+    grown = "subspaces"
+
     def size(self, n_regulators: int) -> int:
         """Return q for a target with so many regulators."""
         usual = max(LEAST_SIZE, ceil(USUAL_SHARE * n_regulators))
         return min(n_regulators, self.subspace_size or usual)
 
-    def check_table(self, table: EdgeTable) -> None:
+    def n_copied(self, n_regulators: int) -> int:
+        """Return the columns of a subspace and of its probe."""
+        return self.size(n_regulators) + 1
+
+    def check_shape(self, shape: TrainingShape) -> None:
         """Refuse subspaces of more regulators than there are."""
-        if self.subspace_size is not None and self.subspace_size > table.n_regulators:
+        if self.subspace_size is not None and self.subspace_size > shape.n_candidates:
             raise UsageError(
-                f"--subspace-size: expected at most {table.n_regulators}, the regulators of a "
+                f"--subspace-size: expected at most {shape.n_candidates}, the regulators of a "
                 f"target, found {self.subspace_size}. Choose a smaller one."
             )
-
-    def work_nbytes(self, table: EdgeTable) -> int:
-        """Return the bytes of a subspace's columns, its tree, and the tallies."""
-        size = self.size(table.n_regulators) + 1
-        scratch = scratch_nbytes(table.n_rows, size, 1, table.code_nbytes, 1 + table.weighted)
-        columns = 2 * block_nbytes(size, table.n_rows, table.code_nbytes)
-        return columns + scratch + REGULATOR_NBYTES * table.n_regulators
-
-    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
-        """Measure what targets take by fewer subspaces."""
-        return pace_of_trees(self, trial, n_left, seconds, "subspaces")
 
     def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the weight of each regulator by a run of its own over them.

@@ -1,4 +1,4 @@
-"""What weighs the regulators of a target: options, shared parts, and what targets say of rows.
+"""What weighs the regulators of a target: what each method answers, its memory, and who works.
 
 A method is the options of :class:`EdgeParams`, in a file of its own: they weigh, say what memory
 that takes, and measure what it will last.
@@ -6,22 +6,35 @@ that takes, and measure what it will last.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import SrsOocError
 from srs_ooc.base.options import Choice, Params, Whole, option
-from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
-from srs_ooc.runs.engine import ItemSource
+from srs_ooc.base.records import Step
+from srs_ooc.base.text import MB
+from srs_ooc.runs.engine import ItemSource, pool_of, taken
+from srs_ooc.runs.jobs import Batch, Tell
+from srs_ooc.runs.resources import categorical_features
+from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
+from srs_ooc.store.values import MAKING_NBYTES, n_values_of
+from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
+from srs_ooc.trees.block import Block, block_nbytes, values_nbytes
+from srs_ooc.trees.kernel import scratch_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
+
+if TYPE_CHECKING:
+    from srs_ooc.networks.edges import EdgeBook
 
 # What each target says of the rows: the response of its regression.
 
@@ -69,12 +82,6 @@ def _by_code(store: Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
     return out
 
 
-def row_weights(store: Store, rows: NDArray[np.int32] | None) -> NDArray[np.float64] | None:
-    """Return the weights of the rows trained on; None where they have none."""
-    weights = store.weights()
-    return weights if weights is None or rows is None else weights[rows]
-
-
 def training_rows(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None
 ) -> TrainingRows | None:
@@ -106,76 +113,51 @@ TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
 
 
-@dataclass(frozen=True)
-class EdgeTable:
-    """What a network is made of.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        Of the store.
-    n_rows, n_regulators, n_targets : int
-        Rows trained on; features that may regulate; features to explain.
-    """
-
-    manifest: Manifest
-    n_rows: int
-    n_regulators: int
-    n_targets: int
-
-    @property
-    def code_nbytes(self) -> int:
-        """Bytes of a code of the store."""
-        return self.manifest.code_nbytes
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return "weights" in self.manifest.row_columns
-
-
 class StoppedError(SrsOocError):
     """The work was asked to stop before a target was done."""
 
 
-@dataclass(frozen=True)
 class Bench:
     """What a target is worked on with.
 
     Attributes
     ----------
-    source : ItemSource
-        Where columns come from.
-    categorical : bool (n_features,) or None
-        Features of the store that are categories.
     block : Block
         Memory for the regulators' codes.
     target : int
         Its stored position; names its random numbers.
-    regulators : uint32 (n_regulators,)
-        Stored positions, ascending; the target is not among them.
     rows : TrainingRows
         The rows, and what the target says of them.
-    is_wanted : callable
-        Says whether the work is to go on.
+    places : int32 (n_regulators,)
+        Of its regulators among those of the network; the target itself is none.
+    regulators : uint32 (n_regulators,)
+        Their stored positions, ascending.
+    categorical : bool (n_features,) or None
+        Features of the store that are categories.
     """
 
-    source: ItemSource
-    categorical: NDArray[np.bool_] | None
-    block: Block
-    target: int
-    regulators: NDArray[np.uint32]
-    rows: TrainingRows
-    is_wanted: Callable[[], bool] = lambda: True
+    def __init__(
+        self,
+        scorer: "EdgeScorer",
+        block: Block,
+        target: int,
+        rows: TrainingRows,
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self._source, self._is_wanted = scorer.source, is_wanted
+        self.block, self.target, self.rows = block, target, rows
+        self.places = np.flatnonzero(scorer.regulators != target).astype(np.int32)
+        self.regulators = scorer.regulators[self.places]
+        self.categorical = scorer.categorical
 
     def fill(self, *, tiled: bool = False) -> None:
         """Page the regulators into the block."""
         self.block.tiled = tiled
-        self.source.gather(self.regulators, self.block)
+        self._source.gather(self.regulators, self.block)
 
     def check_going(self) -> None:
         """Raise :class:`StoppedError` if the work was asked to stop."""
-        if not self.is_wanted():
+        if not self._is_wanted():
             raise StoppedError
 
 
@@ -192,6 +174,9 @@ class EdgeParams(Params):
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
     )
 
+    grown = "trees"
+    """What a target has :attr:`trees` of, where it is measured by fewer of them."""
+
     def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the weight of the edge from each regulator of the bench to its target, from 0 on.
 
@@ -204,8 +189,30 @@ class EdgeParams(Params):
         """
         raise NotImplementedError
 
-    def pace(self, trial: "Trial", n_left: int, seconds: float) -> "Pace":
-        """Measure for about so long what ``n_left`` targets will take."""
+    def estimate(
+        self,
+        scorer: "EdgeScorer",
+        targets: Iterator[tuple[int, NDArray[np.float64]]],
+        n_left: int,
+        seconds: float,
+    ) -> tuple[float, str, str]:
+        """Measure for about so long what ``n_left`` targets will take, by the first of ``targets``.
+
+        Returns
+        -------
+        seconds, measured, extrapolated : float, str, str
+            Of all that are left, all workers at work; what was done, and what the rest of it is.
+        """
+        return estimate_of_trees(self, scorer, targets, n_left, seconds)
+
+    def work_together(
+        self,
+        scorer: "EdgeScorer",
+        targets: Iterator[tuple[int, NDArray[np.float64]]],
+        book: "EdgeBook",
+        watch: Callable[[Step], bool],
+    ) -> None:
+        """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
 
     @property
@@ -213,20 +220,30 @@ class EdgeParams(Params):
         """Whether it reads the values of codes."""
         return False
 
-    def n_copied(self, n_regulators: int) -> int:
-        """Return how many of a block's columns a tree has a copy of."""
-        return 0
+    @property
+    def splits_best(self) -> bool:
+        """Whether trees look for the best split of each node."""
+        return False
+
+    @property
+    def bootstraps(self) -> bool:
+        """Whether trees are grown on rows drawn with replacement."""
+        return False
 
     @property
     def is_joint(self) -> bool:
         """Whether all targets are worked on together, not one after the other."""
         return False
 
+    def n_copied(self, n_regulators: int) -> int:
+        """Return how many columns a tree is grown on copies of; 0 where it has the block's own."""
+        return 0
+
     def tiled(self, n_regulators: int) -> bool:
         """Return whether a block of so many regulators is laid out in tiles."""
         return False
 
-    def check_table(self, table: EdgeTable) -> None:
+    def check_shape(self, shape: TrainingShape) -> None:
         """Refuse options that do not go together, or with the table.
 
         Raises
@@ -235,11 +252,21 @@ class EdgeParams(Params):
             Saying which.
         """
 
-    def work_nbytes(self, table: EdgeTable) -> int:
+    def work_nbytes(self, shape: TrainingShape) -> int:
         """Return the bytes of work on one target, besides its block and its response."""
-        return 0
+        n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
+        n_copied, n_channels = (
+            self.n_copied(n_regulators),
+            1 + (shape.n_channels or self.bootstraps),
+        )
+        size = n_rows, n_copied or n_regulators, 1, code_nbytes, n_channels
+        scratch = scratch_nbytes(*size, best=self.splits_best)
+        if not n_copied:
+            return scratch
+        copies = 2 * block_nbytes(n_copied, n_rows, code_nbytes)
+        return copies + scratch + LEARNT_NBYTES * n_regulators
 
-    def shared_nbytes(self, table: EdgeTable) -> int:
+    def shared_nbytes(self, shape: TrainingShape, n_targets: int) -> int:
         """Return the bytes that all targets together keep, where there are any."""
         return 0
 
@@ -248,7 +275,7 @@ class EdgeParams(Params):
         """Say which options make it shorter, for where it takes long."""
         return "fewer --trees, fewer --targets"
 
-    def remarks(self, table: EdgeTable) -> tuple[str, ...]:
+    def remarks(self, shape: TrainingShape, n_targets: int) -> tuple[str, ...]:
         """Return sentences worth saying before the work begins."""
         return ()
 
@@ -264,6 +291,208 @@ def trees_option() -> int:
     return field
 
 
+# What memory a network takes.
+
+LEARNT_NBYTES = 64
+"""Bytes of a regulator: what was learnt of it, and whether it is kept."""
+READING_NBYTES = 12 * MB
+"""Allowance for chunks of values: as packed, as decoded, and the tables of codes."""
+ROW_NBYTES = 64
+"""Bytes of a row: draws with replacement, and what of a target is missing."""
+COLUMN_NBYTES = 48
+"""Bytes of a regulator of one target: its number, flag, importance, weight."""
+GENE_NBYTES = 64
+"""Bytes kept of a feature while regulators and targets are found and compared."""
+HASH_COLUMNS = 256
+"""Columns that are read together to be compared."""
+MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
+"""Pairs of equal columns that are kept at most, and the bytes of one."""
+SHARD_NBYTES = 2 * MB
+"""Weights of so many targets are written together as about so many bytes take."""
+COPIES = 5
+"""Copies of a shard that are there at once while it is written or read."""
+FEWEST_EDGES, EDGE_NBYTES = 1 << 16, 120
+"""Edges that are put in order together at least, and the bytes of one: held, read and ordered."""
+FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
+"""Targets under way on a cluster at once."""
+WEIGHT_NBYTES = 24
+"""Bytes of a weight in a CSV file, with commas and the end of the line."""
+
+
+def edge_shape(
+    params: EdgeParams, manifest: Manifest, n_rows: int, n_regulators: int
+) -> TrainingShape:
+    """Return what bounds the work on a target: rows trained on, regulators, and their values."""
+    return TrainingShape(
+        n_rows,
+        n_regulators,
+        manifest.n_features,
+        1,
+        manifest.code_nbytes,
+        n_channels=int("weights" in manifest.row_columns),
+        n_values=n_values_of(manifest) if params.uses_values else 0,
+        n_stored_rows=manifest.n_rows,
+    )
+
+
+def network_leases(
+    params: EdgeParams, shape: TrainingShape, n_targets: int, orders_nbytes: int | None
+) -> list[Lease]:
+    """Return what a network needs besides the process, with one worker, whose lease is the last.
+
+    Where workers elsewhere do the work, ``orders_nbytes`` are what their client takes here, and the
+    last lease is of what is under way.
+    """
+    n_rows, n_regulators = shape.n_rows, shape.n_candidates
+    genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
+    shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
+    leases = [
+        Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
+        Lease(
+            "columns that are compared", 2 * block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
+        ),
+        Lease("targets", READING_NBYTES + 3 * TOGETHER * 8 * shape.n_stored_rows),
+        Lease("weights on their way to disk", shard),
+        Lease("ledger", LEDGER_NBYTES),
+        Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
+    ]
+    if orders_nbytes is not None:
+        under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(shape)
+        return [*leases, Lease("targets under way on the workers", under_way)]
+    leases += value_leases(shape)
+    if shared := params.shared_nbytes(shape, n_targets):
+        what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
+        leases.append(Lease(what, shared))
+    return [*leases, worker_lease(params, shape)]
+
+
+def shard_targets(n_targets: int, n_regulators: int) -> int:
+    """Return how many targets' weights are written together."""
+    return max(1, min(n_targets, SHARD_NBYTES // (8 * n_regulators)))
+
+
+def target_nbytes(shape: TrainingShape) -> int:
+    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
+    return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
+
+
+def value_leases(shape: TrainingShape) -> list[Lease]:
+    """Return what reading the values of codes needs, where the method has use for them."""
+    making = MAKING_NBYTES + VALUE_ROW_NBYTES * shape.n_stored_rows
+    return [Lease("reading the values of codes", making)] if shape.n_values else []
+
+
+def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0) -> Lease:
+    """Return what a worker takes: its block, its trees, and the results that wait for it."""
+    n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
+    n_bytes = (
+        block_nbytes(n_regulators, n_rows, code_nbytes)
+        + values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values)
+        + 2 * block_nbytes(1, n_rows, code_nbytes)
+        + params.work_nbytes(shape)
+        + 2 * TrainingRows.nbytes(n_rows, "variance", 1 + shape.n_channels)
+        + ROW_NBYTES * n_rows
+        + 3 * COLUMN_NBYTES * n_regulators
+    )
+    return Lease(f"a block of {n_regulators} regulators and its trees", n_bytes + more_nbytes)
+
+
+# Where targets are worked on: blocks, and what is the same for all targets.
+
+T = TypeVar("T")
+
+
+class EdgeScorer:
+    """Weighs the regulators of any target, on as many threads as it has blocks.
+
+    Parameters
+    ----------
+    params : EdgeParams
+        How they are weighed.
+    store : Store
+        Of the columns.
+    source : ItemSource
+        Where columns come from.
+    regulators : uint32 (n_regulators,)
+        Stored positions, ascending.
+    n_workers : int
+        Threads that work here.
+    """
+
+    def __init__(
+        self,
+        params: EdgeParams,
+        store: Store,
+        source: ItemSource,
+        regulators: NDArray[np.uint32],
+        n_workers: int,
+    ) -> None:
+        self.params, self.source, self.regulators = params, source, regulators
+        self.n_workers, self.categorical = n_workers, categorical_features(store)
+        weights, rows = store.weights(), source.rows
+        self._weights = weights if weights is None or rows is None else weights[rows]
+        n_rows = store.n_rows if rows is None else len(rows)
+        shape = edge_shape(params, store.manifest, n_rows, len(regulators))
+        size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
+        self.blocks = pool_of(
+            [Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
+        )
+
+    def bench(
+        self,
+        block: Block,
+        target: int,
+        values: NDArray[np.float64],
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Bench | None:
+        """Return what a target is worked on with; None if its values, or it alone, say nothing."""
+        rows = training_rows(values, self._weights)
+        if rows is None or not (self.regulators != target).any():
+            return None
+        return Bench(self, block, target, rows, is_wanted)
+
+    def work(self, batch: Batch, tell: Tell) -> Batch:
+        """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
+        with taken(self.blocks) as block:
+
+            def one(number: int, target: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+                out = np.zeros(len(self.regulators))
+                bench = self.bench(block, *target, partial(tell, number, 0))
+                if bench is not None:
+                    out[bench.places] = self.params.weights(bench)
+                return out
+
+            return batch.done(one)
+
+    def tried(
+        self,
+        work: Callable[[Bench], T],
+        targets: Iterator[tuple[int, NDArray[np.float64]]],
+        n_workers: int,
+    ) -> list[T]:
+        """Return what ``work`` says of the benches of the next targets, each on its own worker."""
+
+        def one(what: tuple[int, NDArray[np.float64]]) -> T:
+            with taken(self.blocks) as block:
+                bench = self.bench(block, *what)
+                assert bench is not None, "targets that are tried vary"
+                return work(bench)
+
+        with ThreadPoolExecutor(n_workers, "trial") as pool:
+            return list(pool.map(one, islice(targets, n_workers)))
+
+
+@contextmanager
+def edge_source(
+    store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
+) -> Iterator[ItemSource]:
+    """Yield where columns come from, with the values of codes where these are ``valued``."""
+    with ExitStack() as stack:
+        columns = stack.enter_context(store.columns(mapped=mapped))
+        values = stack.enter_context(store.value_tables()) if valued else None
+        yield ItemSource(columns, rows, values=values)
+
+
 # What the work on targets will take: a few of them are worked on, and the rest is multiplied.
 
 FEW_TREES = 16
@@ -272,88 +501,18 @@ _ENOUGH = 5
 """Networks that take no longer than the trial are measured for one in so many of their seconds."""
 
 
-@dataclass(frozen=True)
-class Pace:
-    """Seconds of the work on targets, and where the number comes from.
-
-    Attributes
-    ----------
-    seconds : float
-        Wall-clock seconds of all targets that are left, with all workers at work.
-    n_workers : int
-        Workers.
-    n_targets : int
-        Targets that are left and have values that differ.
-    measured, extrapolated : str
-        What was done, and what the rest of the number is.
-    shorter : str
-        Options that make it shorter.
-    """
-
-    seconds: float
-    n_workers: int
-    n_targets: int
-    measured: str
-    extrapolated: str
-    shorter: str
-
-    def said(self) -> str:
-        """Return a sentence for those who begin it."""
-        text = (
-            f"about {describe_seconds(self.seconds)} for {targets_text(self.n_targets)} on "
-            f"{counted(self.n_workers, 'core')}, an ESTIMATE ({self.measured}; {self.extrapolated})"
-        )
-        return f"{text}. Shorter: {self.shorter}." if self.seconds >= LONG_SECONDS else f"{text}."
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Targets of a network to measure on.
-
-    Attributes
-    ----------
-    source : ItemSource
-        Where columns come from.
-    categorical : bool (n_features,) or None
-        Features of the store that are categories.
-    blocks : list of Block
-        One for each worker.
-    regulators : uint32 (n_regulators,)
-        All of the network.
-    row_weights : float64 (n_rows,) or None
-        Of the rows trained on.
-    targets : iterator of (int, float64 (n_rows,))
-        Stored positions and values, which differ; without end.
-    """
-
-    source: ItemSource
-    categorical: NDArray[np.bool_] | None
-    blocks: list[Block]
-    regulators: NDArray[np.uint32]
-    row_weights: NDArray[np.float64] | None
-    targets: Iterator[tuple[int, NDArray[np.float64]]]
-
-    def each(self, work: Callable[[Bench], Any], n_workers: int) -> list[Any]:
-        """Return what ``work`` says of the benches of the next targets, each on its own worker."""
-
-        def one(block: Block, what: tuple[int, NDArray[np.float64]]) -> Any:
-            target, values = what
-            rows = training_rows(values, self.row_weights)
-            assert rows is not None, "targets that are tried vary"
-            others = self.regulators[self.regulators != target]
-            return work(Bench(self.source, self.categorical, block, target, others, rows))
-
-        some = list(islice(self.targets, n_workers))
-        with ThreadPoolExecutor(n_workers, "trial") as pool:
-            return list(pool.map(one, self.blocks, some))
-
-
-def pace_of_trees(own: Any, trial: Trial, n_left: int, seconds: float, of: str = "trees") -> Pace:
+def estimate_of_trees(
+    own: Any,
+    scorer: EdgeScorer,
+    targets: Iterator[tuple[int, NDArray[np.float64]]],
+    n_left: int,
+    seconds: float,
+) -> tuple[float, str, str]:
     """Grow more and more trees until the time is up, or a target is done whole.
 
     ``own`` has ``trees``, what its targets have most of.
     """
-    most, n_workers, n_tried = own.trees, min(len(trial.blocks), n_left), 0
+    most, n_workers, n_tried = own.trees, min(scorer.n_workers, n_left), 0
 
     def seconds_of(n_trees: int) -> float:
         """Return the mean seconds of a target with so many trees, one target on each worker."""
@@ -362,12 +521,11 @@ def pace_of_trees(own: Any, trial: Trial, n_left: int, seconds: float, of: str =
 
         def timed(bench: Bench) -> float:
             begun = perf_counter()
-            if len(bench.regulators):
-                tried.weights(bench)
+            tried.weights(bench)
             return perf_counter() - begun
 
         n_tried += n_workers
-        return float(np.mean(trial.each(timed, n_workers)))
+        return float(np.mean(scorer.tried(timed, targets, n_workers)))
 
     begun = perf_counter()
     first = seconds_of(1)  # reads the columns for the first time
@@ -383,13 +541,10 @@ def pace_of_trees(own: Any, trial: Trial, n_left: int, seconds: float, of: str =
         if n_trees < most and (n_trees == 1 or found[-1] * _GROWTH < left):
             n_trees, found = min(most, n_trees * (_GROWTH if left > 0 else 2)), []
         found.append(seconds_of(n_trees))
-    return Pace(
+    return (
         of_all(first, float(np.mean(found)), n_trees, most) * max(1.0, n_left / n_workers),
-        n_workers,
-        n_left,
-        f"measured: up to {n_trees:,} {of} for each of {targets_text(n_tried)}",
+        f"measured: up to {n_trees:,} {own.grown} for each of {targets_text(n_tried)}",
         f"extrapolated to {most:,} for each of {n_left:,}",
-        own.shorter,
     )
 
 

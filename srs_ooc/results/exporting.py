@@ -24,19 +24,24 @@ from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
-    CATEGORY_WORK_NBYTES,
-    SLACK_NBYTES,
+    StoreForm,
     batch_nbytes,
     check_disk,
     disk_of,
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.rows import KeptRows
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import KeptRows, TableFacts
 from srs_ooc.ingestion.scratch import joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import (
+    BLOCK_NBYTES,
+    COLUMN_NBYTES,
+    Ranking,
+    file_leases,
+    store_leases,
+)
 from srs_ooc.runs.inputs import SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import LOOKING_NBYTES
@@ -100,12 +105,6 @@ def places_of(store: Store, positions: NDArray[np.int64]) -> NDArray[np.int64]:
 
 # Some columns of a store as a smaller store, with all that is known of its rows.
 
-COLUMN_NBYTES = 400
-"""Memory of a column: its name, its place, what is kept of it until the store is complete."""
-_ROW_NBYTES = 32
-_CATEGORY_PLACE_NBYTES = 24
-"""Memory of a feature of the larger store, where it has categories: where they lie."""
-
 
 def export_store(
     store: Store, positions: NDArray[np.int64], out: Path, *, cap_nbytes: int | None = None
@@ -148,15 +147,12 @@ def export_store(
         kinds = columns.kinds()
         if not columns.all_coded:
             raise _too_many_texts(cap_nbytes)
-        given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
         write_store(
             folder,
             columns,
             store.target(),
             _facts(store),
             text_blocks(store.names[i] for i in positions.tolist()),
-            row_ids=text_blocks(store.row_ids),
-            row_arrays={name: array for name, array in given.items() if array is not None},
             kinds=kinds,
             form=form,
             batch_features=batch,
@@ -170,29 +166,6 @@ def _shape_and_form(store: Store, n_columns: int) -> tuple[Shape, StoreForm]:
     return Shape(store.n_rows, n_columns), form
 
 
-def store_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
-    """Return the least memory of an export to a store, besides the process.
-
-    Raises
-    ------
-    StoreError
-        If the store keeps no values.
-    """
-    has_categories = bool(store.manifest.kind_counts["categorical"])
-    return [
-        Lease(
-            "columns on their way", max(_least(store, n_columns), 3 * store.values().chunk_nbytes)
-        ),
-        Lease(f"{n_columns} columns of {out.name}", COLUMN_NBYTES * n_columns),
-        Lease(
-            f"places of {store.n_features} features",
-            (_CATEGORY_PLACE_NBYTES if has_categories else 1) * store.n_features,
-        ),
-        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
-        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
-    ]
-
-
 def _least(store: Store, n_columns: int) -> int:
     """Return the memory of the smallest batch of columns, in bytes."""
     shape, form = _shape_and_form(store, n_columns)
@@ -203,7 +176,7 @@ def _batch_and_texts(
     store: Store, n_columns: int, out: Path, cap: int | None
 ) -> tuple[int | None, int, int]:
     """Return what the cap leaves: columns and threads of a batch, and memory of categories."""
-    leases = store_leases(store, n_columns, out)
+    leases = export_leases(store, n_columns, out)
     if cap is None:
         return None, 2, CATEGORY_NBYTES
     budget = Budget.of(cap, leases)
@@ -274,6 +247,7 @@ def _facts(store: Store) -> TableFacts:
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
+    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
     return TableFacts(
         manifest.target_name,
         manifest.classes,
@@ -282,6 +256,8 @@ def _facts(store: Store) -> TableFacts:
         manifest.row_columns,
         manifest.inferred,
         source,
+        text_blocks(store.row_ids),
+        {name: array for name, array in given.items() if array is not None},
     )
 
 
@@ -450,8 +426,6 @@ WRITERS: dict[str, Writer] = {
     ".txt": write_names,
 }
 """What writes a file, by how its name ends."""
-_ARROW_NBYTES = 40_000_000
-"""Allowance for loading pyarrow, and for a batch of it."""
 _OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
 STORE_ENDING = ".zarr"
 
@@ -504,8 +478,6 @@ def writer_of(out: Path) -> Writer:
 
 
 # Columns of a store as a file, or as a smaller store.
-
-_BLOCK_NBYTES = MB
 
 
 def export_columns(
@@ -573,21 +545,12 @@ def export_columns(
         ) from error
 
 
-def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
-    """Return the memory that an export of so many columns takes at least, in bytes."""
-    leases = (store_leases if is_store_name(out) else _file_leases)(store, n_columns, out)
-    return sum(lease.n_bytes for lease in leases)
-
-
-def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    """Return what an export of so many columns takes at least, besides the process."""
+    if is_store_name(out):
+        return store_leases(store, n_columns, out.name, _least(store, n_columns))
     is_arrow = writer_of(out) in (write_parquet, write_feather)
-    return [
-        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
-        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
-        Lease(f"{store.n_features} places", store.n_features),
-        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
-        Lease("rows on their way", 3 * _BLOCK_NBYTES + _ARROW_NBYTES * is_arrow),
-    ]
+    return file_leases(store, n_columns, is_arrow=is_arrow)
 
 
 def _export_file(
@@ -596,7 +559,7 @@ def _export_file(
     write = writer_of(out)
     store.values()  # or say that it keeps none
     if cap_nbytes is not None:
-        Budget.of(cap_nbytes, _file_leases(store, len(wanted), out)).check()
+        Budget.of(cap_nbytes, export_leases(store, len(wanted), out)).check()
     with (
         published_file(out) as scratch,
         store.unchanged(),
@@ -630,7 +593,7 @@ def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: b
 
 def _blocks(handle: int, store: Store, n_columns: int) -> Iterator[Block]:
     target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
-    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
+    step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
@@ -665,7 +628,7 @@ def check_one(top: int | None, names: object) -> None:
         raise UsageError(f"--top: expected at least 1, found {top}.")
 
 
-def ranked_positions(ledger: Ledger, reading: Reading, top: int | None) -> NDArray[np.int64]:
+def ranked_positions(ledger: Ledger, reading: Ranking, top: int | None) -> NDArray[np.int64]:
     """Return the source positions of the selected features, or of the ``top`` first, best first.
 
     Raises
@@ -679,7 +642,7 @@ def ranked_positions(ledger: Ledger, reading: Reading, top: int | None) -> NDArr
     return reading.positions[stored].astype(np.int64)
 
 
-def _none(ledger: Ledger, reading: Reading) -> RunError:
+def _none(ledger: Ledger, reading: Ranking) -> RunError:
     run, n = ledger.run, reading.n_iterations
     if reading.ranks_only:
         return RunError(

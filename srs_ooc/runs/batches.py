@@ -1,91 +1,48 @@
-"""Work handed out in batches, here to threads or elsewhere to workers.
+"""Work handed out in batches, to threads here or to workers elsewhere.
 
 Iterations are ordered ahead of the loop; parts that do not depend on each other in any order.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from math import ceil
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.base.text import MB
-from srs_ooc.runs.jobs import AnyJob, Line, Order, Part, Reply, Tell
-from srs_ooc.runs.resources import Cluster, unpack
+from srs_ooc.runs.jobs import Batch, Work
+from srs_ooc.runs.resources import unpack
+from srs_ooc.runs.run_memory import most_iterations_ahead
 
-# An executor that orders iterations from elsewhere in batches, and fetches what came of them.
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskLine
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
+BATCHES_A_THREAD = 2
+"""Batches under way for each thread of the workers: one at work, one waiting."""
+
+
+def next_size(size: int, done: Batch, most: int) -> int:
+    """Return how many parts a batch shall have after one of ``size``, by what these took.
+
+    A first batch, which opens the store, says little: sizes grow at most fourfold each time.
+    """
+    each = done.seconds / max(1, len(done.parts))
+    wanted = ceil(TASK_SECONDS / each) if each > 0 else most
+    return max(1, min(wanted, 4 * size, most))
+
+
+# An executor that orders iterations from elsewhere in batches, and fetches what came of them.
+
 SMALLEST_SHARE = 16
 """How much smaller batches get towards the end of a round, where all workers wait for the last."""
 LEAST_SECONDS = 0.01
 """What a batch shall take even there: each costs this process and the scheduler a millisecond."""
-BATCHES_A_THREAD = 2
-"""Batches under way for each thread of the workers: one at work, one waiting."""
-AHEAD_NBYTES = 32 * MB
-"""What iterations and outcomes under way may take."""
-COLUMN_NBYTES = 16
-"""A column of an iteration under way: its number, and its importance."""
 MOST_ITERATIONS = 1000
 """Of a batch."""
-COUNTED_SECONDS = 2.0
-"""How old a count of the workers' threads may be."""
-
-
-class Pace:
-    """How many parts go into an order, and how many threads there are to do them.
-
-    An order shall take about TASK_SECONDS, by what others took; threads are counted every few
-    seconds, as 1 where there are none.
-
-    Parameters
-    ----------
-    line : Line
-        The way to the workers.
-    most : int
-        Parts of an order at most.
-    """
-
-    def __init__(self, line: Line, most: int) -> None:
-        self._line, self._most = line, most
-        self.size = 1
-        self._n_threads, self._counted = 1, -COUNTED_SECONDS
-
-    def learn(self, reply: Reply) -> None:
-        """Choose the size of the next orders."""
-        each = reply.seconds / max(1, len(reply.outcomes))
-        wanted = ceil(TASK_SECONDS / each) if each > 0 else self._most
-        # A first order, which opens the store, says little: sizes grow at most fourfold each time.
-        self.size = max(1, min(wanted, 4 * self.size, self._most))
-
-    def n_threads(self) -> int:
-        """Return how many there were when they were last counted."""
-        now = time.monotonic()
-        if now - self._counted >= COUNTED_SECONDS:
-            self._n_threads, self._counted = max(1, self._line.n_threads()), now
-        return self._n_threads
-
-
-class _Batch:
-    """Iterations sent together."""
-
-    def __init__(self, members: "list[_Growing]", sent: Future[Reply]) -> None:
-        self.members, self.sent = members, sent
-        self.n_wanted = len(members)
-
-    def fetch(self) -> Reply:
-        """Wait for the batch and hand each member its outcome."""
-        reply = self.sent.result()
-        members, self.members = self.members, []
-        for member, packed in zip(members, reply.outcomes, strict=True):
-            member.take(packed)
-            member.batch = None  # no cycle: garbage is collected seldom, and this is megabytes
-        return reply
 
 
 class _Growing(Future[Outcome]):
@@ -94,12 +51,8 @@ class _Growing(Future[Outcome]):
     def __init__(self, executor: "BatchExecutor", iteration: Iteration) -> None:
         super().__init__()
         self._executor, self.iteration = executor, iteration
-        self.batch: _Batch | None = None
-
-    def take(self, packed: Outcome) -> None:
-        """Take the outcome, unless it is not wanted any more."""
-        if not self.done():
-            self.set_result(unpack(packed, self.iteration))
+        self.sent: Future[Batch] | None = None
+        """The batch it was sent with."""
 
     def result(self, timeout: float | None = None) -> Outcome:
         """Return the outcome; what waits is sent, and its batch waited for."""
@@ -123,7 +76,7 @@ class BatchExecutor:
 
     Parameters
     ----------
-    line : Line
+    line : DaskLine
         The way to the workers.
     n_columns : int
         Columns of an iteration at most.
@@ -132,17 +85,21 @@ class BatchExecutor:
         that all threads have some. 1 where it is not known.
     """
 
-    def __init__(self, line: Line, n_columns: int, round_size: int = 1) -> None:
-        self._line, self._round_size = line, round_size
-        self._most = max(2, AHEAD_NBYTES // (COLUMN_NBYTES * max(n_columns, 64)))
+    def __init__(self, line: "DaskLine", n_columns: int, round_size: int = 1) -> None:
+        self._line, self._round_size, self._size = line, round_size, 1
+        self._most = most_iterations_ahead(n_columns)
         self._waiting: list[_Growing] = []
-        self._under_way: set[_Batch] = set()
-        self._pace = Pace(line, min(MOST_ITERATIONS, self._most // 2))
+        self._under_way: dict[Future[Batch], dict[int, _Growing]] = {}
+
+    @property
+    def _n_under_way(self) -> int:
+        """Batches that may be under way at once."""
+        return BATCHES_A_THREAD * max(1, self._line.n_threads())
 
     @property
     def max_ahead(self) -> int:
         """Iterations that may be under way at once."""
-        return min(BATCHES_A_THREAD * self._pace.n_threads() * self._pace.size, self._most)
+        return min(self._n_under_way * self._size, self._most)
 
     @property
     def n_read_ahead(self) -> int:
@@ -165,7 +122,7 @@ class BatchExecutor:
 
         What may be under way at once is shared, and so is what is left of the round.
         """
-        size, parts = self._pace.size, BATCHES_A_THREAD * self._pace.n_threads()
+        size, parts = self._size, self._n_under_way
         share = min(size, self._most / parts)
         if self._round_size > 1:
             left = self._round_size - self._waiting[0].iteration.number % self._round_size
@@ -176,64 +133,62 @@ class BatchExecutor:
 
     def fetch(self, growing: _Growing) -> None:
         """Wait for the batch of an iteration; before, send what waits if a thread may be idle."""
-        if growing.batch is None or len(self._under_way) < self._pace.n_threads():
+        if growing.sent is None or len(self._under_way) < max(1, self._line.n_threads()):
             self._send()
-        batch = growing.batch
-        assert batch is not None
-        reply = batch.fetch()
-        self._under_way.discard(batch)
-        self._learn(reply)
+        sent = growing.sent
+        assert sent is not None
+        done = sent.result()
+        for number, member in self._under_way.pop(sent).items():
+            member.set_result(unpack(done.parts[number], member.iteration))
+        self._learn(done)
 
     def _send(self) -> None:
-        members = [growing for growing in self._waiting if not growing.cancelled()]
+        members = {m.iteration.number: m for m in self._waiting if not m.cancelled()}
         self._waiting = []
         if not members:
             return
-        parts = [Part(member.iteration.number, member.iteration) for member in members]
-        batch = _Batch(members, self._line.send(Order(parts)))
-        self._under_way.add(batch)
-        for member in members:
-            member.batch = batch
+        sent = self._line.send(Batch({n: member.iteration for n, member in members.items()}))
+        self._under_way[sent] = members
+        for member in members.values():
+            member.sent = sent
 
-    def _learn(self, reply: Reply) -> None:
-        self._pace.learn(reply)
+    def _learn(self, done: Batch) -> None:
+        self._size = next_size(self._size, done, min(MOST_ITERATIONS, self._most // 2))
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""
-        batch = growing.batch
-        if batch is None:  # it still waits, and will not be sent
+        sent = growing.sent
+        members = None if sent is None else self._under_way.get(sent)
+        if sent is None or members is None:  # it still waits, and will not be sent
             return
-        batch.n_wanted -= 1
-        if batch.n_wanted == 0:
-            batch.sent.cancel()
-            self._under_way.discard(batch)
+        del members[growing.iteration.number]
+        if not members:
+            sent.cancel()
+            del self._under_way[sent]
 
     def close(self) -> None:
         """Give up what is under way; nothing more is sent."""
-        for growing in self._waiting:
+        under_way = [m for members in self._under_way.values() for m in members.values()]
+        for growing in [*self._waiting, *under_way]:
             growing.cancel()
         self._waiting.clear()
-        for batch in list(self._under_way):
-            for member in batch.members:
-                member.cancel()
         self._under_way.clear()
         self._line.close()
 
 
 # Parts that do not depend on each other, done by threads here or by workers elsewhere.
 #
-# Targets of a network, permutation runs and folds all go this way. Whatever does them, a part is
-# done at a desk of its job; what comes of it depends on the part alone.
+# Targets of a network, permutation runs and folds all go this way. What comes of a part depends on
+# the part alone.
 
 LOOK_SECONDS = 0.2
 """Time between two questions whether the work is to go on, while parts are under way."""
-LOOKS = 5
-"""Questions between two looks at whether there is still somebody to wait for."""
 
 
 def parallel_map(
-    line: Line,
-    parts: Iterator[Part],
+    send: Callable[[Batch], Future[Batch]],
+    n_threads: Callable[[], int],
+    parts: Iterator[tuple[int, Any]],
     goes_on: Callable[[], bool],
     most_ahead: int,
     most_together: int = 1,
@@ -242,16 +197,18 @@ def parallel_map(
 
     Parameters
     ----------
-    line : Line
-        The way to who does them.
-    parts : iterator of Part
+    send : callable
+        Has a batch done, as :func:`threads` or :meth:`srs_ooc.runs.dask_cluster.DaskLine.send`.
+    n_threads : callable
+        Returns how many threads there are to do them.
+    parts : iterator of (number, what)
         Their numbers ascend; taken as there is somebody to do them.
     goes_on : callable
         Asked between outcomes, and while there is none; it ends early where this says no.
     most_ahead : int
         Parts begun at most after the first one that is not done.
     most_together : int
-        Parts of an order at most; how many it has follows from how long others took.
+        Parts of a batch at most; how many it has follows from how long others took.
 
     Raises
     ------
@@ -259,30 +216,27 @@ def parallel_map(
         Whatever was found wrong where a part was done, or if nobody is left to do them.
     """
     most_ahead = max(1, most_ahead)
-    pace, changed = Pace(line, max(1, min(most_together, most_ahead))), Event()
-    under_way: dict[Future[Reply], list[int]] = {}
-    begun: list[int] = []  # not done
+    size, most, changed = 1, max(1, min(most_together, most_ahead)), Event()
+    under_way: dict[Future[Batch], list[int]] = {}
     following = 0
     try:
         while True:
-            while len(under_way) < BATCHES_A_THREAD * pace.n_threads():
-                room = most_ahead - (following - min(begun, default=following))
-                some = list(islice(parts, min(room, pace.size)))
+            while len(under_way) < BATCHES_A_THREAD * max(1, n_threads()):
+                first = min(chain(*under_way.values()), default=following)
+                some = dict(islice(parts, min(most_ahead - (following - first), size)))
                 if not some:
                     break
-                numbers, following = [part.number for part in some], some[-1].number + 1
-                begun += numbers
-                sent = line.send(Order(some))
-                under_way[sent] = numbers
+                following = max(some) + 1
+                sent = send(Batch(some))
+                under_way[sent] = list(some)
                 sent.add_done_callback(lambda _: changed.set())
             if not under_way:
                 return
-            for sent in _done(line, list(under_way), changed, goes_on):
-                numbers, reply = under_way.pop(sent), sent.result()
-                pace.learn(reply)
-                for number, outcome in zip(numbers, reply.outcomes, strict=True):
-                    begun.remove(number)
-                    yield number, outcome
+            for sent in _done(list(under_way), changed, goes_on):
+                done = sent.result()
+                del under_way[sent]
+                size = next_size(size, done, most)
+                yield from done.parts.items()
             if not goes_on():
                 return
     finally:
@@ -291,63 +245,24 @@ def parallel_map(
 
 
 def _done(
-    line: Line, under_way: list[Future[Reply]], changed: Event, goes_on: Callable[[], bool]
-) -> list[Future[Reply]]:
-    """Wait until orders are done and return them; none where told to stop."""
-    looks = 0
+    under_way: list[Future[Batch]], changed: Event, goes_on: Callable[[], bool]
+) -> list[Future[Batch]]:
+    """Wait until batches are done and return them; none where told to stop."""
     while True:
         changed.clear()
         done = [sent for sent in under_way if sent.done()]
         if done or not goes_on():
             return done
-        if not changed.wait(LOOK_SECONDS):
-            looks += 1
-            if looks % LOOKS == 0:
-                line.look()
-
-
-class ThreadLine:
-    """The way to threads of this process.
-
-    Parameters
-    ----------
-    work : callable
-        ``work(parts, tell) -> Reply``, called by as many threads as there are.
-    n_threads : int
-        How many there are.
-    """
-
-    def __init__(self, work: Callable[[list[Part], Tell], Reply], n_threads: int) -> None:
-        self._work, self._count = work, n_threads
-        self._stopping = Event()
-        self._pool = ThreadPoolExecutor(n_threads, "part")
-
-    def send(self, order: Order) -> Future[Reply]:
-        """Have an order done by the next thread that is free."""
-        return self._pool.submit(self._work, order.parts, lambda *_: not self._stopping.is_set())
-
-    def n_threads(self) -> int:
-        """Return how many threads there are."""
-        return self._count
-
-    def look(self) -> None:
-        """Do nothing: threads stay."""
-
-    def told(self) -> Mapping[int, int]:
-        """Return nothing: threads say nothing of parts under way."""
-        return {}
-
-    def close(self) -> None:
-        """Have the threads stop, and wait for them."""
-        self._stopping.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        changed.wait(LOOK_SECONDS)
 
 
 @contextmanager
-def line_to(cluster: Cluster, job: AnyJob) -> Iterator[Line]:
-    """Yield the way to the workers of a cluster who do parts of ``job``; close it after."""
-    line = cluster.line(job)
-    try:
-        yield line
-    finally:
-        line.close()
+def threads(work: Work, n_threads: int) -> Iterator[Callable[[Batch], Future[Batch]]]:
+    """Yield what has a batch done by the next free one of some threads; they end with the block."""
+    stopping = Event()
+    with ThreadPoolExecutor(n_threads, "part") as pool:
+        try:
+            yield lambda batch: pool.submit(work, batch, lambda *_: not stopping.is_set())
+        finally:
+            stopping.set()
+            pool.shutdown(wait=True, cancel_futures=True)

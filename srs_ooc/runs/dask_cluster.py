@@ -1,12 +1,13 @@
-"""Clusters by Dask: clients, orders as tasks, and what goes wrong with them in our words.
+"""Clusters by Dask: clients, batches as tasks, and what goes wrong with them in our words.
 
 This module is loaded only where a cluster is asked for, and in a worker; Dask itself later still.
 """
 
 import logging
 import os
+import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -17,12 +18,12 @@ from weakref import WeakSet
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.runs.batches import BatchExecutor
-from srs_ooc.runs.jobs import AnyJob, Order, Reply, Tell, forget, work_order
-from srs_ooc.runs.resources import Job
+from srs_ooc.runs.jobs import Batch, Job, Tell, check_version, forget, work
+from srs_ooc.runs.resources import GrowJob
+from srs_ooc.runs.run_memory import LARGE_JOB_NBYTES
 
-# Orders as tasks of a Dask worker: whether they are still wanted, and how far they are.
+# Batches as tasks of a Dask worker: whether they are still wanted, and how far they are.
 
 TELL_SECONDS = 1.0
 """Between two words of a worker on how far a part is."""
@@ -37,46 +38,38 @@ def topic_of(token: str) -> str:
     return f"srs_ooc-{token}"
 
 
-def work_on_dask(version: str, job: AnyJob, order: Order) -> Reply:
-    """Do an order in a Dask worker, which does as many at once as it has threads."""
+def work_on_dask(version: str, job: Job, batch: Batch) -> Batch:
+    """Do a batch in a Dask worker, which does as many at once as it has threads."""
     from distributed import get_worker
 
+    check_version(version)
     worker = get_worker()
-    tell = teller(worker, job) if job.tells else asker(worker)
-    return work_order(version, job, order, worker.state.nthreads, tell)
+    return work(job, batch, worker.state.nthreads, teller(worker, job))
 
 
-def asker(worker: Any) -> Tell:
-    """Return what says whether the task of the calling thread is still wanted."""
-    key, looked, answer = worker.get_current_task(), 0.0, True
+def teller(worker: Any, job: Job) -> Tell:
+    """Return what says how far a part is, now and then, and whether it is still wanted.
 
-    def is_wanted(_: int, __: int) -> bool:
-        nonlocal looked, answer
+    A part is wanted until the task of the calling thread is cancelled.
+    """
+    key = worker.get_current_task()
+    looked, told, answer = 0.0, 0.0, True
+
+    def tell(number: int, done: int) -> bool:
+        nonlocal looked, told, answer
         now = time.monotonic()
+        if job.tells and now - told >= TELL_SECONDS:
+            told = now
+            worker.log_event(topic_of(job.token), [number, done])
         if now - looked >= ASK_SECONDS:
             task = worker.state.tasks.get(key)
             looked, answer = now, task is not None and task.state != CANCELLED
         return answer
 
-    return is_wanted
-
-
-def teller(worker: Any, job: AnyJob) -> Tell:
-    """Return what says how far a part is, now and then, and whether it is still wanted."""
-    is_wanted, told = asker(worker), 0.0
-
-    def tell(number: int, done: int) -> bool:
-        nonlocal told
-        now = time.monotonic()
-        if now - told >= TELL_SECONDS:
-            told = now
-            worker.log_event(topic_of(job.token), [number, done])
-        return is_wanted(number, done)
-
     return tell
 
 
-# The way to the workers by Dask: orders as tasks, and what goes wrong with them in our words.
+# The way to the workers by Dask: batches as tasks, and what goes wrong with them in our words.
 
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
@@ -86,15 +79,13 @@ LOOK_SECONDS = 1.0
 """Between two looks at a cluster that is waited for."""
 OVER_SECONDS = 3.0
 """How long to wait until all workers know that a stage is over."""
-LARGE_NBYTES = 1 << 16
-"""A larger job is sent once to each worker, not with each batch."""
-ORDERS_NBYTES = 64 * MB
-"""What Dask and its messages take where the run is, besides its libraries."""
+COUNTED_SECONDS = 2.0
+"""How old a count of the workers' threads may be."""
 RESUME = "Nothing that was committed is lost: `srs-ooc resume RUN`, or the same command, goes on."
 _log = logging.getLogger("srs_ooc")
 
 
-def same(job: AnyJob) -> AnyJob:
+def same(job: Job) -> Job:
     """Return what was given: a task whose result Dask hands to each worker once."""
     return job
 
@@ -109,29 +100,35 @@ def threads_of(client: Any) -> dict[str, int]:
 
 
 class DaskLine:
-    """Sends the orders of one job as tasks of a Dask client.
+    """Sends the batches of one job as tasks of a Dask client.
 
     Parameters
     ----------
     client : distributed.Client
         Not asynchronous.
-    job : AnyJob
-        What the orders are parts of.
+    job : Job
+        What the batches are parts of.
     work : callable
-        ``work(version, job, order) -> Reply``, run in a worker.
+        ``work(version, job, batch) -> Batch``, run in a worker.
+
+    Attributes
+    ----------
+    told : dict
+        How far parts said they are, by their numbers.
     """
 
-    def __init__(self, client: Any, job: AnyJob, work: Any = work_on_dask) -> None:
+    def __init__(self, client: Any, job: Job, work: Any = work_on_dask) -> None:
         self._client, self._work = client, work
         self._token, self._n_sent = job.token, 0
         self._unique = uuid4().hex[:8]  # Dask takes two tasks of one name for the same
         self._name = f"srs_ooc_{job.label}"
         self._silent_since: float | None = None
         self._warned = False
-        self._told: dict[int, int] = {}
+        self._n_threads, self._counted = 0, -COUNTED_SECONDS
+        self.told: dict[int, int] = {}
         self.out: set[SentByDask] = set()
         self._job: Any = job
-        if job.nbytes > LARGE_NBYTES:
+        if len(pickle.dumps(job)) > LARGE_JOB_NBYTES:
             key = f"srs_ooc_job-{self._unique}"
             self._job = client.submit(same, job, key=key, pure=False)
         self._listens = job.tells
@@ -140,24 +137,26 @@ class DaskLine:
 
     def _hear(self, event: tuple[Any, Any]) -> None:
         number, done = event[1]
-        self._told[int(number)] = int(done)
+        self.told[int(number)] = int(done)
 
-    def told(self) -> Mapping[int, int]:
-        """Return how far parts said they are, by their numbers."""
-        return self._told
+    def send(self, batch: Batch) -> "SentByDask":
+        """Submit a batch as a task named by its first and last part.
 
-    def send(self, order: Order) -> "SentByDask":
-        """Submit an order as a task named by its first and last part."""
+        Raises
+        ------
+        RunError
+            If the scheduler is gone.
+        """
         self._n_sent += 1
-        first, last = order.parts[0].number, order.parts[-1].number
-        key = f"{self._name}-{first}-{last}-{self._unique}-{self._n_sent}"
+        numbers = list(batch.parts)
+        key = f"{self._name}-{numbers[0]}-{numbers[-1]}-{self._unique}-{self._n_sent}"
         try:
             future = self._client.submit(
-                self._work, __version__, self._job, order, key=key, pure=False
+                self._work, __version__, self._job, batch, key=key, pure=False
             )
         except Exception as error:
             raise gone() from error
-        sent = SentByDask(self, future, len(order.parts))
+        sent = SentByDask(self, future, len(batch.parts))
         self.out.add(sent)
         return sent
 
@@ -167,11 +166,16 @@ class DaskLine:
         return bool(self._client.status == "running")
 
     def n_threads(self) -> int:
-        """Return how many threads the workers have now; 0 where no scheduler answers."""
-        return sum(threads_of(self._client).values())
+        """Return how many threads the workers had when they were last counted."""
+        if time.monotonic() - self._counted >= COUNTED_SECONDS:
+            self._count()
+        return self._n_threads
+
+    def _count(self) -> None:
+        self._n_threads, self._counted = sum(threads_of(self._client).values()), time.monotonic()
 
     def look(self) -> None:
-        """See whether there is still somebody to wait for.
+        """See whether there is still somebody to wait for, if that was not seen a moment ago.
 
         Raises
         ------
@@ -180,10 +184,13 @@ class DaskLine:
         """
         if self._client.status not in ("running", "connecting"):
             raise gone()
-        if self.n_threads():
+        now = time.monotonic()
+        if self._counted > now - LOOK_SECONDS:
+            return
+        self._count()
+        if self._n_threads:
             self._silent_since, self._warned = None, False
             return
-        now = time.monotonic()
         self._silent_since = now if self._silent_since is None else self._silent_since
         silent = now - self._silent_since
         if silent >= WAIT_SECONDS:
@@ -212,23 +219,26 @@ class DaskLine:
             self._client.run(forget, self._token, on_error="ignore")
 
 
-class SentByDask(Future[Reply]):
-    """An order as a Dask future."""
+class SentByDask(Future[Batch]):
+    """A batch as a Dask future."""
 
     def __init__(self, line: DaskLine, future: Any, n_parts: int) -> None:
         super().__init__()
         self._line, self._future, self.n_parts = line, future, n_parts
 
-    def add_done_callback(self, fn: Callable[[Future[Reply]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[Future[Batch]], object]) -> None:
         """Have ``fn`` called, in any thread, once there is a result or an error."""
         self._future.add_done_callback(lambda _: fn(self))
 
     def done(self) -> bool:
-        """Return whether there is a result, or an error."""
-        return bool(self._future.done())
+        """Return whether there is a result, or an error; errors as of :meth:`DaskLine.look`."""
+        is_done = bool(self._future.done())
+        if not is_done:
+            self._line.look()
+        return is_done
 
-    def result(self, timeout: float | None = None) -> Reply:
-        """Wait for the reply.
+    def result(self, timeout: float | None = None) -> Batch:
+        """Wait for what came of it.
 
         Raises
         ------
@@ -242,28 +252,20 @@ class SentByDask(Future[Reply]):
         finally:
             self._line.out.discard(self)
 
-    def _reply(self) -> Reply:
+    def _reply(self) -> Batch:
         try:
-            while not self._future.done():
-                self._wait()
-            reply: Reply = self._future.result(timeout=WAIT_SECONDS)
+            while not self.done():
+                # Not for the result itself: where that time is over just as the result is about to
+                # be fetched, Dask keeps the cancelled fetch, and later ones end as cancelled, too.
+                with suppress(TimeoutError):
+                    self._future.exception(timeout=LOOK_SECONDS)
+            reply: Batch = self._future.result(timeout=WAIT_SECONDS)
             self._future.release()  # a worker keeps it until then
         except SrsOocError:
             raise
         except Exception as error:
             raise (failed(error) if self._future.status == "error" else gone()) from error
         return reply
-
-    def _wait(self) -> None:
-        """Wait a while, until there is a result or an error; look at the cluster if there is none.
-
-        The wait is not for the result itself: where its time is over just as the result is about
-        to be fetched, Dask keeps the cancelled fetch, and every later one ends as cancelled, too.
-        """
-        try:
-            self._future.exception(timeout=LOOK_SECONDS)
-        except TimeoutError:
-            self._line.look()
 
     def cancel(self) -> bool:
         """Have the task dropped, without a wait: there may be hundreds of them at once."""
@@ -313,8 +315,6 @@ class DaskCluster:
         Starts them, and returns a client of theirs.
     """
 
-    orders_nbytes = ORDERS_NBYTES
-
     def __init__(
         self, client: Any, worker_memory_mb: int, start: Callable[[], Any] | None = None
     ) -> None:
@@ -328,11 +328,11 @@ class DaskCluster:
             self._client = self._start()
         return self._client
 
-    def executor(self, job: Job, n_columns: int) -> BatchExecutor:
+    def executor(self, job: GrowJob, n_columns: int) -> BatchExecutor:
         """Return what has iterations of ``job`` grown on the workers."""
         return BatchExecutor(self.line(job), n_columns, job.round_size)
 
-    def line(self, job: AnyJob) -> DaskLine:
+    def line(self, job: Job) -> DaskLine:
         """Return the way to workers who do parts of a job."""
         line = DaskLine(self.client, job)
         self._lines.add(line)

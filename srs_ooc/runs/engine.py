@@ -4,8 +4,9 @@ Subspaces are grown in the calling thread, or by workers that run ahead of it.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol
@@ -15,12 +16,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Iteration, Outcome, Part, State, Stateful
+from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Steadiness, Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
-from srs_ooc.runs.ledger import Progress
+from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.store.store import ColumnStore, ReadAhead
 from srs_ooc.store.values import ValueTables
@@ -107,6 +108,24 @@ class Executor(Protocol):
         """Wait for what is under way and stop."""
 
 
+def pool_of(blocks: list[Block]) -> SimpleQueue[Block]:
+    """Return blocks as they are shared by threads: each is :func:`taken` by one at a time."""
+    pool: SimpleQueue[Block] = SimpleQueue()
+    for block in blocks:
+        pool.put(block)
+    return pool
+
+
+@contextmanager
+def taken(pool: SimpleQueue[Block]) -> Iterator[Block]:
+    """Yield a block that no other thread has; wait for one before."""
+    block = pool.get()
+    try:
+        yield block
+    finally:
+        pool.put(block)
+
+
 class ThreadExecutor:
     """Grows subspaces with one block per worker; with a single block, in the calling thread.
 
@@ -121,10 +140,7 @@ class ThreadExecutor:
     """
 
     def __init__(self, fit: Fit, blocks: list[Block], ahead: ReadAhead) -> None:
-        self._fit, self._read_ahead = fit, ahead
-        self._free: SimpleQueue[Block] = SimpleQueue()
-        for block in blocks:
-            self._free.put(block)
+        self._fit, self._blocks, self._read_ahead = fit, pool_of(blocks), ahead
         self._pool = ThreadPoolExecutor(len(blocks), "grow") if len(blocks) > 1 else None
         self.max_ahead = len(blocks) + 1 if self._pool else 1
         self.n_read_ahead = ahead.depth
@@ -142,25 +158,13 @@ class ThreadExecutor:
         return future
 
     def _work(self, iteration: Iteration) -> Outcome:
-        block = self._free.get()
-        try:
+        with taken(self._blocks) as block:
             return self._fit(block, iteration)
-        finally:
-            self._free.put(block)
 
     def close(self) -> None:
         """Wait for what is under way and stop the workers."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-@dataclass
-class _Guess:
-    """An iteration proposed before its turn, and its outcome once it was submitted."""
-
-    version: int
-    iteration: Iteration
-    outcome: "Future[Outcome] | None" = None
 
 
 class Speculation:
@@ -197,7 +201,9 @@ class Speculation:
     ) -> None:
         self._executor, self._propose, self._version = executor, propose, version
         self._round_size = round_size
-        self._guesses: dict[int, _Guess] = {}
+        self._guesses: dict[int, tuple[int, Iteration]] = {}
+        """By number, the version that an iteration was proposed at, and the iteration."""
+        self._growing: dict[int, Future[Outcome]] = {}
         self._next_proposed = self._next_grown = self._announced = 0
         self._n_beyond = executor.max_ahead  # the end of the round
         self._expected: tuple[int, int] | None = None
@@ -212,9 +218,8 @@ class Speculation:
         n_growing = min(in_round + self._n_beyond, most)
         self._propose_until(min(iteration + n_growing + self._executor.n_read_ahead, end))
         self._grow_until(min(iteration + n_growing, end))
-        outcome = self._guesses.pop(iteration).outcome
-        assert outcome is not None
-        return outcome.result()
+        del self._guesses[iteration]
+        return self._growing.pop(iteration).result()
 
     def _begin_round(self, iteration: int, most: int) -> None:
         """Guess further if the round that begins has the version that was expected of it."""
@@ -228,61 +233,45 @@ class Speculation:
         self._next_proposed = max(self._next_proposed, iteration)
         self._next_grown = max(self._next_grown, iteration)
         guess = self._guesses.get(iteration)
-        if guess is None or guess.version == self._version(iteration):
+        if guess is None or guess[0] == self._version(iteration):
             return
         self._next_proposed = self._next_grown = iteration
-        for number in list(self._guesses):
-            if self._guesses[number].version != self._version(number):
-                _cancel(self._guesses.pop(number))
+        wrong = [n for n, (version, _) in self._guesses.items() if version != self._version(n)]
+        self._throw_away(wrong)
         self._n_beyond = max(0, len(self._guesses) - in_round)
 
     def _propose_until(self, end: int) -> None:
         """Propose what is not proposed yet of the iterations before ``end``."""
         for number in range(self._next_proposed, end):
             if number not in self._guesses:
-                guess = _Guess(self._version(number), self._propose(number))
-                self._guesses[number] = guess
+                self._guesses[number] = self._version(number), self._propose(number)
                 if number >= self._announced:
-                    self._executor.announce(guess.iteration)
+                    self._executor.announce(self._guesses[number][1])
                     self._announced = number + 1
         self._next_proposed = max(self._next_proposed, end)
 
     def _grow_until(self, end: int) -> None:
         """Submit what is not under way yet of the iterations before ``end``."""
         for number in range(self._next_grown, end):
-            guess = self._guesses[number]
-            if guess.outcome is None:
-                guess.outcome = self._executor.submit(guess.iteration)
+            if number not in self._growing:
+                self._growing[number] = self._executor.submit(self._guesses[number][1])
         self._next_grown = max(self._next_grown, end)
 
     def drop(self) -> None:
         """Throw away what was proposed and grown ahead."""
-        for guess in self._guesses.values():
-            _cancel(guess)
-        self._guesses.clear()
+        self._throw_away(list(self._guesses))
         self._next_proposed = self._next_grown = 0
 
-
-def _cancel(guess: _Guess) -> None:
-    if guess.outcome is not None:
-        guess.outcome.cancel()
+    def _throw_away(self, numbers: list[int]) -> None:
+        for number in numbers:
+            del self._guesses[number]
+            if number in self._growing:
+                self._growing.pop(number).cancel()
 
 
 COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
-
-
-class Book(Protocol):
-    """Where states are committed to: a ledger, a stage of one, or nowhere."""
-
-    def load(self, parts: Mapping[str, Stateful]) -> Progress:
-        """Restore parts, which are as new, from one commit; return where it stands."""
-
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
-        """Write what is known after ``progress.iteration`` in one transaction; return its time."""
 
 
 TALLY, STEADINESS = "tally", "steadiness"
@@ -298,8 +287,8 @@ class Engine:
         Proposes subspaces.
     executor : Executor
         Pages them in and grows on them.
-    book : Book
-        The states are loaded from it and committed to it.
+    book : Ledger, StageBook or None
+        The states are loaded from it and committed to it; None to keep nothing.
     seed : int
         64-bit key of all iterations.
     round_size : int
@@ -319,7 +308,7 @@ class Engine:
         self,
         sampler: Sampler,
         executor: Executor,
-        book: Book,
+        book: Ledger | StageBook | None,
         *,
         seed: int,
         round_size: int,
@@ -329,7 +318,7 @@ class Engine:
         self.sampler, self._executor, self._book = sampler, executor, book
         self._seed, self._round_size, self._judge = seed, round_size, judge
         self.parts: dict[str, Part] = dict(observers or {}) | {sampler.name: sampler}
-        self._earlier = book.load(self.parts)
+        self._earlier = START if book is None else book.load(self.parts)
         self.iteration = self._earlier.iteration
         self._started = time.monotonic()
 
@@ -401,8 +390,9 @@ class Engine:
     def commit(self) -> float:
         """Commit the states as they are; return the seconds it took."""
         start = time.monotonic()
-        states = {name: part.state() for name, part in self.parts.items()}
-        self._book.commit(self.progress, states, resident_nbytes())
+        if self._book is not None:
+            states = {name: part.state() for name, part in self.parts.items()}
+            self._book.commit(self.progress, states, resident_nbytes())
         return time.monotonic() - start
 
 

@@ -1,6 +1,6 @@
 """The parts of a run that work on its columns, under its memory cap, here or at workers.
 
-A job is what a worker prepares for once; at its desk it keeps the store, blocks and learner.
+A job is what a worker prepares for once: it keeps the store, blocks and learner.
 Columns of single items are looked at here too, once a closing stage is over.
 """
 
@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from queue import SimpleQueue
-from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,31 +28,28 @@ from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
-    Book,
     Engine,
     Executor,
     ItemSource,
     ThreadExecutor,
     check_needs,
     fit_iteration,
+    pool_of,
+    taken,
 )
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import (
-    AnyJob,
-    Line,
-    Part,
-    Prepared,
-    Reply,
-    Tell,
-    WorkerStore,
-    digest_of,
-    new_token,
-)
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore, new_token
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_memory import RunBudget, TrainingShape, worker_budget
+from srs_ooc.runs.run_memory import (
+    ORDERS_NBYTES,
+    RunBudget,
+    TrainingShape,
+    shape_of,
+    worker_budget,
+)
 from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, model_learner, shape_of, training_response
+from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
 from srs_ooc.samplers.base import Ground
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
@@ -62,25 +57,22 @@ from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
-# What travels: the job that a worker prepares for once, its orders, and what comes back.
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskLine
+
+# What travels: the job that a worker prepares for once, its batches, and what comes back.
 
 DEFAULT_WORKER_MEMORY_MB = 512
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a worker needs to grow any iteration of a stage of a run, besides the store.
+class GrowJob(Job):
+    """What a worker needs to grow any iteration of a stage of a run; its identity is the run's.
 
     Nothing in it grows with the number of features.
 
     Attributes
     ----------
-    token : str
-        Unlike that of any other job.
-    store : WorkerStore
-        Where it is, and what a worker may take.
-    spec : dict
-        The run's identity as JSON.
     rows : int32 (n_rows,) or None
         Rows of the store trained on; None for all.
     target : int32 or float64 (n_rows,)
@@ -92,56 +84,79 @@ class Job:
         the main loop.
     """
 
-    token: str
-    store: WorkerStore
-    spec: dict[str, Any]
     rows: NDArray[np.int32] | None
     target: NDArray[np.int32] | NDArray[np.float64]
-    records: bool
-    closing: tuple[int, int] | None
+    records: bool = False
+    closing: tuple[int, int] | None = None
 
     @property
     def round_size(self) -> int:
         """Iterations that are proposed from one state."""
-        return int(self.spec["round_size"]) if self.closing is None else TREES
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays, which grow with the rows."""
-        return self.target.nbytes + (0 if self.rows is None else self.rows.nbytes)
-
-    @property
-    def run(self) -> str:
-        """A digest of the run's identity: jobs of a run take each other's place in a worker."""
-        return digest_of(self.spec)
+        return int(self.identity["round_size"]) if self.closing is None else TREES
 
     @property
     def label(self) -> str:
         """What its tasks are called."""
         return "grow" if self.closing is None else "close"
 
-    @property
-    def tells(self) -> bool:
-        """No: batches are short."""
-        return False
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker: the store, opened once, blocks and a learner."""
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        with store.unchanged():
+            inputs = Inputs(rows=self.rows)
+            task = replace(Task.of_run(spec, store, inputs), target=self.target)
+            shape = shape_of(store.manifest, inputs, spec.values())
+            room = self.store.memory_mb, n_threads, store.reading_nbytes
+            budget = worker_budget(spec, shape, *room, saves=self.records)
+            response = training_response(task)
+            learner = learner_of(spec, store, task, response, 1, records=self.records)
+            values = stack.enter_context(store.value_tables()) if shape.n_values else None
+            columns = stack.enter_context(store.columns(mapped=budget.mapped))
+        ahead = stack.enter_context(ReadAhead(columns))
+        source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
+        tiled = self.closing is not None or learner.tiled
+        fits: Learner = learner
+        if self.closing is not None:
+            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
+            fits = closing_learner(learner, spec, self.closing)
+        blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
+        how = "mapped" if budget.mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
+        splits = Recent[bytes, RowSplit](MOST_SPLITS)
 
-    def desk(self, n_threads: int) -> "Desk":
-        """Prepare for it in a worker; errors as of :class:`srs_ooc.runs.resources.Desk`."""
-        return Desk(self, n_threads)
+        def same(split: RowSplit) -> RowSplit:
+            """Return the split with the same rows that came first: the learner knows it again."""
+            return splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+
+        def grow(batch: Batch, _: Tell) -> Batch:
+            with taken(blocks) as block:
+
+                def one(_: int, iteration: Iteration) -> Outcome:
+                    subspace = iteration.subspace
+                    if subspace.split is not None:
+                        subspace = replace(subspace, split=same(subspace.split))
+                        iteration = replace(iteration, subspace=subspace)
+                    return pack(fit_iteration(source, fits, block, iteration))
+
+                for iteration in batch.parts.values():
+                    ahead.ask(iteration.features)
+                reply = batch.done(one)
+            store.check_unchanged()  # else nothing of the batch is returned
+            return reply
+
+        return grow
 
 
 class Cluster(Protocol):
     """Workers elsewhere."""
 
-    orders_nbytes: int
-    """What orders and outcomes on their way take where the run is."""
     worker_memory_mb: int
     """What each worker may grow by."""
 
-    def executor(self, job: Job, n_columns: int) -> Executor:
+    def executor(self, job: GrowJob, n_columns: int) -> Executor:
         """Return what has iterations of ``job``, of at most ``n_columns``, grown."""
 
-    def line(self, job: AnyJob) -> Line:
+    def line(self, job: Job) -> "DaskLine":
         """Return the way to workers who do parts of a job."""
 
     def standing(self) -> tuple[int, int, int, int]:
@@ -268,9 +283,9 @@ class Resources:
         self._elsewhere: Callable[..., Executor] | None = None
         if cluster is not None:
             there = WorkerStore.of(store, cluster.worker_memory_mb)
-            job = Job("", there, spec.to_json(), task.rows, task.target, saves, None)
+            job = GrowJob(there, spec.to_json(), task.rows, task.target, saves)
             self._elsewhere = partial(_executor_elsewhere, cluster, job)
-            threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
+            threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
         room = context.cap_nbytes, threads
         budget = RunBudget.of_run(spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes)
@@ -304,7 +319,7 @@ class Resources:
         return self.learner
 
     def engine(
-        self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
+        self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
     ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
@@ -374,7 +389,7 @@ class Resources:
 
 
 def _executor_elsewhere(
-    cluster: Cluster, job: Job, n_columns: int, closing: tuple[int, int] | None = None
+    cluster: Cluster, job: GrowJob, n_columns: int, closing: tuple[int, int] | None = None
 ) -> Executor:
     """Return a cluster's executor for the main loop, or for trees of a closing stage."""
     records = job.records and closing is None
@@ -440,77 +455,6 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 # What a worker process keeps for a job: the store, opened once, its blocks and its learner.
 
 _log = logging.getLogger("distributed.worker.srs_ooc")
-
-
-class Desk(Prepared[Job]):
-    """Grows any iteration of a job; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job, spec = self.job, RunSpec.from_json(self.job.spec)
-        self._store = store = job.store.open()
-        with store.unchanged():
-            inputs = Inputs(rows=job.rows)
-            task = replace(Task.of_run(spec, store, inputs), target=job.target)
-            shape = shape_of(store.manifest, inputs, spec.values())
-            room = job.store.memory_mb, n_threads
-            reading = store.reading_nbytes
-            budget = worker_budget(spec, shape, *room, saves=job.records, reading_nbytes=reading)
-            response = training_response(task)
-            learner = learner_of(spec, store, task, response, 1, records=job.records)
-            values = self._stack.enter_context(store.value_tables()) if shape.n_values else None
-            columns = self._stack.enter_context(store.columns(mapped=budget.mapped))
-        self._ahead = self._stack.enter_context(ReadAhead(columns))
-        self._source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
-        self._learner: Learner = learner
-        if job.closing is not None:
-            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
-            self._learner = closing_learner(learner, spec, job.closing)
-        self._splits = Recent[bytes, RowSplit](MOST_SPLITS)
-        self._free: SimpleQueue[Block] = SimpleQueue()
-        tiled = job.closing is not None or learner.tiled
-        for block in blocks_of(budget.n_workers, spec, shape, tiled=tiled):
-            self._free.put(block)
-        how = "mapped" if budget.mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", job.store.place, how, budget.n_workers)
-
-    def work(self, parts: list[Part], _: Tell) -> Reply:
-        """Grow a batch of iterations.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or was replaced: nothing of the batch is returned then.
-        """
-        iterations: list[Iteration] = [part.what for part in parts]
-        with self._block() as block:
-            begun = perf_counter()
-            outcomes = []
-            for iteration in iterations:
-                self._ahead.ask(iteration.features)
-            for iteration in iterations:
-                outcomes.append(pack(self._fit(block, iteration)))
-            seconds = perf_counter() - begun
-        self._store.check_unchanged()
-        return Reply(outcomes, seconds)
-
-    def _fit(self, block: Block, iteration: Iteration) -> Outcome:
-        split = iteration.subspace.split
-        if split is not None:
-            subspace = replace(iteration.subspace, split=self._same(split))
-            iteration = replace(iteration, subspace=subspace)
-        return fit_iteration(self._source, self._learner, block, iteration)
-
-    def _same(self, split: RowSplit) -> RowSplit:
-        """Return the split with the same rows that came first: the learner knows it again."""
-        return self._splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
-
-    @contextmanager
-    def _block(self) -> Iterator[Block]:
-        block = self._free.get()
-        try:
-            yield block
-        finally:
-            self._free.put(block)
 
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.

@@ -5,8 +5,10 @@ budget says how many workers it has, and the threads of each: `plan` makes the s
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 from srs_ooc.base.budget import (
     PROCESS_NBYTES,
@@ -21,8 +23,10 @@ from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
-from srs_ooc.learners.models import decoded_nbytes
+from srs_ooc.learners.models import TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import (
+    RANK,
+    UNWEIGHTED,
     WORK_NBYTES,
     learner_nbytes,
     searching_nbytes,
@@ -30,10 +34,15 @@ from srs_ooc.learners.tree_learner import (
 )
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec, fits_of
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
+from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES, n_values_of
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
 from srs_ooc.trees.response import TrainingRows
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.inputs import Inputs
 
 # What a run holds: its workers, and what is there once.
 
@@ -112,6 +121,33 @@ class TrainingShape:
         while 2 * size <= largest and size * self.column_nbytes < LONG_READ_NBYTES:
             size *= 2
         return size
+
+
+def shape_of(
+    manifest: Manifest, inputs: "Inputs", options: Mapping[str, Any] = MappingProxyType({})
+) -> TrainingShape:
+    """Return what of the store, as trained on, bounds a run with some options."""
+    n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+    is_decoded = options.get("model", TREE) != TREE
+    by_value = is_decoded or options.get("thresholds", RANK) != RANK
+    return TrainingShape(
+        n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
+        n_candidates=manifest.n_features - n_excluded,
+        n_features=manifest.n_features,
+        n_classes=max(1, len(manifest.classes)),
+        code_nbytes=manifest.code_nbytes,
+        n_channels=n_channels_of(manifest, options.get("class_weight", UNWEIGHTED)),
+        n_values=n_values_of(manifest) if by_value else 0,
+        n_stored_rows=manifest.n_rows,
+        has_strata="strata" in manifest.row_columns,
+        is_decoded=is_decoded,
+    )
+
+
+def n_channels_of(manifest: Manifest, class_weight: str) -> int:
+    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
+    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
+    return int(weighted) + int(manifest.task == "regression")
 
 
 def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: bool) -> int:
@@ -357,9 +393,9 @@ def worker_budget(
     shape: TrainingShape,
     memory_mb: int,
     n_threads: int,
+    reading_nbytes: int,
     *,
     saves: bool,
-    reading_nbytes: int,
 ) -> RunBudget:
     """Return the budget of a worker elsewhere: how many blocks it has, and if the store is mapped.
 
@@ -439,6 +475,31 @@ def scoring_leases(
 def order_lease(n_features: int) -> Lease:
     """Return what putting the table of scores in order takes."""
     return Lease("the table in order", ORDER_NBYTES * n_features)
+
+
+# What is on its way between a run and workers elsewhere.
+
+ORDERS_NBYTES = 64 * MB
+"""What Dask and its messages take where the run is, besides its libraries."""
+LARGE_JOB_NBYTES = 1 << 16
+"""A larger job is sent once to each worker, not with each batch."""
+AHEAD_NBYTES = 32 * MB
+"""What iterations and outcomes under way may take."""
+AHEAD_COLUMN_NBYTES = 16
+"""A column of an iteration under way: its number, and its importance."""
+
+
+def most_iterations_ahead(n_columns: int) -> int:
+    """Return how many iterations of so many columns may be under way at once."""
+    return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
+
+
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: "Inputs") -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.values())
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
+    return PROCESS_NBYTES + given + needed_nbytes(leases)
 
 
 # Whether the sizes of memory in a ledger are of a process, or of its growth.

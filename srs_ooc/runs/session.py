@@ -32,10 +32,12 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
+    ORDERS_NBYTES,
     TrainingShape,
     check_stages,
     note_growth,
     run_leases,
+    shape_of,
 )
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
@@ -54,7 +56,6 @@ from srs_ooc.runs.task import (
     check_cluster,
     check_table,
     folds_of,
-    shape_of,
     training_response,
 )
 from srs_ooc.store.manifest import NO_TARGET, max_codes
@@ -155,7 +156,7 @@ class RunDraft:
         """Return what the stages need besides the process; only where there is a store."""
         assert self.store is not None
         cluster, saves = self.request.cluster, bool(self.request.save_trees)
-        beside = self.store.reading_nbytes + (0 if cluster is None else cluster.orders_nbytes)
+        beside = self.store.reading_nbytes + (0 if cluster is None else ORDERS_NBYTES)
         running = run_leases(self.spec, self.shape, saves=saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
         return [running, scoring] if scoring else [running]

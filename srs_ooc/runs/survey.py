@@ -7,12 +7,11 @@ here one after another, or by workers, each whole at one of them.
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from queue import SimpleQueue
-from time import perf_counter
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -34,18 +33,15 @@ from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
-from srs_ooc.runs.batches import line_to, parallel_map
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
+from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
 from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
-from srs_ooc.runs.run_memory import run_leases
+from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, shape_of
+from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.samplers.elimination import Elimination
-from srs_ooc.store.store import Store
 
 CLUSTERED = 250
 """Places of the ranking that are clustered."""
@@ -360,48 +356,53 @@ ALL_AHEAD = 1 << 30
 """Runs are begun however long one of them takes: little is kept of those that are done."""
 
 
-class Slots:
-    """The memory of a worker, shared by as many whole runs as it holds.
+Doer = Callable[[int, Any, int, Watch], Any]
+"""``one(number, what, cap_nbytes, watch)`` does a run; it returns None if ``watch`` says no."""
+
+
+def whole_runs(memory_mb: int, needed: int, n_threads: int, n_iterations: int, one: Doer) -> Work:
+    """Return what does whole runs in a worker, as many at once as its memory holds.
 
     Parameters
     ----------
     memory_mb : int
         What the worker may grow by, in MB of 10**6 bytes.
-    needed_nbytes : int
-        What a run needs, the process included.
+    needed : int
+        Bytes that a run needs, the process included.
     n_threads : int
         Runs that may be done at once.
+    n_iterations : int
+        Of the screen of each.
+    one : callable
+        Does a run under a cap on growth, in bytes.
 
     Raises
     ------
     BudgetError
         If not even one fits.
     """
+    if needed > memory_mb * MB:
+        raise BudgetError(
+            f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
+            f"works is --worker-memory-mb {-(-needed // MB)}."
+        )
+    n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
+    room, each = Semaphore(n_at_once), memory_mb * MB // n_at_once
 
-    def __init__(self, memory_mb: int, needed_nbytes: int, n_threads: int) -> None:
-        if needed_nbytes > memory_mb * MB:
-            raise BudgetError(
-                f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
-                f"works is --worker-memory-mb {-(-needed_nbytes // MB)}."
-            )
-        n_slots = max(1, min(n_threads, memory_mb * MB // max(needed_nbytes, PROCESS_NBYTES)))
-        self.each_nbytes = memory_mb * MB // n_slots
-        self._free: SimpleQueue[int] = SimpleQueue()
-        for slot in range(n_slots):
-            self._free.put(slot)
+    def work(batch: Batch, tell: Tell) -> Batch:
+        def wanted(number: int, what: Any) -> Any:
+            found = one(number, what, each, _watch_of(number, tell, n_iterations))
+            if found is None:
+                raise RunError("expected a run that is wanted, found one that was given up.")
+            return found
 
-    @contextmanager
-    def one(self) -> Iterator[int]:
-        """Yield the cap of a run in bytes, which is on growth; wait for a slot before."""
-        slot = self._free.get()
-        try:
-            with growth_counted():
-                yield self.each_nbytes
-        finally:
-            self._free.put(slot)
+        with room, growth_counted():
+            return batch.done(wanted)
+
+    return work
 
 
-def watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
+def _watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
     """Return what tells how far a run is: the iterations of its screen, which comes first."""
     reached = 0
 
@@ -414,25 +415,8 @@ def watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
     return watch
 
 
-def done_in_turn(slots: Slots, parts: list[Part], one: Callable[[Part, int], Any]) -> Reply:
-    """Return what ``one(part, cap_nbytes)`` makes of each part.
-
-    Raises
-    ------
-    RunError
-        If it makes nothing of one: it is not wanted any more.
-    """
-    with slots.one() as cap_nbytes:
-        begun, outcomes = perf_counter(), []
-        for part in parts:
-            outcomes.append(one(part, cap_nbytes))
-            if outcomes[-1] is None:
-                raise RunError("expected a run that is wanted, found one that was given up.")
-        return Reply(outcomes, perf_counter() - begun)
-
-
 def from_workers(
-    cluster: Cluster, job: AnyJob, parts: list[Part], stage: str, n_each: int, watch: Watch
+    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
 
@@ -440,10 +424,10 @@ def from_workers(
     ----------
     cluster : Cluster
         The workers.
-    job : AnyJob
+    job : Job
         What the parts are of.
-    parts : list of Part
-        Whole runs.
+    parts : dict
+        What each run needs, by its number.
     stage : str
         What they are called together.
     n_each : int
@@ -451,16 +435,19 @@ def from_workers(
     watch : callable
         Told how far all of them are.
     """
+    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
+
     done: set[int] = set()
-    with line_to(cluster, job) as line:
+    with closing(cluster.line(job)) as line:
 
         def goes_on() -> bool:
-            told = dict(line.told())
-            under_way = sum(n for number, n in told.items() if number not in done)
+            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
             reached = min(n_each * len(done) + under_way, n_each * len(parts))
             return watch(Step(stage, reached, n_each * len(parts)))
 
-        for number, outcome in parallel_map(line, iter(parts), goes_on, ALL_AHEAD):
+        for number, outcome in parallel_map(
+            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
+        ):
             done.add(number)
             yield number, outcome
 
@@ -471,81 +458,39 @@ _log = logging.getLogger("srs_ooc")
 
 
 @dataclass(frozen=True)
-class PermutationJob:
-    """What a worker needs to do any permutation run, besides the store.
+class PermutationJob(Job):
+    """What a worker needs to do any permutation run; its identity is the run's.
 
     Attributes
     ----------
-    token : str
-        Unlike that of any other job.
-    store, spec
-        As of :class:`srs_ooc.runs.resources.Job`.
     inputs : Inputs
         Features left out, rows, and how often features are drawn where columns were scored.
     n_iterations : int
         Of each run's screen.
     """
 
-    token: str
-    store: WorkerStore
-    spec: dict[str, Any]
     inputs: Inputs
     n_iterations: int
-    label = "permutation_run"
-    tells = True
+    label, tells = "permutation_run", True
 
-    @property
-    def run(self) -> str:
-        """As of the run's other jobs, whose place it takes."""
-        return digest_of(self.spec)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return sum(array.nbytes for array in vars(self.inputs).values() if array is not None)
-
-    def desk(self, n_threads: int) -> "PermutationDesk":
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker."""
-        return PermutationDesk(self, n_threads)
-
-
-class PermutationDesk(Prepared[PermutationJob]):
-    """Does any permutation run of a job; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job = self.job
-        spec = RunSpec.from_json(job.spec)
-        store = job.store.open()
-        self._slots = Slots(job.store.memory_mb, needed_nbytes(spec, store, job.inputs), n_threads)
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        needed = whole_run_nbytes(spec, store, self.inputs)
         with store.unchanged():
-            task = Task.of_run(spec, store, job.inputs)
-        self._context = RunContext(spec, store, task, self._slots.each_nbytes, 1)
+            task = Task.of_run(spec, store, self.inputs)
 
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Return what the permutation runs of these numbers reach."""
-        n_iterations = self.job.n_iterations
+        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Best | None:
+            context = RunContext(spec, store, task, cap_nbytes, 1, watch=watch)
+            return best_of(context, number, self.n_iterations, None, "")
 
-        def one(part: Part, cap_nbytes: int) -> Best | None:
-            watch = watch_of(part.number, tell, n_iterations)
-            context = replace(self._context, cap_nbytes=cap_nbytes, watch=watch)
-            return best_of(context, part.number, n_iterations, None, "")
-
-        return done_in_turn(self._slots, parts, one)
-
-
-def needed_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = 0 if inputs.weights is None else inputs.weights.nbytes
-    given += 0 if inputs.excluded is None else inputs.excluded.nbytes
-    return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
 def fits_workers(context: RunContext) -> bool:
     """Return whether a worker's memory holds a whole run; where it does not, that is logged."""
     assert context.cluster is not None
-    needed = needed_nbytes(context.spec, context.store, context.task.inputs)
+    needed = whole_run_nbytes(context.spec, context.store, context.task.inputs)
     fits = needed <= context.cluster.worker_memory_mb * MB
     if not fits:
         _log.warning(
@@ -570,6 +515,6 @@ def bests_from_workers(
     check_cluster(spec)
     assert cluster is not None
     store = WorkerStore.of(context.store, cluster.worker_memory_mb)
-    job = PermutationJob(new_token(), store, spec.to_json(), context.task.inputs, n_iterations)
-    parts, watch = [Part(number, None) for number in numbers], context.watch
-    yield from from_workers(cluster, job, parts, "permutation runs", n_iterations, watch)
+    job = PermutationJob(store, spec.to_json(), context.task.inputs, n_iterations)
+    parts = dict.fromkeys(numbers)
+    yield from from_workers(cluster, job, parts, "permutation runs", n_iterations, context.watch)

@@ -3,10 +3,8 @@
 Training rows, their classes or targets and weights; for base models their folds and learner.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,13 +16,11 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability, deal_folds
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import REFUSE, TREE, Target
-from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import CATEGORICAL, Manifest
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -172,33 +168,6 @@ def _of_rows(
 # What the training rows of a store say: classes or targets, with their weights.
 
 BALANCED = "balanced"
-
-
-def shape_of(
-    manifest: Manifest, inputs: Inputs, options: Mapping[str, Any] = MappingProxyType({})
-) -> TrainingShape:
-    """Return what of the store, as trained on, bounds a run with some options."""
-    n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
-    is_decoded = options.get("model", TREE) != TREE
-    by_value = is_decoded or options.get("thresholds", RANK) != RANK
-    return TrainingShape(
-        n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
-        n_candidates=manifest.n_features - n_excluded,
-        n_features=manifest.n_features,
-        n_classes=max(1, len(manifest.classes)),
-        code_nbytes=manifest.code_nbytes,
-        n_channels=n_channels_of(manifest, options.get("class_weight", UNWEIGHTED)),
-        n_values=n_values_of(manifest) if by_value else 0,
-        n_stored_rows=manifest.n_rows,
-        has_strata="strata" in manifest.row_columns,
-        is_decoded=is_decoded,
-    )
-
-
-def n_channels_of(manifest: Manifest, class_weight: str) -> int:
-    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
-    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
-    return int(weighted) + int(manifest.task == "regression")
 
 
 def training_response(task: Task) -> Response:

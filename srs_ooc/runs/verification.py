@@ -14,8 +14,14 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.runs.ledger import NOTE_FILE, Ledger
-from srs_ooc.runs.ledger_pages import FILE, PERMUTATIONS_FOLDER, checksums_digest, page_checks
+from srs_ooc.runs.ledger import (
+    FILE,
+    NOTE_FILE,
+    PERMUTATIONS_FOLDER,
+    Ledger,
+    checksums_digest,
+    page_checks,
+)
 from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of

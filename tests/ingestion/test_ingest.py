@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.arrays import Names, read_array
 from srs_ooc.store.manifest import chunk_file, code_columns, read_manifest
 from srs_ooc.store.store import Store
@@ -107,7 +107,7 @@ def test_real_tables(tmp_path, name):
     path = DATA / f"{name}.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    ingest_table(path, tmp_path / "t.zarr", IngestOptions(memory_nbytes=512_000_000))
+    ingest_table(path, tmp_path / "t.zarr", IngestOptions(memory_mb=512))
     with gzip.open(path, "rt") as file:
         target = file.readline().rstrip("\r\n").split(",")[-1].strip('"')
     assert_holds(tmp_path / "t.zarr", *twin(path, target))

@@ -14,18 +14,18 @@ import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.ingest_memory import (
     SLACK_NBYTES,
-    Needs,
+    IngestMemory,
+    StoreForm,
     batch_nbytes,
     fit_batch,
     largest_stage,
     piece_nbytes,
-    share_memory,
     smallest_batch,
     table_nbytes,
 )
-from srs_ooc.ingestion.ingest_options import StoreForm
 from srs_ooc.store.manifest import Shape
 
 TIME = Path("/usr/bin/time")
@@ -40,6 +40,10 @@ def write_table(path: Path, n_rows: int, n_features: int, *, digits: int = 6) ->
         for i in range(n_rows):
             start = i * 7919 % 30_011
             file.write(",".join(pool[start : start + n_features]) + f",{'ab'[i % 2]}\n")
+
+
+def plan(cap, n_columns, n_rows, form=None, *, drops_rows=False) -> IngestMemory:
+    return IngestMemory(cap * MB, n_columns, n_rows, form or StoreForm(), drops_rows)
 
 
 def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
@@ -64,7 +68,7 @@ def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
 )
 def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
     with growth_counted():  # which is not of this process
-        assert Needs(n_features + 1, n_rows, StoreForm(), drops_rows=False).least_mb <= cap
+        assert plan(cap, n_features + 1, n_rows).least_mb <= cap
 
 
 @pytest.mark.slow
@@ -83,11 +87,18 @@ def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_fea
         assert peak <= cap * MB
 
 
-def test_what_is_shared_out_stays_within_what_the_cap_leaves():
+def shared(monkeypatch, cap, shape, form):
+    """What is shared out where the process holds 50 MB."""
+    monkeypatch.setattr(ingest_memory, "resident_nbytes", lambda: 50 * MB)
+    monkeypatch.setattr(ingest_memory, "own_nbytes", lambda: 50 * MB)
+    return plan(cap, shape.n_features, shape.n_rows, form).shared(shape)
+
+
+def test_what_is_shared_out_stays_within_what_the_cap_leaves(monkeypatch):
     form = StoreForm("uint16", "float64")
     for shape in (Shape(1000, 20_000), Shape(50, 1_000_000), Shape(300_000, 30), Shape(1, 1)):
         for cap in (130, 200, 512, 4000):
-            memory = share_memory(cap * MB, 50 * MB, shape.n_features, shape, form)
+            memory = shared(monkeypatch, cap, shape, form)
             spare = cap * MB - 50 * MB - SLACK_NBYTES
             assert 1 <= memory.panel_rows <= shape.n_rows
             assert memory.panel_rows * shape.n_features * 8 <= spare
@@ -101,19 +112,16 @@ def test_what_is_shared_out_stays_within_what_the_cap_leaves():
             batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
             assert batch % smallest_batch(kept, form) == 0
             assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
-            if memory.has_room(shape, form, 3 * MB):
+            if memory.has_room(shape, 3 * MB):
                 held = table_nbytes(shape) + 3 * MB
                 batch, n_threads = memory.writing(kept, form, held, n_source_rows=shape.n_rows)
                 assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
                 assert n_threads == 2
 
 
-def test_there_is_room_for_a_table_that_the_cap_leaves_room_for():
+def test_there_is_room_for_a_table_that_the_cap_leaves_room_for(monkeypatch):
     shape, form = Shape(1000, 20_000), StoreForm()
-    rooms = [
-        share_memory(cap * MB, 50 * MB, shape.n_features, shape, form).has_room(shape, form)
-        for cap in (192, 512)
-    ]
+    rooms = [shared(monkeypatch, cap, shape, form).has_room(shape) for cap in (192, 512)]
     assert rooms == [False, True]
 
 
@@ -125,13 +133,13 @@ def test_batches_are_whole_chunks_of_what_is_written():
 
 
 def test_the_refusal_names_both_numbers_and_the_stage():
-    needs = Needs(10**6 + 1, 5_000_000, StoreForm(), drops_rows=True)
     with pytest.raises(BudgetError) as refusal:
-        needs.check(96 * MB, "t.csv")
+        plan(96, 10**6 + 1, 5_000_000, drops_rows=True).check("t.csv")
     text = str(refusal.value)
     assert "--memory-mb 96 cannot hold the ingest of t.csv" in text
     assert "coding a batch of features" in text
-    needs.check(int(re.search(r"--memory-mb (\d+)\.$", text)[1]) * MB, "t.csv")
+    least = int(re.search(r"--memory-mb (\d+)\.$", text)[1])
+    plan(least, 10**6 + 1, 5_000_000, drops_rows=True).check("t.csv")
 
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**7), st.booleans())

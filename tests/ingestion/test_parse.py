@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srs_ooc.ingestion.csv import IGNORED, ROW_ID, TARGET, HeaderReader, TableReader, parse_decimal
-from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.ingestion.csv import IGNORED, PLAIN, ROW_ID, TARGET, TableReader, parse_decimal
+from srs_ooc.ingestion.formats import hash_text, split_texts
+from srs_ooc.native import _native
 
 TARGET_COLUMN, ID_COLUMN, IGNORED_COLUMN = 1, 3, 4
 
@@ -162,9 +163,7 @@ def test_what_is_no_decimal_number_is_refused(text):
     reader = TableReader(np.array([0, TARGET], np.int32))
     reader.set_panel(np.zeros((1, 4)))
     reader.feed(f'1,a\n"{text}",b\n'.encode())
-    assert reader.problem.fault == "not_a_number"
-    assert (reader.problem.line, reader.problem.column) == (2, 0)
-    assert reader.problem.text == text
+    assert reader.problem == ("not_a_number", 2, 0, text.encode())
 
 
 @pytest.mark.parametrize("text", ["inf", "-Infinity", "1e999", "1.8e308", "9" * 400])
@@ -172,8 +171,7 @@ def test_infinity_is_refused_and_located(text):
     reader = TableReader(np.array([0, TARGET], np.int32))
     reader.set_panel(np.zeros((1, 4)))
     reader.feed(f"\n1,a\n{text},b\n".encode())
-    assert reader.problem.fault == "infinite"
-    assert (reader.problem.line, reader.problem.column) == (3, 0)
+    assert reader.problem[:3] == ("infinite", 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +192,8 @@ def test_faults_name_line_and_column(text, fault, line, column):
         for start in range(0, len(raw), step):
             reader.feed(raw[start : start + step])
         reader.finish()
-        assert (reader.problem.fault, reader.problem.line) == (fault, line)
-        assert column is None or reader.problem.column == column
+        assert reader.problem[:2] == (fault, line)
+        assert column is None or reader.problem[2] == column
 
 
 @given(st.lists(texts, min_size=1, max_size=5), st.integers(1, 9))
@@ -204,14 +202,14 @@ def test_header_names_and_where_the_rows_start(names, step):
     out = io.StringIO(newline="")
     csv.writer(out).writerow(names)
     raw = ("\r\n" + out.getvalue() + "1,2\r\n").encode()
-    reader, found, at = HeaderReader(), [], 0
+    reader, found, at = _native.HeaderReader(PLAIN), [], 0
     while not reader.done:
-        at += reader.feed(raw[at : at + step])
-        taken = reader.take_names()
+        at += reader.feed(np.frombuffer(raw[at : at + step], np.uint8), 0)
+        blob, ends, hashes = reader.take_names()
+        taken = list(split_texts(blob, np.frombuffer(ends, np.uint64)))
         found.extend(taken)
-        assert taken.hashes.tolist() == [hash_text(text) for text in taken]
+        assert np.frombuffer(hashes, np.uint64).tolist() == [hash_text(text) for text in taken]
     assert [name.decode() for name in found] == [name.strip(" \t") for name in names]
     assert raw[at:].lstrip(b"\n") == b"1,2\r\n"
-    line, after_return = reader.place
-    assert line == out.getvalue().count("\n") + 2
-    assert after_return
+    assert reader.line == out.getvalue().count("\n") + 2
+    assert reader.after_return

@@ -13,8 +13,8 @@ from command import error_of, peak_kb, srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.ingest_options import IngestOptions, SampleTable, SideColumns
-from srs_ooc.ingestion.pipeline import forecast, ingest_table
+from srs_ooc.ingestion.ingest import forecast, ingest_table
+from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 
 SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
@@ -115,9 +115,8 @@ def asked(folder, options, cap):
     side = SideColumns()
     if "--target-file" in given:
         side = SideColumns(columns={"target": [("target", given["--target-file"])]})
-    samples = SampleTable(given["--samples"], "id") if "--samples" in given else None
-    target = given.get("--target")
-    return IngestOptions(memory_nbytes=cap * MB, samples=samples, target=target), side
+    samples = {"samples": given["--samples"], "id_name": "id"} if "--samples" in given else {}
+    return IngestOptions(memory_mb=cap, target=given.get("--target"), **samples), side
 
 
 def named_by(call):
@@ -129,11 +128,11 @@ def named_by(call):
 def foretold(foretell, cap):
     """The cap that a dry run names, as an error where the table is loaded to be looked at."""
     try:
-        refused = foretell(cap)
+        said = foretell(cap)
     except BudgetError as error:
         return int(str(error).rsplit("--memory-mb ", 1)[1].rstrip("."))
-    assert not refused.fits_memory
-    return refused.least_mb
+    assert said.endswith(f"; {cap} is NOT enough")
+    return int(re.search(r"--memory-mb (\d+) or more", said)[1])
 
 
 @pairs(QUICK)
@@ -148,12 +147,12 @@ def test_one_number_is_named_and_it_works(tmp_path, shape, kind):
     def foretell(cap):
         settled, side = asked(tmp_path, options, cap)
         with growth_counted():
-            return forecast(path, store, settled, side)
+            return list(forecast(path, store, settled, side))[-1]
 
     least = named_by(lambda: ingest(1))
     assert named_by(lambda: ingest(least - 1)) == least
     assert foretold(foretell, least - 1) == least
-    assert foretell(least).fits_memory
+    assert foretell(least).endswith(f"; {least} is enough")
     with growth_counted():
         made = ingest(least)
     assert (made.n_rows, made.n_features) == SHAPES[shape]

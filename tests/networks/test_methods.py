@@ -10,8 +10,9 @@ from stores import make_store
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.networks.network_options import NetworkRequest, settle_network
-from srs_ooc.networks.network_run import JointDescent, work_on_network
+from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import NetworkRequest, settle_network
+from srs_ooc.networks.prs_edges import JointDescent
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 12, 6
@@ -160,8 +161,8 @@ class Fixed:
 
     begins_epoch = False
 
-    def __init__(self, beta):
-        self.beta, self.given = np.array(beta), None
+    def __init__(self, places, beta):
+        self.places, self.beta, self.given = np.array(places), np.array(beta), None
 
     def penalise(self, slopes):
         self.given = slopes
@@ -171,16 +172,16 @@ class Fixed:
 
 
 def test_the_joint_penalty_has_the_slope_of_equation_21():
-    places = [np.array([0, 1]), np.array([1, 2])]
-    targets = [Fixed([0.3, 0.4]), Fixed([0.2, 0.0])]
+    targets = [Fixed([0, 1], [0.3, 0.4]), Fixed([1, 2], [0.2, 0.0])]
     strength = 0.7
 
     def penalty(first, second):
         rows = np.zeros((3, 2))
-        rows[places[0], 0], rows[places[1], 1] = first, second
+        rows[targets[0].places, 0], rows[targets[1].places, 1] = first, second
         return strength * np.sqrt((rows * rows).sum(1)).sum()
 
-    JointDescent(targets, places, 3, strength, 5, 5).step()
+    params = settle_network({"method": "prs", "joint": strength, "epochs": 5})
+    JointDescent(params, dict(enumerate(targets)), 3).step()
     start, small = [target.beta for target in targets], 1e-6
     for g, target in enumerate(targets):
         for j in range(2):

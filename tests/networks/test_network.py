@@ -14,8 +14,8 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.networks.edges import ranked
-from srs_ooc.networks.network_options import NetworkRequest, settle_network
 from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import NetworkRequest, settle_network
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 24, 6
@@ -174,8 +174,8 @@ def test_edges_come_in_one_order_however_many_are_held():
             parts = list(ranked(shards, n_together, top))
             found = [
                 (-w, i)
-                for part in parts
-                for w, i in zip(part.weights.tolist(), part.places.tolist(), strict=True)
+                for heavy, places in parts
+                for w, i in zip(heavy.tolist(), places.tolist(), strict=True)
             ]
             assert found == expected[:top]
 

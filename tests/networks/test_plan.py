@@ -17,8 +17,8 @@ import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.networks import network_plan as planning
-from srs_ooc.networks.network_options import METHODS, NetworkRequest, settle_network
 from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import METHODS, NetworkRequest, settle_network
 from srs_ooc.networks.prs_edges import ProbabilityParams
 from srs_ooc.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
@@ -94,7 +94,7 @@ def write_table(folder):
 def test_workers_elsewhere_are_refused_by_name(folder):
     request = NetworkRequest(planning.PLANNED_OUT, settle_network({}), cluster=object())
     with pytest.raises(UsageError, match="--dask: expected a plan for this machine"):
-        planning.make_network_plan(Store.open(folder / "t.zarr"), request)
+        planning.plan_of_network(Store.open(folder / "t.zarr"), request)
 
 
 @pytest.mark.parametrize("name", SMALL)

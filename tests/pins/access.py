@@ -31,7 +31,7 @@ from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
 from srs_ooc.learners.model_learner import Trial
-from srs_ooc.networks.network_options import Network
+from srs_ooc.networks.network_task import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
 from srs_ooc.runs import run_memory

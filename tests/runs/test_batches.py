@@ -13,21 +13,21 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.runs.batches import LEAST_SECONDS, TASK_SECONDS, BatchExecutor
 from srs_ooc.runs.engine import Speculation
-from srs_ooc.runs.jobs import Reply
+from srs_ooc.runs.jobs import Batch
 from srs_ooc.runs.resources import pack, unpack
 from srs_ooc.testing import check_executor, fit_by_hash
 
 
 class Sent:
     def __init__(self, line, iterations):
-        self.line, self.iterations, self.is_cancelled = line, iterations, False
+        self.line, self.iterations, self.is_cancelled = line, list(iterations), False
 
     def result(self):
         self.line.waited.append(self.iterations[0].number)
         if self.line.error is not None:
             raise self.line.error
-        outcomes = [pack(self.line.fit(iteration)) for iteration in self.iterations]
-        return Reply(outcomes, self.line.seconds * len(outcomes))
+        outcomes = {one.number: pack(self.line.fit(one)) for one in self.iterations}
+        return Batch(outcomes, self.line.seconds * len(outcomes))
 
     def cancel(self):
         self.is_cancelled = True
@@ -40,8 +40,8 @@ class Line:
         self.fit, self.threads, self.seconds, self.error = fit, threads, seconds, error
         self.sent, self.waited = [], []
 
-    def send(self, order):
-        self.sent.append(Sent(self, [part.what for part in order.parts]))
+    def send(self, batch):
+        self.sent.append(Sent(self, batch.parts.values()))
         return self.sent[-1]
 
     def n_threads(self):

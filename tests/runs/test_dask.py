@@ -19,8 +19,8 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import dask_cluster
 from srs_ooc.runs.batches import BatchExecutor
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
-from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
-from srs_ooc.runs.resources import Job, pack
+from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
+from srs_ooc.runs.resources import GrowJob, pack
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -123,21 +123,22 @@ def test_a_run_goes_on_elsewhere_and_back_and_elsewhere_again(store, tmp_path, c
 def test_a_job_too_large_for_every_batch_is_handed_to_each_worker_once(
     store, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(dask_cluster, "LARGE_NBYTES", 0)
+    monkeypatch.setattr(dask_cluster, "LARGE_JOB_NBYTES", 0)
     options = {"judge": "probe", "iterations": 150, "q": 20, "memory_mb": 4000}
     one = srs_ooc.run(store, out=tmp_path / "one", threads=1, **options)
     many = srs_ooc.run(store, out=tmp_path / "many", client=client, **options)
     assert results(many, store) == results(one, store)
 
 
-def reply_by_hash(version, job, order):
-    outcomes = [pack(fit_by_hash(part.what)) for part in order.parts]
-    return Reply(outcomes, 0.01 * len(outcomes))
+JOB = GrowJob(NOWHERE, {}, None, np.zeros(3))
+
+
+def by_hash(version, job, batch):
+    return Batch(batch.done(lambda _, iteration: pack(fit_by_hash(iteration))).parts, 0.01)
 
 
 def test_the_executor_keeps_to_the_contract(client):
-    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
-    check_executor(lambda _: BatchExecutor(DaskLine(client, job, reply_by_hash), 5))
+    check_executor(lambda _: BatchExecutor(DaskLine(client, JOB, by_hash), 5))
 
 
 def test_tasks_are_named_by_their_iterations(store, tmp_path, client, monkeypatch):
@@ -197,13 +198,12 @@ def test_workers_too_small_for_a_block_are_refused_with_the_size_that_would_do(
         work(store, tmp_path / "a.run", DaskCluster(client, 20))
 
 
-def fails(version, job, order):
+def fails(version, job, batch):
     raise ValueError("no such thing")
 
 
 def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
-    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
-    executor = BatchExecutor(DaskLine(client, job, fails), 5)
+    executor = BatchExecutor(DaskLine(client, JOB, fails), 5)
     with pytest.raises(RunError, match=r"no such thing.*logs of the workers"):
         executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
 
@@ -224,10 +224,9 @@ def test_a_time_limit_that_ends_as_a_result_is_fetched_loses_nothing(client, mon
         stall(next(turns))
 
     monkeypatch.setitem(handlers, "key-in-memory", hear)
-    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
-    line = DaskLine(client, job, lambda *_: Reply([1], 0.01))
+    line = DaskLine(client, JOB, lambda *_: Batch({0: 1}, 0.01))
     for number in range(10):
-        assert line.send(Order([Part(number, None)])).result().outcomes == [1]
+        assert line.send(Batch({number: None})).result().parts == {0: 1}
 
 
 def test_workers_that_die_again_and_again_are_one_clear_error():
@@ -243,12 +242,11 @@ def test_workers_that_die_again_and_again_are_one_clear_error():
 def test_without_workers_it_waits_and_then_says_so(monkeypatch):
     monkeypatch.setattr(dask_cluster, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.1)
-    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
     with (
         distributed.LocalCluster(n_workers=0, **QUIET) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        executor = BatchExecutor(DaskLine(client, job, reply_by_hash), 5)
+        executor = BatchExecutor(DaskLine(client, JOB, by_hash), 5)
         with pytest.raises(RunError, match="expected workers, found none"):
             executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
 
@@ -270,9 +268,9 @@ def test_a_scheduler_that_is_gone_is_told_of_without_a_task(store):
         def submit(self, *_, key, **__):
             raise CancelledError(key)
 
-    line = DaskLine(Gone(), Job("abc", NOWHERE, {}, None, np.zeros(3), False, None))
+    line = DaskLine(Gone(), JOB)
     with pytest.raises(RunError, match="expected a scheduler that answers") as refused:
-        line.send(Order([Part(0, None)]))
+        line.send(Batch({0: None}))
     assert "srs_ooc_grow" not in str(refused.value)
 
 
@@ -285,7 +283,7 @@ def test_workers_let_go_of_what_they_prepared_once_a_run_is_over(store, tmp_path
     options = {"judge": "probe", "iterations": 30, "q": 20, "memory_mb": 4000}
     srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
     for _ in range(1000):
-        if not DESKS._desks:
+        if not PREPARED._jobs:
             break
         time.sleep(0.01)
-    assert not DESKS._desks
+    assert not PREPARED._jobs

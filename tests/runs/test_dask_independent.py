@@ -18,7 +18,7 @@ from srs_ooc.runs import batches, dask_cluster, resources
 from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
+from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
@@ -107,7 +107,7 @@ def test_a_network_stopped_on_a_cluster_goes_on_here_and_back(genes, tmp_path, c
         srs_ooc.network(genes, parts, threads=2, progress=stop_at(15), **options)
     srs_ooc.network(genes, parts, client=client, **options)
     assert parts.read_bytes() == whole.read_bytes()
-    assert not DESKS._desks
+    assert not PREPARED._jobs
 
 
 def test_a_joint_network_is_refused_by_name(genes, tmp_path, client):
@@ -123,7 +123,7 @@ def test_a_worker_too_small_for_a_network_names_the_size_that_would_do(genes, tm
 BEGUN, GIVEN_UP = Event(), Event()
 
 
-def until_unwanted(version, job, order):
+def until_unwanted(version, job, batch):
     wanted = dask_cluster.teller(distributed.get_worker(), job)
     BEGUN.set()
     for _ in range(60 * 20):
@@ -131,13 +131,13 @@ def until_unwanted(version, job, order):
             GIVEN_UP.set()
             break
         time.sleep(0.05)
-    return Reply([None], 0.05)
+    return batch
 
 
 def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
-    job = PermutationJob("t", WorkerStore("", "", 100), {}, Inputs(), 1)
+    job = PermutationJob(WorkerStore("", "", 100), {}, Inputs(), 1)
     line = DaskLine(client, job, until_unwanted)
-    sent = line.send(Order([Part(0, None)]))
+    sent = line.send(Batch({0: None}))
     assert BEGUN.wait(60)
     sent.cancel()
     assert GIVEN_UP.wait(60)
@@ -145,19 +145,19 @@ def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
 
 
 class Backwards:
-    """A line whose last order is always the first that is done."""
+    """A line whose last batch is always the first that is done."""
 
     def __init__(self):
         self.out, self.most, self.n_cancelled = [], 0, 0
 
-    def send(self, order):
+    def send(self, batch):
         sent = Mock()
         self.out.append(sent)
-        self.most = max(self.most, *(part.number for part in order.parts))
+        self.most = max(self.most, *batch.parts)
 
         def result():
             self.out.remove(sent)
-            return Reply([part.number**2 for part in order.parts], 1.0)
+            return Batch({number: number**2 for number in batch.parts}, 1.0)
 
         def cancel():
             self.n_cancelled += 1
@@ -166,20 +166,15 @@ class Backwards:
         sent.done = lambda: sent is self.out[-1]
         return sent
 
-    def n_threads(self):
-        return 3
-
-    def look(self):
-        """Do nothing."""
+    def map(self, goes_on):
+        parts = ((number, None) for number in range(50))
+        return parallel_map(self.send, lambda: 3, parts, goes_on, 4)
 
 
 def test_parts_are_begun_only_so_far_ahead_of_the_first_that_is_not_done():
-    line = Backwards()
-    parts = (Part(number, None) for number in range(50))
-    assert dict(parallel_map(line, parts, lambda: True, 4)) == {n: n**2 for n in range(50)}
+    assert dict(Backwards().map(lambda: True)) == {n: n**2 for n in range(50)}
     line, found = Backwards(), {}
-    parts = (Part(number, None) for number in range(50))
-    for number, outcome in parallel_map(line, parts, lambda: len(found) < 3, 4):
+    for number, outcome in line.map(lambda: len(found) < 3):
         found[number] = outcome
         assert line.most < 4 + min(set(range(50)) - set(found) | {number})
     assert len(found) == 3

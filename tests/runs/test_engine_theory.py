@@ -11,11 +11,11 @@ from theory_examples import real_tree_time
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task, shape_of
+from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import write_table
@@ -32,7 +32,7 @@ def times_to_find_all(store, alpha, relevant):
     task, times = Task.of_run(spec, opened, inputs), []
     with RunContext(spec, opened, task, 1000 * MB, threads=1).resources() as resources:
         for seed in range(N_RUNS):
-            engine = resources.engine(TransientLedger(), seed)
+            engine = resources.engine(None, seed)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
             engine.advance(10**6, lambda: sampler.n_kept < len(relevant))  # noqa: B023

@@ -9,7 +9,7 @@ from stores import make_store
 
 from srs_ooc.evidence import correlation
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import VerdictRecord
@@ -114,7 +114,7 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     assert sorted(record.order.tolist()) == sorted(selected.tolist())
     assert sorted(selected.tolist()) == sorted(whole.features[whole.is_selected].tolist())
     ledger = Ledger(tmp_path / "t.run", writable=False)
-    reading = Reading(ledger, Store.open(store))
+    reading = Ranking(ledger, Store.open(store))
     ledger.close()
     assert len(reading.selected()) == reading.n_selected == len(selected)
 

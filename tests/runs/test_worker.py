@@ -10,9 +10,10 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
+from srs_ooc.runs import resources
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Part, WorkerStore
-from srs_ooc.runs.resources import Job
+from srs_ooc.runs.jobs import Batch, PreparedJobs, WorkerStore
+from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -26,12 +27,12 @@ def store(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def desks(monkeypatch):
-    desks = worker.Desks()
-    monkeypatch.setattr(worker, "DESKS", desks)
-    yield desks
-    for token in {desk.job.token for desk in desks._desks.values()}:
-        desks.forget(token)
+def prepared(monkeypatch):
+    prepared = PreparedJobs()
+    monkeypatch.setattr(worker, "PREPARED", prepared)
+    yield prepared
+    for token in {found.job.token for found in prepared._jobs.values()}:
+        prepared.forget(token)
 
 
 def job_of(store, token="a", memory_mb=400, **options):
@@ -40,7 +41,7 @@ def job_of(store, token="a", memory_mb=400, **options):
     spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
     there = WorkerStore.of(opened, memory_mb)
-    return Job(token, there, spec.to_json(), task.rows, task.target, False, None)
+    return GrowJob(there, spec.to_json(), task.rows, task.target, token=token)
 
 
 def iteration_of(number, split=None):
@@ -49,12 +50,12 @@ def iteration_of(number, split=None):
 
 
 def grown(job, iterations, n_threads=1):
-    parts = [Part(iteration.number, iteration) for iteration in iterations]
-    return worker.work(job, parts, n_threads)
+    batch = Batch({iteration.number: iteration for iteration in iterations})
+    return worker.work(job, batch, n_threads)
 
 
 def importances(reply):
-    return [(o.features.tolist(), o.importance.tolist()) for o in reply.outcomes]
+    return [(o.features.tolist(), o.importance.tolist()) for o in reply.parts.values()]
 
 
 BATCH = [iteration_of(number) for number in range(6)]
@@ -83,27 +84,27 @@ def test_a_store_written_over_between_batches_is_an_error(store, tmp_path):
         grown(job, BATCH)
 
 
-def test_the_next_job_of_a_run_takes_the_place_of_the_last(store, desks):
+def test_the_next_job_of_a_run_takes_the_place_of_the_last(store, prepared):
     first, second = job_of(store, "a"), job_of(store, "b")
     once = importances(grown(first, BATCH))
     assert importances(grown(second, BATCH)) == once
-    assert [desk.job.token for desk in desks._desks.values()] == ["b"]
+    assert [found.job.token for found in prepared._jobs.values()] == ["b"]
     assert importances(grown(first, BATCH)) == once  # a late batch of the last
 
 
-def test_only_so_many_runs_are_kept(store, desks):
+def test_only_so_many_runs_are_kept(store, prepared):
     for seed in range(worker.MOST_RUNS + 2):
         grown(job_of(store, seed=seed), BATCH)
-    assert len(desks._desks) == worker.MOST_RUNS
+    assert len(prepared._jobs) == worker.MOST_RUNS
 
 
-def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, desks):
+def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, prepared):
     job = job_of(store)
     grown(job, BATCH)
     worker.forget(job.token)
     with pytest.raises(RunError, match="one before"):
         grown(job, BATCH)
-    assert not desks._desks
+    assert not prepared._jobs
 
 
 def test_threads_of_a_worker_without_room_for_their_blocks_take_turns(store):
@@ -122,14 +123,20 @@ def test_threads_at_different_stages_of_a_run_change_nothing(store):
     assert [importances(reply) for reply in replies] == [wanted] * 12
 
 
-def test_a_split_that_comes_again_is_known(store, desks):
-    job = job_of(store)
+def test_a_split_that_comes_again_is_known(store, monkeypatch):
+    job, made, learner_of = job_of(store), [], resources.learner_of
+
+    def noted(*what, **how):
+        made.append(learner_of(*what, **how))
+        return made[-1]
+
+    monkeypatch.setattr(resources, "learner_of", noted)
 
     def split():
         return RowSplit(np.arange(40, dtype=np.int32), np.arange(40, 50, dtype=np.int32))
 
     for number in range(5):
         reply = grown(job, [iteration_of(number, split())])
-        assert reply.outcomes[0].predictions.shape == (1, 10, 2)
-    (desk,) = desks._desks.values()
-    assert len(desk._learner._splits) == 1
+        assert reply.parts[number].predictions.shape == (1, 10, 2)
+    (learner,) = made
+    assert len(learner._splits) == 1

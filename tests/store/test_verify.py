@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results.exporting import export_columns, values_of
 from srs_ooc.store.arrays import Categories, Names, check_files, read_array
 from srs_ooc.store.manifest import SHA256, SMALL_ARRAYS, read_manifest, sha256_of

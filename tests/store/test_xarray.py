@@ -5,8 +5,8 @@ import pytest
 import zarr
 from stores import make_store
 
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store import writing
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store

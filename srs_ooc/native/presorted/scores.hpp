@@ -9,7 +9,7 @@ namespace {
 
 // The best place to split the rows of a node that lie in the order of a column, by their numbers: targets, or two classes
 // as 0 and 1.
-struct Places : Registers {
+struct NumberScores : Simd {
     static constexpr float NEARLY = 1.0f - 0x1p-20f; // of a score: more than what rough scores are off by
     static constexpr float NEXT_TO = 1.0f - 0x1p-21f;
     const int32_t *numbers; // [n_rows]
@@ -129,18 +129,18 @@ struct Places : Registers {
     }
 };
 
-// Scores of the places between the rows of a node, of three classes or more, operation by operation as scores.hpp.
-struct ClassPlaces {
+// Of three classes or more, operation by operation as Criterion.
+struct ClassScores {
     const int32_t *labels; // [n_rows]
     int64_t n_classes;
     int32_t *counts, *bits; // [n] of each place
     float *scores;          // [n]
-    int64_t totals[MOST_CLASSES];
+    int64_t totals[MAX_PRESORTED_CLASSES]; // of each class at the node at hand
 
-    // Of each class among some rows.
-    SRS_INLINE void count(const uint16_t *order, int64_t n) {
-        for (int64_t k = 0; k < n_classes; ++k) totals[k] = 0;
-        for (int64_t i = 0; i < n; ++i) ++totals[labels[order[i]]];
+    // Rows of each class.
+    SRS_INLINE void count(const uint16_t *order, int64_t n, int64_t *out) const {
+        for (int64_t k = 0; k < n_classes; ++k) out[k] = 0;
+        for (int64_t i = 0; i < n; ++i) ++out[labels[order[i]]];
     }
 
     SRS_INLINE bool is_pure(const uint16_t *order, int64_t n) const {

@@ -51,7 +51,7 @@ def replace(path):
 @pytest.mark.parametrize("change", [shrink, rewrite, grow, replace, lambda path: path.unlink()])
 @pytest.mark.parametrize("name", WRITE)
 def test_a_file_that_changes_makes_no_store(tmp_path, monkeypatch, name, change):
-    monkeypatch.setattr("srs_ooc.ingestion.reading.PIECE_NBYTES", 20_000)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 20_000)
     path, done = tmp_path / name, []
     WRITE[name](path)
 

@@ -127,25 +127,25 @@ def test_sparse_npz_and_its_cap(tmp_path):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
-    monkeypatch.setattr("srs_ooc.ingestion.reading.PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    real, rows = scratch.open_panels, []
+    made = []
 
-    def open_panels(path, n_features, n_rows, panel_rows):
-        rows.append(min(panel_rows, 10))
-        return real(path, n_features, n_rows, rows[-1])
+    def panels(path, n_features, n_rows_held):
+        made.append(path)
+        return scratch.Panels(path, n_features, min(10, n_rows_held) if path else n_rows_held)
 
-    monkeypatch.setattr("srs_ooc.ingestion.reading.open_panels", open_panels)
+    monkeypatch.setattr("srs_ooc.ingestion.reading.Panels", panels)
     if on_disk:
         monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
-    assert rows == [10 if on_disk else 0]
+    assert [path is not None for path in made] == [on_disk]
 
 
 def test_a_target_in_long_rows(tmp_path, monkeypatch):
     """Cells of one column are read one by one where rows are long, and in blocks."""
-    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG", 16)
     monkeypatch.setattr("srs_ooc.ingestion.formats.files._N_CELLS", 3)
     table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
     np.save(tmp_path / "t.npy", table)

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.ingestion.csv import TARGET, Dialect, TableReader, TextForm, find_separator
+from srs_ooc.ingestion.csv import TARGET, TableReader, TextForm, find_separator
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.ingestion.sources import decoded, find_compression
+from srs_ooc.ingestion.sources import decoded, decoder_of
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import Manifest
 
@@ -183,10 +183,10 @@ def test_decoding_gives_the_bytes_back_in_bounded_pieces(kind, parts, step):
         pytest.importorskip("zstandard")
     texts = [data * times for data, times in parts]
     packed = b"".join(PACK[kind](text) for text in texts)
-    compression = find_compression(packed[:4096])
-    assert compression is not None
+    decoder = decoder_of(packed[:4096])
+    assert decoder is not None
     pieces = (packed[i : i + step] for i in range(0, len(packed), step))
-    found = list(decoded(compression, pieces, lambda n: None))
+    found = list(decoded(decoder[2], pieces))
     assert b"".join(found) == b"".join(texts)
     assert all(len(piece) <= 1 << 18 for piece in found)
 
@@ -194,8 +194,8 @@ def test_decoding_gives_the_bytes_back_in_bounded_pieces(kind, parts, step):
 def test_a_cap_that_cannot_hold_the_decoder_is_refused(tmp_path):
     packed = lzma.compress(PLAIN.encode(), preset=9)
     with pytest.raises(BudgetError, match=r"decompressing .* --memory-mb \d+"):
-        ingest(tmp_path, packed, memory_nbytes=150_000_000)
-    assert ingest(tmp_path, packed, memory_nbytes=900_000_000)[0].n_rows == 3
+        ingest(tmp_path, packed, memory_mb=150)
+    assert ingest(tmp_path, packed, memory_mb=900)[0].n_rows == 3
 
 
 def test_standard_input(tmp_path, monkeypatch):
@@ -246,8 +246,9 @@ def test_any_dialect_cut_anywhere_reads_the_numbers(rows, mark, cuts, data):
         cells = ["NA" if cell is None else repr(cell).replace(".", ",") for cell in row]
         text += mark.join([*cells, "u"]) + data.draw(st.sampled_from(["\n", "\r\n"]))
     raw = text.encode()
-    dialect = Dialect(mark, "#", ",", ("NA",))
-    reader = TableReader(np.array([0, 1, 2, TARGET], np.int32), dialect)
+    form = TextForm(mark, "#", "comma", ("NA",))
+    stream = SimpleNamespace(form=form, marks=f"{mark}#,".encode(), place=(1, False))
+    reader = TableReader(np.array([0, 1, 2, TARGET], np.int32), stream)
     panel = np.zeros((3, len(rows) + 1))
     reader.set_panel(panel)
     stops = sorted({min(cut, len(raw)) for cut in cuts} | {0, len(raw)})

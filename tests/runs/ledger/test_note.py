@@ -20,11 +20,11 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import (
     NOTE_FILE,
     Ledger,
-    Noted,
-    NoteWriter,
     Progress,
     check_note,
+    make_note,
     read_note,
+    write_note,
 )
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
@@ -125,7 +125,7 @@ def test_a_loss_accepted_is_gone_on_from(killed, tmp_path):
     commit(ledger, left + 1)
     ledger.close()
     assert iteration_of(run) == left + 1
-    assert read_note(run, run) == Noted(left + 1, left + 1)
+    assert read_note(run, run) == (left + 1, left + 1)
 
 
 @pytest.mark.parametrize("damage", ["absent", "empty", "garbage"])
@@ -143,14 +143,14 @@ def test_a_note_that_is_lost_or_damaged_is_an_error_with_a_way_on(killed, tmp_pa
 
 
 def test_a_note_cut_short_leaves_the_one_before(tmp_path):
-    note = NoteWriter(tmp_path, Noted(0, 0))
-    for commits in range(1, 8):
-        note.write(Noted(commits, 10 * commits))
-    note.close()
+    make_note(tmp_path, 0, 0)
+    with (tmp_path / NOTE_FILE).open("r+b") as file:
+        for commits in range(1, 8):
+            write_note(file.fileno(), commits, 10 * commits)
     data = bytearray((tmp_path / NOTE_FILE).read_bytes())
     data[512:520] = bytes(8)
     (tmp_path / NOTE_FILE).write_bytes(data)
-    assert read_note(tmp_path, tmp_path) == Noted(6, 60)
+    assert read_note(tmp_path, tmp_path) == (6, 60)
 
 
 @given(st.integers(0, 5), st.integers(0, 5))
@@ -159,10 +159,10 @@ def test_a_note_may_lag_behind_the_ledger_and_not_be_ahead(noted, commits):
 
     run = Path("a.run")
     if commits >= noted:
-        check_note(run, run, Noted(noted, 0), commits, 0)
+        check_note(run, run, (noted, 0), commits, 0)
     else:
         with pytest.raises(RunError, match="--accept-loss"):
-            check_note(run, run, Noted(noted, 0), commits, 0)
+            check_note(run, run, (noted, 0), commits, 0)
 
 
 def test_a_ledger_that_fails_to_commit_is_not_noted(killed, tmp_path, monkeypatch):
@@ -176,10 +176,10 @@ def test_a_ledger_that_fails_to_commit_is_not_noted(killed, tmp_path, monkeypatc
     with pytest.raises(RunError, match="disk is full"):
         commit(ledger, 21)
     monkeypatch.undo()
-    assert read_note(run, run) == Noted(20, 20)
+    assert read_note(run, run) == (20, 20)
     ledger.set_meta("iterations", 5)
     ledger.close()
-    assert read_note(run, run) == Noted(21, 20)
+    assert read_note(run, run) == (21, 20)
     assert iteration_of(run) == 20
 
 
