@@ -364,7 +364,7 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         run = replace(spec.run, subspace_size=subspace_size, method=method)
         own = replace(spec, run=run, learner=learner, sampler=sampler)
         sizes = replace(shape, n_candidates=n_features, n_features=n_features)
-        return replace(draft, spec=own, shape=sizes, store=None)
+        return replace(draft, spec=own, shape=sizes)
 
     return (
         params.n_screen_trees(p, spec.subspace_size),

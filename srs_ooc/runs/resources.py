@@ -24,7 +24,7 @@ from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import SUBSPACES, load, one_thread
-from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.learners.tree_learner import MOST_SPLITS, RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
@@ -110,10 +110,7 @@ class GrowJob(Job):
             budget = worker_budget(spec, shape, *room, saves=self.records)
             response = training_response(task)
             learner = learner_of(spec, store, task, response, 1, records=self.records)
-            values = stack.enter_context(store.value_tables()) if shape.n_values else None
-            columns = stack.enter_context(store.columns(mapped=budget.mapped))
-        ahead = stack.enter_context(ReadAhead(columns))
-        source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
+            source, ahead = open_source(spec, store, task, budget, stack)
         tiled = self.closing is not None or learner.tiled
         fits: Learner = learner
         if self.closing is not None:
@@ -296,14 +293,11 @@ class Resources:
         if not spec.model.is_tree:
             load(spec.model, is_regression=self.response.is_regression)
             stack.enter_context(one_thread())
-        values = stack.enter_context(store.value_tables()) if shape.n_values else None
         tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
-        families, self.candidates = decoy_families(spec, task), task.candidates(spec.decoys)
+        self.candidates = task.candidates(spec.decoys)
         self.n_candidates = spec.n_items(shape.n_candidates)
-        columns = stack.enter_context(store.columns(mapped=budget.mapped))
-        ahead = stack.enter_context(ReadAhead(columns))
-        self.source = ItemSource(columns, task.rows, families, values)
+        self.source, ahead = open_source(spec, store, task, budget, stack)
         self.executor: Executor
         if self._elsewhere is None:
             fit = partial(fit_iteration, self.source, self.learner)
@@ -396,6 +390,17 @@ def _executor_elsewhere(
     return cluster.executor(
         replace(job, token=new_token(), closing=closing, records=records), n_columns
     )
+
+
+def open_source(
+    spec: RunSpec, store: Store, task: Task, budget: RunBudget, stack: ExitStack
+) -> tuple[ItemSource, ReadAhead]:
+    """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
+    by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
+    values = stack.enter_context(store.value_tables()) if by_value else None
+    columns = stack.enter_context(store.columns(mapped=budget.mapped))
+    ahead = stack.enter_context(ReadAhead(columns))
+    return ItemSource(columns, task.rows, decoy_families(spec, task), values), ahead
 
 
 def learner_of(

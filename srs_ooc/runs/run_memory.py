@@ -130,24 +130,19 @@ def shape_of(
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
     is_decoded = options.get("model", TREE) != TREE
     by_value = is_decoded or options.get("thresholds", RANK) != RANK
+    weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
     return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
         n_features=manifest.n_features,
         n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
-        n_channels=n_channels_of(manifest, options.get("class_weight", UNWEIGHTED)),
+        n_channels=(weighs or "weights" in manifest.row_columns) + (manifest.task == "regression"),
         n_values=n_values_of(manifest) if by_value else 0,
         n_stored_rows=manifest.n_rows,
         has_strata="strata" in manifest.row_columns,
         is_decoded=is_decoded,
     )
-
-
-def n_channels_of(manifest: Manifest, class_weight: str) -> int:
-    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
-    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
-    return int(weighted) + int(manifest.task == "regression")
 
 
 def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: bool) -> int:

@@ -433,15 +433,11 @@ class Request:
         return DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb
 
 
-def fresh_run_path(store: Place) -> Path:
-    """Return a folder for another run of ``store``: the default, or with -2, -3, ... if taken."""
-    first = default_run_path(store)
-    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
-    return next(path for path in chain([first], numbered) if not path.exists())
-
-
 def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
-    """Return the folder of the run of a store that is asked for.
+    """Return the folder of the run of a store that is asked for: ``out``, if it is given.
+
+    Else the store's stem with ``.run``, beside it, or, of one at a URL, in the current folder; of a
+    ``fresh`` run with -2, -3, ... if that is taken.
 
     Raises
     ------
@@ -450,18 +446,12 @@ def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
     """
     if fresh and out is not None:
         raise UsageError("expected --fresh or --out, found both. --out alone is enough.")
-    if fresh:
-        return fresh_run_path(store)
-    return default_run_path(store) if out is None else out
-
-
-def default_run_path(store: Place) -> Path:
-    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``.
-
-    It is beside the store, or, of one at a URL, in the current folder.
-    """
     path = Path(store.name) if isinstance(store, Url) else store
-    return path.with_suffix(".run")
+    first = path.with_suffix(".run")
+    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
+    if fresh:
+        return next(path for path in chain([first], numbered) if not path.exists())
+    return first if out is None else out
 
 
 # What a caller from Python gives, as a run's request takes it.
