@@ -21,7 +21,7 @@ from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
 from srs_ooc.runs.run_memory import largest_subspace
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request, settle
-from srs_ooc.samplers.srs import SrsParams
+from srs_ooc.samplers.srs import Srs
 from srs_ooc.store.store import Store
 
 # What is planned: a run on a table, on disk or only in numbers.
@@ -163,7 +163,7 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
 
 LEVEL = 0.1
 """What is said of counting is said at the default level."""
-DEFAULT_ALPHA = str(SrsParams.options()["alpha"].default)
+DEFAULT_ALPHA = str(Srs.options()["alpha"].default)
 
 
 def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict[str, str]]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.options import Params
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
@@ -23,9 +22,9 @@ from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.spec import RunSpec, fits_of
-from srs_ooc.samplers.base import Fits, method_of
-from srs_ooc.samplers.held_out import ScreenParams
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.samplers.base import Method, method_of
+from srs_ooc.samplers.held_out import HeldOutMethod
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -36,9 +35,9 @@ JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
 _PIECE = 1 << 13
 
 
-def fits(draft: RunDraft) -> Fits:
-    """Return the models of an iteration of a run."""
-    return fits_of(draft.spec, draft.shape.n_candidates)
+def sizes_of(draft: RunDraft) -> tuple[int, int]:
+    """Return the features that may be drawn, and q."""
+    return draft.shape.n_candidates, draft.spec.subspace_size
 
 
 def seconds_of_a_tree(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
@@ -56,10 +55,10 @@ def seconds_of_candidates(draft: RunDraft, n_rows: int, n_columns: int, seconds:
     They are of all sizes up to the largest. How many are given up early depends on the table:
     hardly any of these few are.
     """
-    spec, asked = draft.spec, fits(draft)
+    spec = draft.spec
     rows = _made_up_rows(draft, n_rows)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
-    most = min(asked.n_columns, n_columns)
+    most = min(spec.sampler.most_columns(spec.subspace_size), n_columns)
     n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
     block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
     sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
@@ -77,7 +76,7 @@ def seconds_of_candidates(draft: RunDraft, n_rows: int, n_columns: int, seconds:
     each = _mean_seconds(
         lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
     )
-    return each * asked.n_models / (JUDGED_CANDIDATES * JUDGED_SPLITS)
+    return each * spec.sampler.models_each(*sizes_of(draft)) / (JUDGED_CANDIDATES * JUDGED_SPLITS)
 
 
 def _made_up_rows(draft: RunDraft, n_rows: int) -> TrainingRows:
@@ -205,10 +204,10 @@ def measured_speed(draft: RunDraft) -> Speed:
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
-    asked = fits(draft)
-    if asked.n_criteria:  # the first iterations judge; others fit what was chosen
+    method, sizes = draft.spec.sampler, sizes_of(draft)
+    if method.criteria_each(*sizes):  # the first iterations judge; others fit what was chosen
         fitting = trial_of(draft.spec, draft.shape).seconds / DEFAULT_FOLDS / n_workers
-        each += asked.n_models * (fitting - each)
+        each += method.models_each(*sizes) * (fitting - each)
         how += ", and its model on one made-up subspace"
     return Speed(each, True, how)
 
@@ -221,7 +220,7 @@ def is_measurable(draft: RunDraft) -> bool:
     spec = draft.spec
     if spec.model.is_tree or not spec.method.judges_candidates:
         return True
-    n_criteria = fits(draft).n_criteria
+    n_criteria = spec.sampler.criteria_each(*sizes_of(draft))
     if not n_criteria:
         return False
     return n_criteria * trial_of(spec, draft.shape).criterion_seconds < LONGEST_SECONDS
@@ -274,8 +273,8 @@ def estimated_speed(
     if not spec.model.is_tree:
         return _tried_speed(draft, memory)
     n_columns = spec.n_columns
-    if spec.method.mean_columns is not None:
-        n_columns = min(n_columns, spec.method.mean_columns(spec.sampler, shape.n_candidates))
+    mean = spec.sampler.mean_columns(shape.n_candidates)
+    n_columns = n_columns if mean is None else min(n_columns, mean)
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     judges = spec.method.judges_candidates
@@ -306,14 +305,15 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     seconds, how = trial_of(spec, draft.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    asked = fits(draft)
-    if asked.n_criteria:
-        seconds *= asked.n_models
-        seconds += asked.n_criteria * trial_of(spec, draft.shape).criterion_seconds
-        how += f", and {asked.n_criteria:,.0f} subspaces an iteration by its criterion"
+    sizes = sizes_of(draft)
+    n_models, n_criteria = spec.sampler.models_each(*sizes), spec.sampler.criteria_each(*sizes)
+    if n_criteria:
+        seconds *= n_models
+        seconds += n_criteria * trial_of(spec, draft.shape).criterion_seconds
+        how += f", and {n_criteria:,.0f} subspaces an iteration by its criterion"
     elif spec.method.judges_candidates:
-        seconds *= asked.n_models
-        how += f", times {asked.n_models:,.0f} models an iteration, the most there can be"
+        seconds *= n_models
+        how += f", times {n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,
@@ -325,7 +325,8 @@ def _trees_on(draft: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -> 
     """Say what was grown on what."""
     all_rows = draft.shape.n_rows
     if draft.spec.method.judges_candidates:
-        n_models, most = fits(draft).n_models, fits(draft).n_columns
+        method, (p, q) = draft.spec.sampler, sizes_of(draft)
+        n_models, most = method.models_each(p, q), method.most_columns(q)
         scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
         return (
             f"trees on {n_rows:,} rows of up to {most:,} made-up columns, times {n_models:,.0f} an "
@@ -353,12 +354,12 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     """
     spec, shape = draft.spec, draft.shape
     params, p = spec.sampler, shape.n_candidates
-    if not isinstance(params, ScreenParams) or not params.screens(p):
+    if not isinstance(params, HeldOutMethod) or not params.screens(p):
         return None
     count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
-    def part(n_features: int, subspace_size: int, method: str, sampler: Params) -> RunDraft:
+    def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> RunDraft:
         most = subspace_size if looks_at_all else min(spec.learner.max_features, subspace_size)
         learner = replace(spec.learner, max_features=most)
         run = replace(spec.run, subspace_size=subspace_size, method=method)
@@ -368,7 +369,7 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
 
     return (
         params.n_screen_trees(p, spec.subspace_size),
-        part(p, size, "rs", method_of("rs").params.settle({}, shape)),
+        part(p, size, "rs", method_of("rs").settle({}, shape)),
         part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
     )
 
@@ -394,7 +395,7 @@ def speed_of(
     first = measured_speed(draft) if measures else estimated_speed(screen, *tried)
     rest = estimated_speed(behind, *tried)
     spec, n_candidates = draft.spec, draft.shape.n_candidates
-    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
+    ends = spec.sampler.most_iterations(n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
     share = n_trees / ends[0]
     return Speed(

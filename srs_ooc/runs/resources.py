@@ -50,7 +50,7 @@ from srs_ooc.runs.run_memory import (
 from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
-from srs_ooc.samplers.base import Ground
+from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
@@ -321,7 +321,7 @@ class Resources:
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
         n_items, tie = spec.n_items(self.n_features), key_of(spec.seed, Purpose.RANK_TIE)
-        tally, judge = Tally(n_items, wins=not spec.concludes), spec.make_judge()
+        tally = Tally(n_items, wins=not spec.concludes)
         observers: dict[str, LearningPart] = {TALLY: tally}
         if trees is not None:
             observers[VALID] = trees
@@ -331,23 +331,20 @@ class Resources:
         if spec.concludes:
             observers[STEADINESS] = Steadiness(tally, tie)
             observers[RankingHistory.name] = RankingHistory(tally, tie)
-        ground = Ground(
-            n_items,
-            self.n_candidates,
-            self.candidates,
-            spec.subspace_size,
-            spec.round_size,
-            tie,
-            tally,
-            judge,
-            spec.keep,
-            spec.n_copies_apart,
-            self.task.inputs.weights,
-            self.response,
-            self.task.inputs.validation_places(),
-            self.task.positions,
+        context = SamplerContext(
+            n_items=n_items,
+            subspace_size=spec.subspace_size,
+            key=tie,
+            tally=tally,
+            judge=spec.judging,
+            round_size=spec.round_size,
+            candidates=self.candidates,
+            weights=self.task.inputs.weights,
+            response=self.response,
+            validation=self.task.inputs.validation_places(),
+            positions=self.task.positions,
         )
-        sampler = spec.method.make(spec.sampler, ground)
+        sampler = spec.sampler.make(context)
         engine = Engine(
             sampler,
             self.executor,
@@ -355,7 +352,7 @@ class Resources:
             seed=spec.seed,
             round_size=spec.round_size,
             observers=observers,
-            judge=judge,
+            judge=spec.judging,
         )
         check_needs(sampler, self.learner.provides, self.spec.model.model)
         return engine

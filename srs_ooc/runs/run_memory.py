@@ -22,24 +22,26 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
-from srs_ooc.learners.models import TREE, decoded_nbytes
-from srs_ooc.learners.tree_learner import (
-    RANK,
-    UNWEIGHTED,
-    WORK_NBYTES,
-    learner_nbytes,
-    searching_nbytes,
-    thread_nbytes,
-)
+from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, decoded_nbytes, tried
+from srs_ooc.learners.models import TREE
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.spec import RunSpec, fits_of
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES, n_values_of
-from srs_ooc.trees.block import block_nbytes, values_nbytes
-from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
-from srs_ooc.trees.response import TrainingRows
+from srs_ooc.trees.block import (
+    WORK_NBYTES,
+    block_nbytes,
+    record_nbytes,
+    recorded_nbytes,
+    rows_nbytes,
+    scratch_nbytes,
+    searching_nbytes,
+    sorted_nbytes,
+    thread_nbytes,
+    values_nbytes,
+)
 
 if TYPE_CHECKING:
     from srs_ooc.runs.inputs import Inputs
@@ -159,7 +161,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     asks = closes_by_sensitivity(spec.judging)
     found = (
         block_nbytes(n_columns, n_rows, shape.code_nbytes)
-        + learner_nbytes(n_rows, n_columns, n_classes, shape.code_nbytes, n_channels)
+        + scratch_nbytes(n_rows, n_columns, n_classes, shape.code_nbytes, n_channels)
         + searching_nbytes(n_rows, n_classes, n_channels, limits.splitter)
         + 2 * block_nbytes(1, n_rows, shape.code_nbytes)
         + COLUMN_NBYTES * n_columns
@@ -200,17 +202,16 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
-    judges, fits = spec.method.judges_candidates, fits_of(spec, shape.n_candidates)
+    method, sizes = spec.sampler, (shape.n_candidates, spec.subspace_size)
+    judges = method.judges_candidates
     return tried(
         spec.model,
-        TrialShape(
-            shape.n_rows,
-            fits.n_columns if judges else spec.n_columns,
-            shape.n_classes,
-            shape.code_nbytes,
-            shape.n_values,
-            spec.method.criterion(spec.sampler) if fits.n_criteria else "",
-        ),
+        shape.n_rows,
+        method.most_columns(spec.subspace_size) if judges else spec.n_columns,
+        shape.n_classes,
+        shape.code_nbytes,
+        shape.n_values,
+        method.judged_by if method.criteria_each(*sizes) else "",
     )
 
 
@@ -218,7 +219,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
     n_rows, n_features = shape.n_rows, shape.n_features
     each = FEATURE_NBYTES + DECOY_NBYTES * max(spec.decoys - 1, 0)
-    state = spec.method.state_nbytes(spec.sampler, n_rows, spec.n_items(n_features))
+    state = spec.sampler.state_nbytes(n_rows, spec.n_items(n_features))
     leases = [Lease(f"tallies of {n_features} features", each * n_features)]
     leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
     if spec.concludes:
@@ -237,7 +238,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
 
 def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     """Return what the training rows take, as trees are grown on them."""
-    n_bytes = TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
+    n_bytes = rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
     return Lease(f"labels of {shape.n_rows} rows", n_bytes)
 
 
@@ -471,6 +472,9 @@ def order_lease(n_features: int) -> Lease:
     """Return what putting the table of scores in order takes."""
     return Lease("the table in order", ORDER_NBYTES * n_features)
 
+
+NAMES_NBYTES = 2_000_000
+"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
 
 # What is on its way between a run and workers elsewhere.
 

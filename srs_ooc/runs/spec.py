@@ -7,26 +7,24 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import (
     VERSIONS,
-    DecoyParams,
+    DecoyJudge,
     Judge,
-    NoJudgeParams,
+    NoJudge,
     PositiveJudge,
-    PositiveParams,
     ProbeJudge,
-    ProbeParams,
 )
-from srs_ooc.learners.models import LEADERS, TREE_MODEL, ModelParams
+from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
-from srs_ooc.samplers.base import Fits, Method, method_names, method_of
+from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.trees.response import TreeLimits
 
-JUDGES: dict[str, type[Params]] = {
-    "probe": ProbeParams,
-    "positive": PositiveParams,
-    "decoy": DecoyParams,
-    "none": NoJudgeParams,
+JUDGES: dict[str, type[Judge]] = {
+    "probe": ProbeJudge,
+    "positive": PositiveJudge,
+    "decoy": DecoyJudge,
+    "none": NoJudge,
 }
-"""The options of each judge, by its name."""
+"""Each judge by its name."""
 INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
 NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
@@ -76,7 +74,7 @@ class RunSpec:
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
-        Options of the method, of what grows the trees, and of the judge.
+        The method, what grows the trees, and the judge, each with its options.
     model : ModelParams
         What is fitted on each subspace, and how features are scored by it.
     """
@@ -85,9 +83,9 @@ class RunSpec:
     excluded: str
     rows: str
     run: RunParams
-    sampler: Params
+    sampler: Method
     learner: TreeParams
-    judging: Params
+    judging: Judge
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
 
@@ -134,7 +132,7 @@ class RunSpec:
                 rows=record["rows"],
                 validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
-                sampler=method_of(run.method).params.restored(record),
+                sampler=method_of(run.method).restored(record),
                 learner=TreeParams.restored(record),
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
@@ -185,21 +183,21 @@ class RunSpec:
         return int(getattr(self.sampler, "draw_block", 1))
 
     @property
-    def method(self) -> Method:
+    def method(self) -> type[Method]:
         """The method by which subspaces are chosen."""
-        return method_of(self.run.method)
+        return type(self.sampler)
 
     @property
     def draws_by_weight(self) -> bool:
         """Whether some features are drawn more often than others, by scores of their columns."""
-        return self.method.score is not None
+        return self.method.draws_by_scores
 
     @property
     def min_draws(self) -> int:
         """Draws that the probe asks for to be exceeded, where it judges; else its default."""
-        if isinstance(self.judging, ProbeParams):
+        if isinstance(self.judging, ProbeJudge):
             return self.judging.probe_min_draws
-        return int(ProbeParams.options()["probe_min_draws"].default)
+        return int(ProbeJudge.options()["probe_min_draws"].default)
 
     @property
     def limits(self) -> TreeLimits:
@@ -207,9 +205,9 @@ class RunSpec:
         return self.learner.limits
 
     @property
-    def decoy_judge(self) -> DecoyParams | None:
+    def decoy_judge(self) -> DecoyJudge | None:
         """The options of the final verdict; None where features are judged on the way."""
-        return self.judging if isinstance(self.judging, DecoyParams) else None
+        return self.judging if isinstance(self.judging, DecoyJudge) else None
 
     @property
     def concludes(self) -> bool:
@@ -222,11 +220,6 @@ class RunSpec:
         return 0 if self.decoy_judge is None else self.decoy_judge.decoys
 
     @property
-    def n_copies_apart(self) -> int:
-        """Features and their families, where these are drawn apart; else 1."""
-        return 1 + self.decoys if self.decoys > 1 else 1
-
-    @property
     def permutations(self) -> int:
         """Permutation runs."""
         return 0 if self.decoy_judge is None else self.decoy_judge.permutations
@@ -237,13 +230,6 @@ class RunSpec:
         assert self.decoy_judge is not None
         return self.decoy_judge.fdr
 
-    @property
-    def keep(self) -> int:
-        """Leading items held where no judge says on the way what is kept."""
-        if self.decoy_judge is None:
-            return 0 if self.model.is_tree else LEADERS
-        return self.decoy_judge.keep
-
     def n_items(self, n_features: int) -> int:
         """Return how many items there are: the features and their decoys."""
         return (1 + self.decoys) * n_features
@@ -251,13 +237,7 @@ class RunSpec:
     @property
     def n_columns(self) -> int:
         """Columns of a block: those of a subspace, and the probe where there is one."""
-        return self.subspace_size + isinstance(self.judging, ProbeParams)
-
-    def make_judge(self) -> Judge | None:
-        """Return the relevance test by which features enter F; None where it has none."""
-        if isinstance(self.judging, ProbeParams):
-            return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
-        return PositiveJudge() if isinstance(self.judging, PositiveParams) else None
+        return self.subspace_size + isinstance(self.judging, ProbeJudge)
 
 
 class Options(dict[str, Any]):
@@ -271,24 +251,21 @@ class Options(dict[str, Any]):
         return Options(**self | given)
 
 
-def fits_of(spec: RunSpec, n_candidates: int) -> Fits:
-    """Return what an iteration fits, of ``n_candidates`` features that may be drawn."""
-    return spec.method.fits(spec.sampler, n_candidates, spec.subspace_size)
-
-
 def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     """Return what is worth saying before a run starts."""
-    notes = spec.method.notes(spec.sampler, n_rows, n_candidates, 1 + spec.decoys)
+    notes = spec.sampler.notes(n_rows, n_candidates, 1 + spec.decoys)
     if spec.model.is_tree or not spec.method.judges_candidates:
         return notes
-    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
-    n_iterations, fits = ends[0] if ends else 1, fits_of(spec, n_candidates)
-    fitted = f"{n_iterations * fits.n_models:,.0f} models are fitted, each by a library"
-    if fits.n_criteria:
-        n_criteria = n_iterations * fits.n_criteria
+    sizes = n_candidates, spec.subspace_size
+    ends = spec.sampler.most_iterations(*sizes)
+    n_iterations, n_criteria = ends[0] if ends else 1, spec.sampler.criteria_each(*sizes)
+    n_models = n_iterations * spec.sampler.models_each(*sizes)
+    fitted = f"{n_models:,.0f} models are fitted, each by a library"
+    if n_criteria:
+        n_criteria *= n_iterations
         return (
             *notes,
-            f"--model {spec.model.model}: {spec.method.criterion(spec.sampler)} is computed for "
+            f"--model {spec.model.model}: {spec.sampler.judged_by} is computed for "
             f"{n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how long that takes.",
         )
     return (
