@@ -193,7 +193,7 @@ def ingest_table(
 def _ingest(reading: Reading, work: Workplace) -> Manifest:
     """Take a table through all stages but the last, which is to publish."""
     header = work.stack.enter_context(TextSpool(work.scratch, "header"))
-    rows = work.stack.enter_context(contextlib.closing(RowColumns(work.scratch)))
+    rows = work.stack.enter_context(RowColumns(work.scratch))
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
     has_target = "target" not in side.columns and not options.no_target

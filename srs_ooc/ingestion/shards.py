@@ -305,17 +305,16 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
         return name if name is not None and header.find(name) is not None else None
 
-    target = there(options.target)
+    names = ("target", "row_ids", "weights", "groups")
+    single = {what: there(getattr(options, what)) for what in names}
+    kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
     return replace(
         options,
-        target=target,
-        no_target=target is None,
-        row_ids=there(options.row_ids),
-        weights=there(options.weights),
-        groups=there(options.groups),
+        **single,
+        no_target=single["target"] is None,
         strata=options.strata if all(map(there, options.strata)) else (),
         ignore=tuple(name for name in options.ignore if there(name) is not None),
-        kinds=ForcedKinds(tuple(p for p in options.kinds.given if there(p[0]) is not None)),
+        kinds=ForcedKinds(tuple(kinds)),
     )
 
 
