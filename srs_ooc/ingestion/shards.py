@@ -305,13 +305,15 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
         return name if name is not None and header.find(name) is not None else None
 
-    names = ("target", "row_ids", "weights", "groups")
-    single = {what: there(getattr(options, what)) for what in names}
+    target = there(options.target)
     kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
     return replace(
         options,
-        **single,
-        no_target=single["target"] is None,
+        target=target,
+        no_target=target is None,
+        row_ids=there(options.row_ids),
+        weights=there(options.weights),
+        groups=there(options.groups),
         strata=options.strata if all(map(there, options.strata)) else (),
         ignore=tuple(name for name in options.ignore if there(name) is not None),
         kinds=ForcedKinds(tuple(kinds)),
