@@ -24,6 +24,7 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.ensemble_memory import (
     MOST_REPEATS,
+    NODE_NBYTES,
     PIECE,
     VOTES_NBYTES,
     check_reading,
@@ -37,7 +38,6 @@ from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import NODE_NBYTES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees.block import Block

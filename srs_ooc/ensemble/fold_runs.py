@@ -29,12 +29,13 @@ from srs_ooc.ensemble.ensemble_memory import (
     sampled_nbytes,
 )
 from srs_ooc.evidence.correlation import HEAD, RankColumns, lead, sampled_rows
-from srs_ooc.evidence.judges import PositiveParams
+from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
@@ -42,10 +43,9 @@ from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import from_workers, whole_runs
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
-from srs_ooc.samplers.elimination import TREES, Elimination, Manner
+from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
@@ -148,7 +148,7 @@ def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Ite
 # features. What is not selected comes last: after the representatives of the selected, and those
 # they stand for.
 
-NESTING = Manner(((0.3, 0.7),), 0.0)
+NESTING = ((0.3, 0.7),)
 """How the rounds of the elimination are grown."""
 
 
@@ -412,7 +412,7 @@ def small_parts(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
         learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
-        judging=PositiveParams(),
+        judging=PositiveJudge(),
     )
     task = Task.of_run(small, site.store, inputs)
     context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)

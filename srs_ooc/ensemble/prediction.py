@@ -22,7 +22,7 @@ from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panel, Panels, Stor
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_trees import HeldTrees, TreeReader
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.runs.tree_splits import SplitTable, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
@@ -266,7 +266,7 @@ def looked_up(
 
 
 def predicted(
-    trees: TreeReader | HeldTrees, splits: SplitTable, panels: Panels, n_rows: int
+    trees: TreeReader, splits: SplitTable, panels: Panels, n_rows: int
 ) -> Iterator[tuple[Panel, NDArray[np.float64]]]:
     """Yield all rows, ``n_rows`` at a time, with their mean class shares or mean targets."""
     for panel in panels.panels(n_rows):
@@ -321,7 +321,7 @@ class Model:
 
     Attributes
     ----------
-    trees : HeldTrees
+    trees : TreeReader
         As the run's file has them.
     splits : SplitTable
         Names, thresholds and categories.
@@ -331,7 +331,7 @@ class Model:
         Fingerprint of the training store.
     """
 
-    trees: HeldTrees
+    trees: TreeReader
     splits: SplitTable
     positions: NDArray[np.int64]
     store: str

@@ -38,10 +38,10 @@ from srs_ooc.samplers.prs import (
     SPREADS,
     DescentParams,
     ParametricRandomSubspace,
+    subsets_nbytes,
 )
-from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
-from srs_ooc.trees.block import Block
-from srs_ooc.trees.kernel import record_nbytes
+from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.trees.block import Block, record_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
 SETS_AN_EPOCH = 1 / 3
@@ -126,7 +126,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         share, n_regulators = float(self.validation_share), shape.n_candidates
         n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
-        members = BernoulliSubsets.nbytes(self.models, self.n_copied(n_regulators), self.folds)
+        members = subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
         rows = ROW_NBYTES * shape.n_rows * self.folds
         return FEATURE_NBYTES * n_regulators + votes + members + rows
 
@@ -301,7 +301,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             )
 
         room = self.n_copied(n)
-        return kind(self.descent(n, room), folds, truth, n, room, key), fit
+        return kind(self, folds, truth, n, room, key), fit
 
 
 def _standardised(rows: TrainingRows) -> TrainingRows:
@@ -348,11 +348,11 @@ class JointTarget(ParametricRandomSubspace):
 
     def penalise(self, slopes: NDArray[np.float64]) -> None:
         """Take the derivative of the joint penalty for the next step, float64 (p,)."""
-        self._penalty = slopes + self._descent.sparsity
+        self._penalty = slopes + self._sparsity
 
     def renew(self) -> None:
         """Have models grown again if the weights are worth too few."""
-        if self.worth < self._descent.effective_share * self._descent.n_models:
+        if self.worth < self._wanted_worth:
             self._draw_anew(GROWING, self.beta)
 
     def _end_epoch(self) -> None:

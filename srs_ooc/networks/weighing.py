@@ -29,8 +29,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import MAKING_NBYTES, n_values_of
 from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
-from srs_ooc.trees.block import Block, block_nbytes, values_nbytes
-from srs_ooc.trees.kernel import scratch_nbytes
+from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
@@ -387,7 +386,7 @@ def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0)
         + values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values)
         + 2 * block_nbytes(1, n_rows, code_nbytes)
         + params.work_nbytes(shape)
-        + 2 * TrainingRows.nbytes(n_rows, "variance", 1 + shape.n_channels)
+        + 2 * rows_nbytes(n_rows, "variance", 1 + shape.n_channels)
         + ROW_NBYTES * n_rows
         + 3 * COLUMN_NBYTES * n_regulators
     )

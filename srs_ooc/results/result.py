@@ -14,7 +14,7 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
-from srs_ooc.base.text import MB, counted, visible
+from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
@@ -110,19 +110,9 @@ def _facts(status: Status) -> str:
 
 def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> str:
     head = "".join(f'<th scope="col">{_text(column)}</th>' for column in columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_cell(record[column])}</td>" for column in columns) + "</tr>"
-        for record in records
-    )
+    shown = ([_text(cell_text(record[column])) for column in columns] for record in records)
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return _text(f"{value:.4g}" if isinstance(value, float) else value)
 
 
 def _text(value: object) -> str:

@@ -31,7 +31,7 @@ from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verification import verify_compactions
+from srs_ooc.runs.verification import verify_run
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import decode_trees
@@ -148,13 +148,14 @@ def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table)
         for at in range(0, len(data), 1 + len(data) // 60):
             file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
             with pytest.raises(RunError, match="as it was written"):
-                list(verify_compactions(ledger.run))
+                verify_run(ledger.run)
             n_looked_at += 1
         with pytest.raises(RunError, match="as it was written"):
             compact(ledger, site, 3, 1)
         file.write_bytes(data)
     assert n_looked_at > 100
-    assert sum(found.count for found in verify_compactions(ledger.run)) >= 4
+    files = verify_run(ledger.run).files
+    assert sum(count for what, count in files.items() if "compactions" in what) >= 4
 
 
 @pytest.mark.slow
@@ -202,8 +203,8 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
     """The best 1 of 160 features fits 90 rows at about 0.65; with a leak all of them would."""
     rng = np.random.default_rng(4)
     values = rng.standard_normal((N_FEATURES, N_ROWS))
-    with run_of(tmp_path, values, np.arange(N_ROWS) % 2, iterations=60) as made:
-        found = compact(*made, 3, 2)
+    with run_of(tmp_path, values, np.arange(N_ROWS) % 2, iterations=60) as (ledger, site):
+        found = compact(ledger, site, 3, 2)
     assert found.n_selected == 0
     assert 0.35 < found.held_out.means.mean() < 0.6
     assert found.held_out.means.max() < 0.65
@@ -266,12 +267,12 @@ def test_a_run_that_is_not_done_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_damaged_record_is_refused_by_name(table, tmp_path):
-    with again(table, tmp_path) as made:
-        compact(*made, 2, 1)
+    with again(table, tmp_path) as (ledger, site):
+        compact(ledger, site, 2, 1)
         record = next((tmp_path / "b.run").glob("compact/*/repeat-1-fold-2.json"))
         record.write_text('{"repeat": 0, "fold"')
         with pytest.raises(RunError, match=r"fold-2\.json: expected a record as it was written"):
-            compact(*made, 2, 1)
+            compact(ledger, site, 2, 1)
 
 
 @pytest.mark.slow
@@ -321,8 +322,8 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
     ):
         store, run = (tmp_path / f"{name}.{end}" for end in ("zarr", "run"))
         package.ingest(values, store, target=target, groups=groups, task="regression")
-        with run_on(Store.open(store), run, Request(Options(), iterations=100)) as made:
-            found = compact(*made, 2, 1)
+        with run_on(Store.open(store), run, Request(Options(), iterations=100)) as (ledger, site):
+            found = compact(ledger, site, 2, 1)
         best = found.held_out.means.max()
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
