@@ -10,11 +10,11 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
+from srs_ooc.runs import batches, resources
 from srs_ooc.runs import jobs as worker
-from srs_ooc.runs import resources
+from srs_ooc.runs.batches import GrowJob
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
-from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -131,7 +131,7 @@ def test_a_split_that_comes_again_is_known(store, monkeypatch):
         made.append(learner_of(*what, **how))
         return made[-1]
 
-    monkeypatch.setattr(resources, "learner_of", noted)
+    monkeypatch.setattr(batches, "learner_of", noted)
 
     def split():
         return RowSplit(np.arange(40, dtype=np.int32), np.arange(40, 50, dtype=np.int32))
