@@ -35,11 +35,10 @@ from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import whole_run_nbytes
-from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request

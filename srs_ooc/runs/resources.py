@@ -33,14 +33,13 @@ from srs_ooc.runs.engine import (
     check_needs,
     fit_iteration,
 )
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
     RunBudget,
     TrainingShape,
     shape_of,
 )
-from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
 from srs_ooc.samplers.base import SamplerContext
@@ -51,6 +50,7 @@ from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskCluster
+    from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
 
@@ -191,7 +191,7 @@ class Resources:
         return self.learner
 
     def engine(
-        self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
+        self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
     ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
