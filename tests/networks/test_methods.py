@@ -2,11 +2,10 @@
 
 import csv
 
-import genes
 import numpy as np
 import pytest
-from genes import write_genes
-from stores import make_store
+import stores
+from stores import make_store, write_genes
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
@@ -26,7 +25,7 @@ FAST = {"learning_rate": 0.03}
 
 
 def expression(n_rows=80):
-    return genes.expression(N_GENES, N_REGULATORS, n_rows, seed=1, noise=0.1)
+    return stores.expression(N_GENES, N_REGULATORS, n_rows, seed=1, noise=0.1)
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 import csv
 import json
 
-import genes
 import numpy as np
 import pytest
+import stores
 from command import error_of, peak_kb
 from command import srs_ooc as command
-from genes import write_genes
-from stores import make_store
+from stores import make_store, write_genes
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
@@ -22,7 +21,7 @@ N_GENES, N_REGULATORS = 24, 6
 
 
 def expression(n_rows=150, seed=0):
-    return genes.expression(N_GENES, N_REGULATORS, n_rows, seed=seed, noise=0.3)
+    return stores.expression(N_GENES, N_REGULATORS, n_rows, seed=seed, noise=0.3)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from command import error_of
 from command import srs_ooc as command
-from genes import expression, write_genes
 from hypothesis import given
 from hypothesis import strategies as st
-from stores import make_store
+from stores import expression, make_store, write_genes
 
 import srs_ooc
 from srs_ooc.base.budget import growth_counted

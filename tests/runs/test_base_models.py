@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store
 
 import srs_ooc

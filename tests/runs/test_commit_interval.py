@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.runs import engine

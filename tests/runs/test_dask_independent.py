@@ -8,9 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 from command import srs_ooc as command
-from genes import expression, write_genes
 from run_cases import results_of
-from stores import make_store, noise_table
+from stores import expression, make_store, noise_table, write_genes
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from in_process import state_of_part, work_on_run
+from ledgers import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.ensemble.prediction import predict

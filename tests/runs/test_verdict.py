@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.seeds import Purpose, key_of

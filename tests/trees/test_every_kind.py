@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from examples import examples
 from forest_reference import Split, decode_tree
 from forest_reference import add_shares as reference_shares
 from hypothesis import given
-from problems import tree_problems
+from problems import block_of, tree_problems
 from tree_reference import grow_on
 
 from srs_ooc.trees.kernel import grow_tree, instruction_sets

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tree_reference as reference
-from blocks import block_of
+from problems import block_of
 from scipy.stats import spearmanr
 
 from srs_ooc.trees.kernel import grow_tree, instruction_sets

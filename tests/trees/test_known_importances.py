@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from blocks import block_of
+from problems import block_of
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.kernel import grow_tree, instruction_sets

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from examples import examples
 from forest_reference import add_shares, decode_tree
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import tree_problems
+from problems import block_of, tree_problems
 
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import Response, TrainingRows

@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 from examples import examples
-from forest_reference import PROBE, Leaf, Split, TargetLeaf, encode_tree
+from forest_reference import (
+    PROBE,
+    Leaf,
+    Split,
+    TargetLeaf,
+    class_changes,
+    effects_of,
+    encode_tree,
+    target_change,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-from sensitivity_reference import class_changes, effects_of, target_change
 
 from srs_ooc.trees.saved import (
     CLASS_BITS,

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import block_of
 from tree_reference import grow_tree as reference_tree
 
 from srs_ooc.base.seeds import key_of

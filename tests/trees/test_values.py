@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from forest_reference import decode_tree
+from problems import block_of
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.kernel import grow_tree, instruction_sets
