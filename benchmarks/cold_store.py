@@ -27,10 +27,10 @@ from srs_ooc.store.manifest import (
 from srs_ooc.store.writing import (
     CodesWriter,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 
 
 class Noise:
@@ -93,7 +93,7 @@ def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
         checksums=checksums,
         lengths=lengths,
     )
-    write_metadata(folder, wide)
+    make_group(folder, wide)
 
 
 def _link_values(source: Path, one: Manifest, folder: Path, n_features: int) -> None:

@@ -4,27 +4,68 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
+from srs_ooc.evidence.correlation import CELLS, HEAD
+from srs_ooc.evidence.correlation import MOST_ROWS as MOST_ROWS_CLUSTERED
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.runs.inputs import InputFiles
-from srs_ooc.runs.run_trees import HeldTrees, TreeReader
+from srs_ooc.runs.inputs import InputFiles, Inputs
+from srs_ooc.runs.run_memory import shape_of
+from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.tree_splits import (
-    SPLIT_NBYTES,
-    SplitTable,
-    ensemble_nbytes,
-    making_nbytes,
-    most_ensemble_nbytes,
-    most_splits,
-)
+from srs_ooc.runs.tree_splits import SplitTable
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import block_nbytes
-from srs_ooc.trees.saved import row_nbytes
+from srs_ooc.trees.block import block_nbytes, effects_nbytes
 
 if TYPE_CHECKING:
     from srs_ooc.ensemble.panels import Panels
+
+# Decoded trees, and what their splits mean.
+
+SPLIT_NBYTES = 6
+"""Bytes a split takes at least in the file of trees, its share of leaves included."""
+NODE_NBYTES = 160
+"""Allowance for a decoded node, its copies and what is looked up for it."""
+RECORD_NBYTES_PER_ROW = 18
+"""Bytes that the record of one tree takes at most for each row it was grown on."""
+SPLIT_NAME_NBYTES = 300
+"""Allowance for a feature's name, as thresholds are looked up."""
+LOOKING_UP_NBYTES = 24 << 20
+"""Allowance for what else that takes."""
+
+
+def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
+    """Return bounds on the different splits of a run's trees and on the features they use.
+
+    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
+    more different ones than codes in the store.
+    """
+    n_codes = store.array("n_codes")
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    return n_keys, min(n_keys, len(n_codes))
+
+
+def making_nbytes(n_keys: int, n_used: int) -> int:
+    """Return the bytes that looking so many splits on so many features up needs."""
+    return 6 * 8 * n_keys + SPLIT_NAME_NBYTES * n_used + LOOKING_UP_NBYTES
+
+
+def ensemble_nbytes(splits: SplitTable) -> int:
+    """Return the bytes that trees and thresholds need in memory, however many trees there are."""
+    table = 24 * len(splits.keys) + 8 * len(splits.features)
+    return NODE_NBYTES * int(splits.facts["largest"]) + table
+
+
+def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
+    """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
+    record = RECORD_NBYTES_PER_ROW * n_training_rows
+    n_nodes = 2 * min(trees.nbytes, BATCH_NBYTES + record) // SPLIT_NBYTES
+    return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
+
 
 # Predictions: what trees mean, panels of rows, and what is said of them.
 
@@ -92,7 +133,7 @@ def panel_rows(
 
 
 def kept_panel_rows(
-    panels: "Panels", splits: SplitTable, trees: HeldTrees, cap_nbytes: int | None
+    panels: "Panels", splits: SplitTable, trees: TreeReader, cap_nbytes: int | None
 ) -> tuple[int, Callable[[int], None]]:
     """Return how many rows at a time a cap holds, where predictions stay in memory.
 
@@ -175,7 +216,7 @@ def walking_leases(
     of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-    row = row_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
+    row = effects_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
     row += n_items * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),
@@ -186,3 +227,38 @@ def walking_leases(
         *([Lease("decoys", decoys)] if decoys else []),
         Lease("a row of all features that trees use", row),
     ]
+
+
+# Compaction: what is clustered, what is held together, and rows that are predicted.
+
+CODES_NBYTES = 1 << 25
+"""Bytes of codes that correlations are computed from, at most."""
+BLOCK_NBYTES = 1 << 25
+"""Bytes of codes that are held together, whatever the run's subspace size."""
+MOST_HELD_OUT = 1 << 14
+"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
+
+
+def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return of how many rows the codes of ``n`` candidates are clustered by."""
+    return min(n_rows, MOST_ROWS_CLUSTERED, max(1, CODES_NBYTES // (n * code_nbytes)))
+
+
+def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes that clustering ``n`` candidates takes."""
+    n_rows = n_sampled(n, n_rows, code_nbytes)
+    correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
+    return 2 * n * n_rows * code_nbytes + correlating
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that predicting takes, besides the forest's block and a tree."""
+    n_rows = min(n_rows, MOST_HELD_OUT)
+    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+
+
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    shape = shape_of(manifest, inputs)
+    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)

@@ -6,6 +6,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from math import frexp
@@ -23,6 +24,7 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.ensemble_memory import (
     MOST_REPEATS,
+    NODE_NBYTES,
     PIECE,
     VOTES_NBYTES,
     check_reading,
@@ -36,7 +38,6 @@ from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import NODE_NBYTES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees.block import Block
@@ -295,8 +296,7 @@ def sensitivity(
     if flip not in FLIPS:
         raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
-    try:
+    with closing(Ledger(run, writable=False)) as ledger:
         spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
@@ -305,8 +305,6 @@ def sensitivity(
             named = resolve(opened, files).rows
             measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
             return measuring.run(memory_nbytes, threads or n_cores(), watch)
-    finally:
-        ledger.close()
 
 
 def _check_averages(run: Path, spec: RunSpec) -> None:

@@ -44,10 +44,10 @@ from srs_ooc.store.writing import (
     SyncedFile,
     TextBlocks,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 
 # Categorical features: from numbers of texts to codes in the order of the texts.
 #
@@ -533,7 +533,7 @@ def describe(folder: Path, manifest: Manifest, lengths: Mapping[str, int]) -> Ma
     shape = Shape(manifest.n_rows, manifest.n_features)
     every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
     manifest = replace(manifest, lengths=every)
-    write_metadata(folder, manifest)
+    make_group(folder, manifest)
     return manifest
 
 

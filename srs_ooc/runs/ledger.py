@@ -25,10 +25,13 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import published_folder, sync_folder, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
+from srs_ooc.base.text import MB
 
 FILE = "ledger.sqlite"
 PERMUTATIONS_FOLDER = "replays"
 """Folder of the permutation runs under way, in a run's folder."""
+CHECKING_NBYTES = 8 * MB
+"""Pieces of a ledger, of trees and of thresholds that are checked; a run is never held whole."""
 FORMAT = 3
 MAX_HISTORY = 10_000
 

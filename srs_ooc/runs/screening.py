@@ -15,11 +15,11 @@ from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_trees import TreeWriter, saves_trees
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
+    LEAF_SHARE,
     MIXED,
     SURVIVORS,
     TREES,
     Elimination,
-    SensitivityElimination,
 )
 
 Watch = Callable[[Step], bool]
@@ -52,13 +52,11 @@ def screen_and_close(
     survivors = best_items(engine.tally, min(SURVIVORS, resources.n_candidates), key)
     del engine  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
-    sampler: Elimination
-    if closes_by_sensitivity(spec.judging):
-        sampler = SensitivityElimination(survivors, key, BY_SENSITIVITY, most)
-    else:
-        sampler = Elimination(survivors, key, MIXED, most)
+    asks = closes_by_sensitivity(spec.judging)
+    shares = BY_SENSITIVITY if asks else MIXED
+    sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks)
     book = None if ledger is None else StageBook(ledger, n_iterations)
-    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
+    leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=TREES)
         closing.advance(

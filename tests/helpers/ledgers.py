@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 from srs_ooc.base.records import State
 from srs_ooc.runs.ledger import DIGEST, Ledger, checksum_of, records_digest
@@ -11,11 +12,8 @@ from srs_ooc.store.store import Store
 
 def work_on_run(store, run, request, watch=lambda _: True):
     """Create or open a run, and work on it as far as ``watch`` allows."""
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
+    with closing(open_or_create(Store.open(store), run, request)) as ledger:
         work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
 
 
 class _Everything:

@@ -12,13 +12,12 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
 from srs_ooc.results.feature_record import VerdictReading, explain
 from srs_ooc.runs import run_verdict
-from srs_ooc.runs.run_verdict import VerdictRecord
+from srs_ooc.runs.run_verdict import ROW
 
 
-def verdict_of(spec=None, **given):
+def verdict_of(spec=None, order=(), **given):
     """Five features: one is marginally significant, one has its own decoy before it."""
     arrays = {
-        "n_iterations": 300,
         "features": np.array([7, 3, 5, 9, 2], np.uint32),
         "is_selected": np.array([True, True, True, False, False]),
         "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
@@ -29,12 +28,14 @@ def verdict_of(spec=None, **given):
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
         "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
-        "order": np.zeros(0, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
     asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
-    record = VerdictRecord(**arrays | given)
-    return VerdictReading(SimpleNamespace(**asked | (spec or {})), record, facts)
+    rows = np.recarray(len(arrays["features"]), ROW)
+    for name, array in (arrays | given).items():
+        rows[name] = array
+    shown = np.array(order, np.uint32)
+    return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
 
 
 def why(feature, n_drawn=9, *, is_excluded=False, **given):
@@ -138,7 +139,7 @@ def test_what_needs_the_store_says_so(moved):
 
 
 def test_names_take_bounded_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_verdict, "MOST_NBYTES", 12)
+    monkeypatch.setattr(run_verdict, "NAMES_NBYTES", 12)
     values = np.random.default_rng(0).standard_normal((60, 10))
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=(values[:, 0] > 0).astype(int))
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
