@@ -43,7 +43,6 @@ from srs_ooc.evidence.verdict import (
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import best_score, best_strength, bests_of_permutation_runs
 from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.run_trees import TreeWriter
@@ -132,6 +131,8 @@ def verdict_on(
     strengths = tests.of_all()
     comparison = None
     if permuted is not None:
+        from srs_ooc.runs.permutation_runs import best_score, best_strength
+
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
     outstanding = _outstanding(resources, strengths, comparison, level, key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
@@ -504,6 +505,8 @@ def conclude(
     state, until = closed
     permuted = None
     if spec.permutations:
+        from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
+
         permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return
