@@ -27,7 +27,7 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
-from srs_ooc.runs.run_verdict import Candidates
+from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -96,13 +96,13 @@ def family(source):
 
 def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     ledger, site = table
-    candidates, nested = Candidates.of_run(ledger, N_FEATURES), nest_run(ledger, site)
-    assert nested.n_selected == candidates.n_selected
+    (_, chosen, n_selected), nested = candidates_of(ledger, N_FEATURES), nest_run(ledger, site)
+    assert nested.n_selected == n_selected
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
     first = [family(source) for source in order[:4]]
     assert sorted(first, key=str) == [0, 1, 2, 3]
-    selected = sources(site, candidates.features[candidates.is_selected])
+    selected = sources(site, chosen)
     assert sorted(order[: len(selected)]) == sorted(selected)
     n_representatives = len(selected) - 8
     assert all(family(source) is not None for source in order[n_representatives : len(selected)])
