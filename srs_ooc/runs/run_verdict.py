@@ -158,6 +158,17 @@ def verdict_on(
     return rows[~is_decoy].view(np.recarray), facts
 
 
+def best_score(state: Elimination) -> float:
+    """Return the best score of the last closing round."""
+    in_last = state.rounds == state.rounds.max()
+    return float(state.scores.max(where=in_last, initial=0.0))
+
+
+def best_strength(strengths: NDArray[np.float32]) -> float:
+    """Return the best strength of any item that is tested."""
+    return float(np.nanmax(strengths))
+
+
 def _judge(
     resources: Resources,
     state: Elimination,
