@@ -232,7 +232,8 @@ class TextReading:
         pool = TextCoder(self._shared.category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
-        return self._panels, self._fits_float32, kinds, ingest_memory.texts_nbytes(kinds)
+        held = pool.cost + ingest_memory.CATEGORY_WORK_NBYTES if kinds.is_text.any() else 0
+        return self._panels, self._fits_float32, kinds, held
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -354,8 +355,10 @@ class TableReading:
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
         self._pool = kinds.pool
-        grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
-        held = ingest_memory.texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
+        held = 0
+        if kinds.is_text.any():
+            cost = kinds.pool.cost if table.pool else memory.category_nbytes
+            held = cost + ingest_memory.CATEGORY_WORK_NBYTES
         if not table.by_rows:
             self._check()
             return self, self._fits_float32, kinds, held

@@ -1,26 +1,39 @@
-"""A run keeps to the store it was made on, whatever comes to lie at the store's path."""
+"""What a run reads beside its ledger: its store, and files that options name.
 
+The largest files take minutes: ``pytest tests/runs/test_inputs.py -m campaign``.
+"""
+
+import os
 import shutil
 
 import numpy as np
 import pytest
-from command import error_of, json_of, srs_ooc
+from command import error_of, json_of, peak_kb, srs_ooc
+from hypothesis import given
+from hypothesis import strategies as st
 from ledgers import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.ensemble import panels
 from srs_ooc.ensemble.prediction import predict
+from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
+from srs_ooc.runs import inputs
 from srs_ooc.runs import run_verdict as conclusion
+from srs_ooc.runs.inputs import SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import BESTS
+from srs_ooc.runs.run_memory import NAME_NBYTES
 from srs_ooc.runs.run_verdict import VERDICT, verdict_on
 from srs_ooc.runs.session import work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
+
+# A run keeps to the store it was made on, whatever comes to lie at its path.
+
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300
 
@@ -264,3 +277,192 @@ def test_nothing_is_predicted_of_a_store_replaced_meanwhile(
     with pytest.raises(StoreError, match=r"was replaced|damaged"):
         predict(run, data, tmp_path / "o.csv", memory_nbytes=10**10)
     assert not list(tmp_path.glob("*o.csv*"))
+
+
+# Files of names are read in bounded memory; what is found does not depend on how much.
+
+
+WORDS = st.text("abé ", min_size=1, max_size=4).map(str.strip).filter(bool)
+
+
+class Texts:
+    """What is asked of a store's names."""
+
+    def __init__(self, texts):
+        self._texts = [text.encode() for text in texts]
+
+    def __len__(self):
+        return len(self._texts)
+
+    def texts(self):
+        return iter(self._texts)
+
+    def encoded(self, index):
+        return self._texts[index]
+
+
+def find_all(file, names, spare_nbytes=0):
+    return SideFile(file, "feature", len(names)).find_all(Texts(names), spare_nbytes)
+
+
+@given(
+    names=st.lists(WORDS, min_size=1, max_size=20, unique=True),
+    data=st.data(),
+    size=st.integers(1, 7),
+    collide=st.booleans(),
+)
+def test_the_names_found_do_not_depend_on_the_memory(tmp_path_factory, names, data, size, collide):
+    """Few names and few lines at a time, and hashes that are equal: it is set membership."""
+    asked = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=30))
+    file = tmp_path_factory.mktemp("side") / "names.txt"
+    file.write_text("\n\n".join(asked) + "\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "FEWEST", size)
+        patch.setattr(inputs, "LINES", size)
+        if collide:
+            patch.setattr(inputs, "hash_text", lambda text: hash_text(text) % 3)
+        found = find_all(file, names)
+    assert found.tolist() == [name in asked for name in names]
+
+
+def test_more_memory_means_fewer_readings(tmp_path, monkeypatch):
+    file = tmp_path / "names.txt"
+    file.write_text("n7\n")
+    monkeypatch.setattr(inputs, "FEWEST", 10)
+    readings = []
+    for n_at_a_time in (10, 50, 100):
+        counts = []
+        monkeypatch.setattr(
+            inputs, "read_lines", lambda *a, n=counts: n.append(1) or read_lines(*a)
+        )
+        spare = NAME_NBYTES * n_at_a_time
+        assert find_all(file, [f"n{i}" for i in range(100)], spare).sum() == 1
+        readings.append(len(counts))
+    assert readings == [1 + 10, 1 + 2, 1 + 1]  # one counts the lines
+
+
+def test_a_line_that_is_no_name_is_refused_unread(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "MOST_LINE_NBYTES", 100)
+    file = tmp_path / "names.txt"
+    file.write_bytes(b"a\n" + b"x" * 10_000)
+    with pytest.raises(UsageError, match=r"names.txt, line 2: expected one feature a line"):
+        list(read_lines(file, "feature"))
+
+
+def test_far_more_lines_than_names_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "SPARE_LINES", 5)
+    file = tmp_path / "names.txt"
+    file.write_text("a\n" * 12)
+    with pytest.raises(UsageError, match="at most 9 lines, as the store has 2 features"):
+        find_all(file, "ab")
+    file.write_text("a\n" * 9)
+    np.testing.assert_array_equal(find_all(file, "ab"), [True, False])
+
+
+def test_long_lines_are_looked_up_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "LINES_NBYTES", 100)
+    blocks = list(inputs.together(iter([b"x" * 60] * 5 + [b"y"] * 3), len))
+    assert [len(block) for block in blocks] == [2, 2, 4]
+
+
+def test_a_file_that_changes_or_can_be_read_once_only_is_an_error(tmp_path):
+    file = tmp_path / "names.txt"
+    for before, after in (("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("c\nb\n", "")):
+        file.write_text(before)
+        counted = SideFile(file, "feature", 2)
+        file.write_text(after)
+        with pytest.raises(UsageError, match="changed while it was read"):
+            counted.find_all(Texts("ab"), 0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe: expected a file, which is read more than once"):
+        SideFile(tmp_path / "pipe", "feature", 2)
+
+
+# Files of 10^6 to 10^7 lines stay under the smallest cap named, and all that follows does.
+
+
+LARGE = [pytest.param(n, marks=pytest.mark.campaign) for n in (10**6, 10**7)]
+SEVERAL = pytest.mark.parametrize("n", [100_000, *LARGE])
+
+
+def write_lines(path, lines):
+    with path.open("w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return path
+
+
+def values_of(n_features, n_rows):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 9, (n_features, n_rows)).astype(np.float32)
+
+
+def named(*arguments):
+    """The smallest cap that a command names; it is refused by a first one only."""
+    refused = error_of(*arguments, "--memory-mb", 9)
+    return int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+
+
+def check(*arguments, cap=None):
+    cap = named(*arguments) if cap is None else cap
+    assert peak_kb(*arguments, "--memory-mb", cap) * 1024 / 1e6 < cap, arguments[0]
+    return cap
+
+
+@pytest.mark.slow
+@SEVERAL
+def test_files_of_features_and_what_reads_the_run(tmp_path, n):
+    store = make_store(tmp_path / "t.zarr", values_of(n, 8), np.arange(8) % 2)
+    exclude = write_lines(tmp_path / "exclude.txt", (f"f{i}" for i in range(0, n, 2)))
+    scores = write_lines(tmp_path / "scores.csv", ["name,score", *(f"f{i},1" for i in range(n))])
+    options = ("--judge", "probe", "--q", 100, "--iterations", 3, "--threads", 1)
+    run, less = tmp_path / "a.run", tmp_path / "b.run"
+    cap = check("run", store, "--out", run, "--exclude", exclude, *options)
+    check("run", store, "--out", run, "--exclude", exclude, cap=cap)  # asked again
+    for command in (
+        ("features", run, "--csv"),
+        ("status", run),
+        ("inspect", store),
+        ("verify", store),
+        ("inspect", store, "--verify"),
+        ("verify", run),
+        ("export", store, run, tmp_path / "out.csv", "--top", 3),
+    ):
+        check(*command, cap=cap)
+    check("run", store, "--out", less, "--method", "less", "--scores", scores, *options)
+    check("scores", store, "--exclude", exclude, "--csv")
+
+
+@pytest.mark.slow
+@SEVERAL
+def test_files_of_rows(tmp_path, n):
+    store = make_store(tmp_path / "t.zarr", values_of(3, n), np.arange(n) % 2)
+    rows = write_lines(tmp_path / "rows.txt", range(1, n, 3))
+    options = ("--q", 2, "--iterations", 2, "--max-depth", 2, "--threads", 1, "--judge", "probe")
+    run = tmp_path / "a.run"
+    cap = check("run", store, "--out", run, "--rows", rows, *options)
+    check("features", run, cap=cap)
+    check("export", store, run, tmp_path / "out.csv", "--top", 2, cap=cap)
+
+
+@pytest.mark.slow
+@SEVERAL
+@pytest.mark.parametrize("many", ["features", "rows"])
+def test_files_of_names_and_of_targets(tmp_path, n, many):
+    n_rows, n_features = (8, n) if many == "features" else (n, 3)
+    np.save(tmp_path / "t.npy", np.ones((n_rows, n_features), np.uint8))
+    names = write_lines(tmp_path / "names.txt", (f"name{i}" for i in range(n_features)))
+    target = write_lines(tmp_path / "y.txt", ("uv"[i % 2] for i in range(n_rows)))
+    files = ("--names", names, "--target-file", target)
+    check("ingest", tmp_path / "t.npy", tmp_path / "t.zarr", *files)
+
+
+@pytest.mark.slow
+@SEVERAL
+def test_files_of_samples(tmp_path, n):
+    with (tmp_path / "t.csv").open("w") as file:
+        file.write("id," + ",".join(f"s{i}" for i in range(n)) + "\n")
+        file.writelines(f"a{i}" + f",{i}" * n + "\n" for i in range(2))
+    lines = ("id,y", *(f"s{i},{'uv'[i % 2]}" for i in range(n)))
+    samples = write_lines(tmp_path / "samples.csv", lines)
+    options = ("--orient", "features", "--samples", samples, "--id", "id", "--target", "y")
+    check("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options)

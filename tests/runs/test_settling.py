@@ -1,17 +1,22 @@
-"""Runs with models other than trees: what they find, that they resume, and what they refuse."""
+"""What options make of a run: models other than trees, and thresholds between values.
+
+What they find, that they resume, and what they refuse.
+"""
 
 from contextlib import closing
 
 import numpy as np
 import pytest
+from command import error_of, json_of
+from command import srs_ooc as command
 from ledgers import work_on_run
-from stores import make_store
+from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.planning.run_plan import make_plan
+from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger
@@ -19,6 +24,9 @@ from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
+
+# Models other than trees.
+
 
 RS = {"method": "rs", "q": 4, "progress": None}
 
@@ -186,27 +194,27 @@ def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
 def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope):
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
-    assert plan.speed.measured
-    assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan.subject.notes[-1]
+    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    assert plan["seconds_measured"]
+    assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan["notes"][-1]
 
 
 def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
     monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
-    assert not plan.speed.measured
-    assert plan.total_seconds == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
+    plan = plan_values(RunDraft.of(Store.open(slope), request))
+    assert not plan["seconds_measured"]
+    assert plan["total_seconds"] == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
 
 
 def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     options = {name: value for name, value in RASE.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
-    assert plan.total_seconds == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
-    assert "times 40 models an iteration" in plan.speed.how
-    assert "up to 810 models are fitted" in plan.subject.notes[-1]
+    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    assert plan["total_seconds"] == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
+    assert "times 40 models an iteration" in plan["seconds_how"]
+    assert "up to 810 models are fitted" in plan["notes"][-1]
 
 
 @pytest.mark.slow
@@ -383,10 +391,116 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 @pytest.mark.slow
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
     request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
-    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
-    leases = {lease.purpose: lease.n_bytes for lease in plan.memory.leases}
-    assert leases["scikit-learn and what it loads"] == 200_000_000
+    plan = plan_values(RunDraft.of(Store.open(checkerboard), request))
+    leases = {lease["purpose"]: lease["mb"] for lease in plan["leases"]}
+    assert leases["scikit-learn and what it loads"] == 200
     assert "a block of 4 columns and its model" in leases
-    assert [advice.name for advice in plan.advice] == ["iterations"]
-    assert plan.alternatives == []
-    assert plan.speed.measured
+    assert [advice["name"] for advice in plan["advice"]] == ["iterations"]
+    assert plan["alternatives"] == []
+    assert plan["seconds_measured"]
+
+
+# Thresholds that are drawn between values.
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(60, 300, n_relevant=2)
+    return make_store(tmp_path_factory.mktemp("by-value") / "t.zarr", np.exp(values), labels)
+
+
+def run(store, out, *options):
+    command("run", store, "--out", out, "--q", 40, "--thresholds", "value", *options)
+    return command("features", out, "--csv").stdout
+
+
+@pytest.mark.slow
+def test_threads_and_stops_change_nothing(store, tmp_path):
+    """Decoys and the closing stage draw by their feature's values; the tables are made again."""
+    first = run(store, tmp_path / "a.run", "--iterations", 60, "--threads", 1)
+    run(store, tmp_path / "b.run", "--iterations", 20, "--threads", 3)
+    assert run(store, tmp_path / "b.run", "--iterations", 60, "--threads", 3) == first
+    other = tmp_path / "rank.run"
+    command("run", store, "--out", other, "--q", 40, "--iterations", 60)
+    assert command("features", other, "--csv").stdout != first
+
+
+@pytest.mark.slow
+def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
+    """Held-out half of a table of integers: by rank, by value, and scikit-learn's."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 40, (12, 600)).astype(float)
+    labels = ((values[0] > 20) ^ (values[1] > 25)).astype(int)
+    rows = zip(values.T, labels, strict=True)
+    lines = [",".join([*(f"{x:g}" for x in row), str(y)]) for row, y in rows]
+    header = ",".join([*(f"f{i}" for i in range(12)), "y"])
+    for name, part in (("train", lines[:300]), ("test", lines[300:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *part]) + "\n")
+    command("ingest", tmp_path / "train.csv", tmp_path / "train.zarr", "--target", "y")
+    found = []
+    for thresholds in ("rank", "value"):
+        out = tmp_path / f"{thresholds}.run"
+        options = ("--q", 12, "--alpha", 0, "--iterations", 200, "--save-trees")
+        more = ("--thresholds", thresholds, "--out", out)
+        command("run", tmp_path / "train.zarr", *options, *more)
+        csv = tmp_path / f"{thresholds}.csv"
+        found.append(json_of("predict", out, tmp_path / "test.csv", csv, "--json")["accuracy"])
+    peer = ensemble.ExtraTreesClassifier(200, max_features=None, random_state=0)
+    accuracy = peer.fit(values.T[:300], labels[:300]).score(values.T[300:], labels[300:])
+    assert accuracy > 0.9
+    np.testing.assert_allclose(found, accuracy, atol=0.03)
+
+
+@pytest.mark.slow
+def test_nothing_is_left_beside_the_store(store, tmp_path):
+    before = sorted(store.parent.iterdir())
+    run(store, tmp_path / "a.run", "--iterations", 3, "--judge", "probe")
+    assert sorted(store.parent.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_they_are_part_of_the_identity(store, tmp_path):
+    out = tmp_path / "a.run"
+    run(store, out, "--iterations", 5, "--judge", "probe")
+    command("resume", out, "--iterations", 7)
+    assert "thresholds value" in error_of("run", store, "--out", out, "--thresholds", "rank")
+
+
+def test_best_splits_part_values_midway_as_those_of_scikit_learn(tmp_path):
+    tree = pytest.importorskip("sklearn.tree")
+    rng = np.random.default_rng(0)
+    values = np.exp(2 * rng.normal(size=(250, 3)))
+    numbers = np.log(values).sum(axis=1) ** 3
+    store = tmp_path / "t.zarr"
+    srs_ooc.ingest(values, store, target=numbers, task="regression")
+    (tmp_path / "rows.txt").write_text("\n".join(map(str, range(1, 61))))
+    told = tree.DecisionTreeRegressor(min_samples_leaf=4).fit(values[:60], numbers[:60])
+    expected, found = told.predict(values[60:]), {}
+    for thresholds in ("rank", "value"):
+        result = srs_ooc.run(
+            store,
+            out=tmp_path / f"{thresholds}.run",
+            iterations=1,
+            judge="positive",
+            q=3,
+            alpha="0",
+            rows=tmp_path / "rows.txt",
+            splitter="best",
+            min_samples_leaf=4,
+            thresholds=thresholds,
+            save_trees=True,
+        )
+        found[thresholds] = result.predict(values[60:]).to_numpy()[:, -1].astype(float)
+    alike = {name: np.isclose(one, expected, atol=0.1).mean() for name, one in found.items()}
+    assert alike["value"] == 1.0, alike
+    assert alike["rank"] < 1.0, alike
+
+
+@pytest.mark.slow
+def test_plan_counts_their_memory():
+    def largest(*options):
+        table = ("--n-rows", 1000, "--n-features", 10**6)
+        return json_of("plan", *table, "--json", *options)["largest_subspace_size"]
+
+    assert largest("--thresholds", "value") < 0.5 * largest()

@@ -13,6 +13,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store
 
@@ -55,7 +56,7 @@ def work(store, run, request, stops=()):
 def held(run):
     ledger = Ledger(run, writable=False)
     n_items = (1 + ledger.meta("spec").get("decoys", 0)) * N_FEATURES
-    tally, weights = Tally(n_items), ItemWeights(np.zeros(0, np.uint32))
+    tally, weights = Tally(n_items), ItemWeights()
     ledger.load({"tally": tally, WEIGHTS: weights})
     verdict = ledger.read_arrays("verdict") or {}
     ledger.close()
@@ -115,11 +116,11 @@ def test_features_are_drawn_by_their_weights_and_decoys_alike(store, tmp_path):
 def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monkeypatch):
     seen = []
 
-    def counted(weights):
-        seen.append(len(weights))
-        return ItemWeights(weights)
+    def counted(scores):
+        seen.append(len(scores))
+        return integer_weights(scores)
 
-    monkeypatch.setattr("srs_ooc.runs.item_weights.ItemWeights", counted)
+    monkeypatch.setattr("srs_ooc.runs.item_weights.integer_weights", counted)
     request = Request(options(permutations=4, fdr="0.2"), iterations=60)
     work(store, tmp_path / "a.run", request)
     assert seen.count(N_FEATURES) == 1
@@ -133,7 +134,7 @@ def test_each_decoy_of_several_families_is_scored_by_its_own_column(tmp_path):
     run = tmp_path / "a.run"
     srs_ooc("run", store, "--method", "less", "--decoys", 3, "--iterations", 60, "--out", run)
     ledger = Ledger(run, writable=False)
-    part = ItemWeights(np.zeros(0, np.uint32))
+    part = ItemWeights()
     ledger.load({WEIGHTS: part})
     ledger.close()
     families = part.weights.reshape(4, N_FEATURES).astype(float)
