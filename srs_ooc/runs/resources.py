@@ -59,7 +59,7 @@ from srs_ooc.samplers.base import Ground
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import ReadAhead, Store
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -502,7 +502,7 @@ def _room_of(
         decoys_nbytes = Exchangeability.nbytes(shape.n_rows) + 4 * spec.decoys * shape.n_rows
         budget.grant("decoys", decoys_nbytes)
     if shape.n_values:
-        budget.grant("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * store.n_rows)
+        budget.grant("reading the values of codes", making_tables_nbytes(store.n_rows))
     if store.reading_nbytes:
         budget.grant("requests under way", store.reading_nbytes)
     each = worker_nbytes(spec, shape, saves=job.records) + BATCH_NBYTES

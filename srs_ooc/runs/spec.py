@@ -38,7 +38,7 @@ from srs_ooc.learners.models import (
 )
 from srs_ooc.learners.tree_learner import WORK_NBYTES, TreeParams, learner_nbytes, searching_nbytes
 from srs_ooc.samplers.base import Fits, Method, method_names, method_of
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
 from srs_ooc.trees.response import TrainingRows, TreeLimits
@@ -395,7 +395,7 @@ def fixed_nbytes(spec: RunSpec, shape: TrainingShape) -> list[tuple[str, int]]:
     ]
     if shape.has_strata:
         judging += [("tests within strata", STRATUM_ROW_NBYTES * shape.n_rows)]
-    making = [("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * shape.n_stored_rows)]
+    making = [("reading the values of codes", making_tables_nbytes(shape.n_stored_rows))]
     return [
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (

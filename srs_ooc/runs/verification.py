@@ -20,7 +20,8 @@ from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store, Verified, verifying_nbytes
+from srs_ooc.store.store import Store
+from srs_ooc.store.store_memory import verifying_nbytes
 
 _PIECE_NBYTES = 1 << 20
 
@@ -364,12 +365,11 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
         checked = [*verify_run(path), *verify_compactions(path)]
         nbytes = sum(part.nbytes for part in checked)
         return Verification(path, True, {part.what: part.count for part in checked}, nbytes)
-    found = verified_store(open_store(path), memory_nbytes)
-    return Verification(path, False, found.files, found.nbytes)
+    return Verification(path, False, *verified_store(open_store(path), memory_nbytes))
 
 
-def verified_store(store: Store, memory_nbytes: int) -> Verified:
-    """Read every byte of a store that is open, if a cap holds what that takes.
+def verified_store(store: Store, memory_nbytes: int) -> tuple[dict[str, int], int]:
+    """Read every byte of a store that is open; return its files and bytes, as ``verify`` does.
 
     Raises
     ------
