@@ -19,7 +19,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import TREE, TREE_MODEL, ModelParams, Target, one_thread
 from srs_ooc.learners.tree_learner import Columns, Learner, TreeLearner
-from srs_ooc.samplers.base import Ground, method_of
+from srs_ooc.samplers.base import SamplerContext, method_of
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import judge_all_at_once
@@ -102,8 +102,15 @@ def run_prs(
     given = {"epochs": epochs, "validation": "by place"}
     given |= {} if patience is None else {"patience": patience}
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
-    ground = Ground(p, p, None, p, 1, key_of(seed, 1), Tally(p), response=seen, validation=held_out)
-    sampler: Any = method.make(method.params.settle(given, None), ground)
+    context = SamplerContext(
+        n_items=p,
+        subspace_size=p,
+        key=key_of(seed, 1),
+        tally=Tally(p),
+        response=seen,
+        validation=held_out,
+    )
+    sampler: Any = method.settle(given, None).make(context)
     grower = Grower(problem, prs_learner_of(problem, seen, model))
     iteration, said = 0, []
     while not sampler.done(iteration):
@@ -211,10 +218,17 @@ def make_sampler(problem: Problem, seen: Response, options: dict[str, Any]) -> A
     table = SimpleNamespace(
         n_rows=problem.n_train, n_candidates=p, n_classes=1 if problem.is_regression else 2
     )
-    params = method.params.settle(options | {"validation": "by place"}, table)
+    params = method.settle(options | {"validation": "by place"}, table)
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
-    ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
-    return method.make(params, ground)
+    context = SamplerContext(
+        n_items=p,
+        subspace_size=p,
+        key=key_of(0, 1),
+        tally=Tally(p),
+        response=seen,
+        validation=held_out,
+    )
+    return params.make(context)
 
 
 class Judge:

@@ -65,7 +65,7 @@ from sklearn.metrics import average_precision_score, log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import srs_ooc
-from srs_ooc.samplers.prs_math import Grid
+from srs_ooc.samplers.prs_math import grid_of, roughness
 
 N_TREES, MOST_DEPTH = 100, 10
 SHARES = (100, 50, 20, 10, 5, 3, 2, 1)
@@ -307,8 +307,8 @@ def run_once(
     beta = np.zeros(64)
     for row in found.features("records"):
         beta[int(row["name"].lstrip("fx"))] = row["score"]
-    grid = Grid.of(SIZE, np.arange(64), None)
-    return float(np.mean(right)), grid.value(beta), float(beta.sum())
+    rough = roughness(beta, grid_of(SIZE, np.arange(64), None))
+    return float(np.mean(right)), rough, float(beta.sum())
 
 
 def smoothness_main() -> None:

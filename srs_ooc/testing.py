@@ -40,12 +40,11 @@ from srs_ooc.samplers.base import (
     LOSS,
     PREDICTIONS,
     SENSITIVITY,
-    ColumnScore,
-    Ground,
     Sampler,
-    score_columns,
+    SamplerContext,
 )
-from srs_ooc.samplers.base import Columns as BaseColumns
+from srs_ooc.samplers.column_scores import Columns as BaseColumns
+from srs_ooc.samplers.column_scores import ColumnScore, score_columns
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 
@@ -133,7 +132,7 @@ N_ROWS = 60
 _SEED = 1
 
 
-Make = Callable[[Ground], Sampler]
+Make = Callable[[SamplerContext], Sampler]
 
 
 class _Work:
@@ -149,19 +148,17 @@ class _Work:
     ) -> None:
         self.tally, self.round_size = Tally(n_items), round_size
         self.iteration = 0
-        ground = Ground(
-            n_items,
-            n_items if candidates is None else len(candidates),
-            candidates,
-            subspace_size,
-            round_size,
-            key_of(_SEED, 5),
-            self.tally,
-            PositiveJudge(),
-            3,
+        context = SamplerContext(
+            n_items=n_items,
+            subspace_size=subspace_size,
+            key=key_of(_SEED, 5),
+            tally=self.tally,
+            judge=PositiveJudge(),
+            round_size=round_size,
+            candidates=candidates,
             response=Response.classes(np.arange(N_ROWS) % 2, 2),
         )
-        self.sampler = make(ground)
+        self.sampler = make(context)
 
     def propose(self, iteration: int) -> Subspace:
         key = key_of(_SEED, iteration // self.round_size, iteration % self.round_size)
@@ -195,7 +192,7 @@ def check_sampler(
     Parameters
     ----------
     make : callable
-        ``make(ground) -> Sampler``, as new; called several times.
+        ``make(context) -> Sampler``, as new; called several times.
     n_items : int
         Features, decoys among them.
     subspace_size : int

@@ -28,7 +28,7 @@ FLOORS = {
     8: ["ensemble"],
     9: ["results"],
     11: ["api", "cli", "testing"],
-    12: ["estimators"],
+    12: ["estimators", "extend"],
     13: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
@@ -219,7 +219,7 @@ def test_what_is_imported_later_makes_no_circle(second: str) -> None:
     assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
 
 
-AT_MOST = {"modules": 147, "code lines": 30_446, "classes": 358}
+AT_MOST = {"modules": 147, "code lines": 29_536, "classes": 299}
 """How large the package may be, as benchmarks/research/count_code.py counts it.
 
 They fall: whoever makes the package smaller lowers them. A commit that raises one says why.

@@ -11,13 +11,13 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.records import State, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.evidence.judges import PositiveJudge
+from srs_ooc.evidence.judges import DecoyJudge, NoJudge, PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.spec import TrainingShape
-from srs_ooc.samplers.base import Ground, methods
+from srs_ooc.samplers.base import methods
 from srs_ooc.samplers.column_scores import SquaredNorm
-from srs_ooc.samplers.elimination import Elimination, Manner
+from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import N_ROWS, check_executor, check_learner, check_sampler, check_score
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
@@ -27,7 +27,7 @@ WORKED = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(),
 
 
 def defaults(method):
-    return method.params.settle({}, TrainingShape(N_ROWS, 400, 400, 2, 1))
+    return method.settle({}, TrainingShape(N_ROWS, 400, 400, 2, 1))
 
 
 @pytest.mark.few(4)
@@ -38,7 +38,7 @@ def test_every_method_of_the_package_passes(name, round_size):
     some = np.arange(5, 400, 3, dtype=np.uint32)
     for candidates in (None, some):
         check_sampler(
-            lambda ground: method.make(defaults(method), ground),
+            defaults(method).make,
             round_size=round_size,
             candidates=candidates,
         )
@@ -47,14 +47,15 @@ def test_every_method_of_the_package_passes(name, round_size):
 @pytest.mark.slow
 def test_the_leaders_and_the_closing_stage_pass():
     def leaders(ground):
-        blind = Ground(**vars(ground) | {"judge": None})
-        method = dict(methods())["srs"]
-        return method.make(defaults(method), blind)
+        judge = DecoyJudge.settle({"keep": 3}, TrainingShape(N_ROWS, 400, 400, 2, 1))
+        return defaults(dict(methods())["srs"]).make(replace(ground, judge=judge))
 
     check_sampler(leaders, n_iterations=250)
-    items, manner = np.arange(100, dtype=np.uint32), Manner(((0.3, 0.3),), 0.0)
+    items = np.arange(100, dtype=np.uint32)
     check_sampler(
-        lambda _: Elimination(items, key_of(3), manner, 24), n_iterations=2500, round_size=1000
+        lambda _: Elimination(items, key_of(3), ((0.3, 0.3),), 24),
+        n_iterations=2500,
+        round_size=1000,
     )
 
 
@@ -73,7 +74,7 @@ class Broken(SequentialRandomSubspace):
 def broken(change, **given):
     def make(ground):
         method = dict(methods())["srs"]
-        sampler = method.make(defaults(method), ground)
+        sampler = defaults(method).make(ground)
         change(sampler)
         return sampler
 
@@ -207,7 +208,7 @@ def install(site, monkeypatch, name, source, entry_point):
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A package from outside with the worked example of a sampler."""
-    point = "[srs_ooc.samplers]\ndealt = dealt:METHOD\n"
+    point = "[srs_ooc.samplers]\ndealt = dealt:Dealt\n"
     return install(tmp_path / "site", monkeypatch, "dealt", WORKED[0], point)
 
 
@@ -269,14 +270,13 @@ def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkey
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("judge", [None, PositiveJudge()])
+@pytest.mark.parametrize("judge", [NoJudge(), PositiveJudge()])
 def test_less_passes_with_weights_that_differ(replacement, judge):
     weights = (np.arange(400, dtype=np.uint32) % 7) ** 9
-    method = dict(methods())["less"]
-    params = method.params(**vars(defaults(method)) | {"replacement": replacement})
+    params = replace(defaults(dict(methods())["less"]), replacement=replacement)
 
     def make(ground):
-        return method.make(params, Ground(**vars(ground) | {"weights": weights, "judge": judge}))
+        return params.make(replace(ground, weights=weights, judge=judge))
 
     check_sampler(make, candidates=np.flatnonzero(weights).astype(np.uint32))
 

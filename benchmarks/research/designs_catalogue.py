@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from srs_ooc.evidence.tally import best_of_each
 from srs_ooc.evidence.verdict import SHARE_ALONE, Verdict, count_decoys
-from srs_ooc.samplers.elimination import Manner
 
 LEVEL = 0.1
 
@@ -241,9 +240,9 @@ CLOSINGS = (
     Closing("rounds-3", "rounds of 1,000, 300, 100", sizes=(1000, 300, 100)),
     Closing("survivors-300", "300 survivors", n_survivors=300),
     Closing("survivors-2000", "2,000 survivors", n_survivors=2000),
-    Closing("sees-10", "each tree on 10%", Manner(((0.1, 0.1),), 0.0)),
-    Closing("sees-100", "each tree on all", Manner(((1.0, 1.0),), 0.0)),
-    Closing("leaves-1", "leaves of 1% of the rows", Manner(((0.3, 0.3),), 0.01)),
+    Closing("sees-10", "each tree on 10%", ((0.1, 0.1),)),
+    Closing("sees-100", "each tree on all", ((1.0, 1.0),)),
+    Closing("leaves-1", "leaves of 1% of the rows", leaf_share=0.01),
     Closing("depth-3", "depth at most 3", max_depth=3),
     Closing("k-20", "K = 20%", k_share=0.2),
     Closing("late-k-30", "K = 30% in the last two rounds", k_share=0.3, k_rounds=2),

@@ -17,15 +17,14 @@ from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.learners.tree_learner import Columns, tree_key
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import TALLY, Engine, ThreadExecutor, fit_iteration
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.run_verdict import largest_decoy_cluster
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.draws import Drawing
-from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination, Manner
+from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination
 from srs_ooc.samplers.srs import Leaders
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
@@ -279,9 +278,9 @@ class Screen:
         )
         lanes = AlwaysHeld if self.lanes == LED else Leaders
         engine = Engine(
-            lanes(drawing, tally, spec.keep, spec.round_size, key),
+            lanes(drawing, tally, spec.judging.n_leaders, spec.round_size, key),
             resources.executor,
-            TransientLedger(),
+            None,
             seed=spec.seed,
             round_size=spec.round_size,
             observers={TALLY: tally},
@@ -304,8 +303,10 @@ class Closing:
     ----------
     name, label : str
         In files, and in tables.
-    manner : Manner
-        Part of the items that a tree sees, and least rows of a leaf.
+    shares : tuple of (float, float)
+        Part of the items that a tree sees, of each kind, in the first round and in the last.
+    leaf_share : float
+        Least rows of a leaf, as a part of the training rows.
     n_survivors : int
         Items that enter.
     sizes : tuple of int
@@ -326,7 +327,8 @@ class Closing:
 
     name: str
     label: str
-    manner: Manner = Manner(((0.3, 0.3),), 0.0)  # noqa: RUF009 (frozen)
+    shares: tuple[tuple[float, float], ...] = ((0.3, 0.3),)
+    leaf_share: float = 0.0
     n_survivors: int = SURVIVORS
     sizes: tuple[int, ...] = ()
     k_share: float = 1.0
@@ -356,7 +358,7 @@ class Closing:
             ``items``, uint32 (n,), by rank, and ``largest``, the c.
         """
         most = min(resources.spec.subspace_size, SURVIVORS)
-        stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
+        stage = Elimination(survivors[: self.n_survivors], key, self.shares, most)
         if self.sizes:
             stage.sizes = [min(size, len(stage.items)) for size in self.sizes]
         block, grower = resources.blocks[0], Grower(self, resources, len(stage.sizes))
@@ -365,7 +367,7 @@ class Closing:
             executor = ThreadExecutor(
                 partial(fit_iteration, resources.source, grower), [block], ahead
             )
-            engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+            engine = Engine(stage, executor, None, seed=key, round_size=TREES)
             engine.advance(stage.n_trees)
             executor.close()
         largest = largest_decoy_cluster(resources, stage.items, 0)
@@ -391,7 +393,7 @@ class Grower:
         self._closing, self._source, self._rows = closing, resources.source, resources.trees.rows
         self._first_late = n_rounds - closing.k_rounds
         self._columns = Block(resources.spec.subspace_size, resources.n_rows, 1, tiled=False)
-        spec, leaf = resources.spec, floor(closing.manner.leaf_share * resources.n_rows)
+        spec, leaf = resources.spec, floor(closing.leaf_share * resources.n_rows)
         leaf = max(spec.learner.min_samples_leaf, leaf)
         limits = replace(spec.limits, max_features=ALL, min_samples_leaf=leaf)
         self._limits = limits

@@ -29,8 +29,8 @@ from srs_ooc.base.seeds import derive
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ItemSource, fit_iteration
 from srs_ooc.samplers.held_out import make_folds
-from srs_ooc.samplers.prs import SPREADS, ParametricRandomSubspace
-from srs_ooc.samplers.prs_math import Descent, Truth
+from srs_ooc.samplers.prs import SPREADS, DescentParams, ParametricRandomSubspace
+from srs_ooc.samplers.prs_math import Truth
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
@@ -79,10 +79,11 @@ class Screen:
         folds = make_folds(labels, N_FOLDS, derive(seed, 1), share=0.2)
         mean = SHARE * self.store.n_features
         capacity = round(mean + SPREADS * mean**0.5)
-        descent = Descent(N_MODELS, SHARE, 10**6, 10**6, rate, 0.9, 0.0, mean)
+        asked = {"models": N_MODELS, "inclusion": SHARE, "epochs": 10**6, "learning_rate": rate}
+        params = DescentParams.settle(asked, None)
         truth = Truth.of(response, folds.training)
         self.sampler = ParametricRandomSubspace(
-            descent, folds, truth, self.store.n_features, capacity, derive(seed, 2)
+            params, folds, truth, self.store.n_features, capacity, derive(seed, 2)
         )
         rows = TrainingRows.of(response, "gini")
         self.learner = TreeLearner(rows, TreeLimits(capacity), capacity)

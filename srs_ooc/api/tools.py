@@ -19,7 +19,7 @@ from srs_ooc.base.options import (
     whole_given,
 )
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
@@ -173,7 +173,7 @@ def compact(
             site = Site(place, megabytes, threads, watch, cluster)
             found = compacted(ledger, site, folds, repeats, max_features)
         assert found is not None, "it was not stopped"
-        return small_set(found, place, max_features)
+        return found
 
 
 def sensitivity(

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -176,13 +176,19 @@ class Flag:
         return bool(value)
 
 
+def _as_text(_: str, value: Any) -> str:
+    return str(value)
+
+
 @dataclass(frozen=True)
 class Text:
-    """Text that the part itself looks into."""
+    """Text that the part itself looks into; ``read(name, value)`` returns it as it is kept."""
+
+    read: Callable[[str, Any], str] = _as_text
 
     def canonical(self, name: str, value: Any) -> str:
-        """Return it as it is."""
-        return str(value)
+        """Return the text."""
+        return self.read(name, value)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class RowSplit:
     predicted: NDArray[np.int32]
 
 
+RIC, EBIC = "ric", "ebic"
+"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
+
+
 @dataclass(frozen=True)
 class Criterion:
     """An information criterion, by which candidates are judged on the rows fitted on alone.

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import no_formula, visible
+from srs_ooc.base.text import cell_text, no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
 
 FILE = click.Path(path_type=Path)
@@ -73,14 +73,17 @@ def echo_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def stream_json(records: Iterable[Any]) -> None:
-    """Write dataclass records as a JSON list, one a line, never holding them all."""
-    sys.stdout.write("[")
+def stream_json(records: Iterable[Any], begin: str = "[", end: str = "]") -> None:
+    """Write dataclass records as a JSON list, one a line, never holding them all.
+
+    What it stands in is written before and after, where it is not the whole.
+    """
+    sys.stdout.write(begin)
     separator = "\n"
     for record in records:
         sys.stdout.write(separator + json.dumps(vars(record), ensure_ascii=False))
         separator = ",\n"
-    sys.stdout.write("\n]\n")
+    sys.stdout.write(f"\n{end}\n")
 
 
 def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> None:
@@ -128,16 +131,10 @@ def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
     """Write some fields of records as columns of given widths; a longer text pushes on."""
     say("  ".join(f"{name:>{width}}" for name, width in columns.items()))
     for record in records:
-        cells = (f"{_cell(getattr(record, name)):>{width}}" for name, width in columns.items())
+        cells = (
+            f"{cell_text(getattr(record, name), '-'):>{width}}" for name, width in columns.items()
+        )
         say("  ".join(cells))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 # A store on the command line: a folder, or a URL.

@@ -1,6 +1,7 @@
 """``srs-ooc scores``: columns scored by themselves, without trees."""
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,8 @@ def scores_command(
             progress.show(step)
             return True
 
-        records = score_table(
-            opened,
-            request,
-            memory_mb * MB,
-            goes_on,
-            lambda text: say(text, err=True),
-        )
+        note = partial(say, err=True)
+        records = score_table(opened, request, memory_mb * MB, goes_on, note)
     assert records is not None, "it was not stopped"
     features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"

@@ -21,8 +21,8 @@ from srs_ooc.results.standing import (
     status_of,
     values_of,
 )
+from srs_ooc.runs.ledger import FILE as LEDGER_FILE
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import FILE as LEDGER_FILE
 
 
 @click.command("status")

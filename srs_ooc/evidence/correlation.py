@@ -18,7 +18,7 @@ from srs_ooc.base.seeds import derive_array
 
 MOST_ROWS = 4096
 """Rows that are looked at, at most."""
-_CELLS = 1 << 16
+CELLS = 1 << 16
 """Codes, and correlations, that are looked at together, at most."""
 
 
@@ -97,13 +97,8 @@ class RankColumns:
 
     def pieces(self, count: int) -> list[slice]:
         """Return ``count`` columns in pieces small enough to be correlated with each other."""
-        size = max(1, min(math.isqrt(_CELLS), _CELLS // self.n_rows))
+        size = max(1, min(math.isqrt(CELLS), CELLS // self.n_rows))
         return [slice(start, start + size) for start in range(0, count, size)]
-
-    @staticmethod
-    def nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
-        """Return the bytes that n columns take, with what correlating them needs besides."""
-        return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 32 * 8 * _CELLS
 
 
 # Clusters of rank-correlated items, found blindly.

@@ -1,8 +1,10 @@
 """Relevance tests: which features of a subspace enter F after its tree is grown; their options."""
 
 from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
 from math import ceil
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,71 +16,6 @@ from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.native import _native
 
-
-class Judge(Protocol):
-    """A relevance test that admits features one iteration at a time, never to be undone."""
-
-    def probe(self, key: int, subspace_size: int) -> Probe | None:
-        """Return the irrelevant column to grow beside the subspace, if one is needed."""
-
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
-        """Return which features of the outcome pass, given a tally that holds it; bool (q,)."""
-
-
-class PositiveJudge:
-    """Any importance above zero (Algorithm 1, step 2c, as printed).
-
-    Sound with infinite samples (Section 4.1); on finite data nearly every feature passes in time.
-    """
-
-    def probe(self, key: int, subspace_size: int) -> Probe | None:
-        """Return None: nothing is compared with."""
-        return None
-
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
-        """Return which importances are positive."""
-        return outcome.importance > 0
-
-
-class ProbeJudge:
-    """The paper's random probe (Section 5, Appendix G.1).
-
-    The probe is one column of Q drawn at random, its rows freshly permuted. A feature passes once
-    drawn more than L times and strictly better than the probe in at least a share beta of them.
-
-    Parameters
-    ----------
-    min_draws : int
-        L.
-    min_wins : str
-        beta, as decimal text, so that the comparison is exact.
-    """
-
-    def __init__(self, min_draws: int, min_wins: str) -> None:
-        self.min_draws = min_draws
-        share = exact_share(min_wins)
-        self._numerator, self._denominator = share.numerator, share.denominator
-
-    def probe(self, key: int, subspace_size: int) -> Probe | None:
-        """Return the probe of the iteration with ``key``."""
-        source = below(derive(key, Purpose.PROBE_COLUMN), 0, subspace_size)
-        return Probe(source, derive(key, Purpose.PROBE_ROWS))
-
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
-        """Return which of the outcome's features meet both thresholds."""
-        admitted = np.empty(len(outcome.features), np.bool_)
-        _native.passes(
-            outcome.features,
-            tally.n_drawn,
-            tally.n_better,
-            self.min_draws,
-            self._numerator,
-            self._denominator,
-            admitted,
-        )
-        return admitted
-
-
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
 VERSIONS = {"evidence": 4, "stages": 3}
 """Versions of how a final verdict is computed, and of how decoys are made and the closing stage is
@@ -88,18 +25,66 @@ IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
 FAMILIES, WIDE = 7, 200_000
 """Families of decoys by default, up to so many features; one beyond."""
+LEADERS = 10
+"""Leading items that are held in every other subspace where no option says how many."""
 
 
-class PositiveParams(Params):
-    """Any importance above 0 is relevant: nothing to choose."""
+class Judge(Params):
+    """A relevance test and its options.
+
+    One that :attr:`admits` says after each iteration which features enter F, never to be undone.
+    Of others nothing is heard before the last iteration.
+    """
+
+    admits: ClassVar[bool] = True
+
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return the irrelevant column to grow beside the subspace, if one is needed."""
+        return None
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which features of the outcome pass, given a tally that holds it; bool (q,)."""
+        return np.zeros(len(outcome.features), np.bool_)
+
+    @property
+    def n_leaders(self) -> int:
+        """Leading items that a sampler holds, where nothing is admitted on the way."""
+        return 0
+
+    @property
+    def n_copies(self) -> int:
+        """Copies of each feature, itself and decoys, that are drawn apart where nothing is held."""
+        return 1
 
 
-class NoJudgeParams(Params):
+class PositiveJudge(Judge):
+    """Any importance above zero is relevant (Algorithm 1, step 2c, as printed).
+
+    Sound with infinite samples (Section 4.1); on finite data nearly every feature passes in time.
+    """
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which importances are positive."""
+        return outcome.importance > 0
+
+
+class NoJudge(Judge):
     """No feature is judged: the run ranks them."""
 
+    admits = False
 
-class ProbeParams(Params):
-    """The paper's probe (Section 5); ``probe_min_draws`` is L, ``probe_min_wins`` is beta."""
+    @property
+    def n_leaders(self) -> int:
+        """As many as decoys hold by default."""
+        return LEADERS
+
+
+class ProbeJudge(Judge):
+    """The paper's random probe (Section 5, Appendix G.1).
+
+    The probe is one column of Q drawn at random, its rows freshly permuted. A feature passes once
+    drawn more than L times and strictly better than the probe in at least a share beta of them.
+    """
 
     probe_min_draws: int = option(
         Whole(0), "A feature must have been drawn more often than this.", default=10, metavar="L"
@@ -111,10 +96,34 @@ class ProbeParams(Params):
         metavar="BETA",
     )
 
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return the probe of the iteration with ``key``."""
+        source = below(derive(key, Purpose.PROBE_COLUMN), 0, subspace_size)
+        return Probe(source, derive(key, Purpose.PROBE_ROWS))
 
-class DecoyParams(Params):
+    @cached_property
+    def _least_wins(self) -> Fraction:
+        return exact_share(self.probe_min_wins)
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which of the outcome's features meet both thresholds."""
+        admitted = np.empty(len(outcome.features), np.bool_)
+        _native.passes(
+            outcome.features,
+            tally.n_drawn,
+            tally.n_better,
+            self.probe_min_draws,
+            self._least_wins.numerator,
+            self._least_wins.denominator,
+            admitted,
+        )
+        return admitted
+
+
+class DecoyJudge(Judge):
     """A final verdict that bounds the share of false features (docs/evidence.md)."""
 
+    admits = False
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",
@@ -139,7 +148,7 @@ class DecoyParams(Params):
     keep: int = option(
         Whole(0, MOST_KEPT),
         "Leading items held in every other subspace.",
-        default=10,
+        default=LEADERS,
         metavar="N",
     )
     closing: str = option(
@@ -148,6 +157,16 @@ class DecoyParams(Params):
         "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
         default=IMPURITY,
     )
+
+    @property
+    def n_leaders(self) -> int:
+        """What is kept."""
+        return self.keep
+
+    @property
+    def n_copies(self) -> int:
+        """Features and families of decoys, where there are several."""
+        return 1 + self.decoys if self.decoys > 1 else 1
 
     def values(self) -> dict[str, Any]:
         """Return the settled values by name; those of runs by impurity as they always were."""
@@ -179,4 +198,4 @@ class DecoyParams(Params):
 
 def closes_by_sensitivity(judging: Params) -> bool:
     """Return whether a judge's closing stage scores by what altering items costs."""
-    return isinstance(judging, DecoyParams) and judging.closing == SENSITIVITY
+    return isinstance(judging, DecoyJudge) and judging.closing == SENSITIVITY

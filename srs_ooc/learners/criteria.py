@@ -1,17 +1,15 @@
 """Information criteria of subspaces: which goes with which model, and how all are judged."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Candidates
+from srs_ooc.base.records import EBIC, RIC, Candidates
 from srs_ooc.learners.models import TREE, Target, path_of
 from srs_ooc.native.numerics import log, logs, powers, products
-from srs_ooc.samplers.base import EBIC, RIC
 
 # Second moments of many small sets of columns, and what follows from them by elimination.
 
@@ -74,23 +72,38 @@ def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
     return of
 
 
-@dataclass(frozen=True)
-class SetJudge:
-    """A criterion on some rows.
+def of_all(
+    sets: Candidates,
+    of: Callable[[Places], Table],
+    table: Table,
+    largest: int,
+    n_cells: Callable[[int], int] | None = None,
+) -> Table:
+    """Return the criterion of many sets of columns; infinite where it cannot be computed.
 
-    Attributes
+    Parameters
     ----------
-    largest : int
-        The most columns of a set for which it can be computed.
+    sets : Candidates
+        Those to be judged.
     of : callable
         Returns the criterion of k sets of d columns, int (k, d); float64 (k,).
-    n_cells : callable
-        Returns the numbers of the largest table that a set of so many columns takes.
+    table : float64 (n_columns, n_rows)
+        The columns.
+    largest : int
+        The most columns of a set for which it can be computed.
+    n_cells : callable, optional
+        Returns the numbers of the largest table that a set of so many columns takes; default the
+        rows by one column more.
     """
 
-    largest: int
-    of: Callable[[Places], Table]
-    n_cells: Callable[[int], int]
+    def by_rows(size: int) -> int:
+        return len(table[0]) * (size + 1)
+
+    losses = np.full(len(sets.bounds) - 1, np.inf)
+    most_cells = max(table.size, LEAST_CELLS)
+    for numbers, places in batches(sets, largest, n_cells or by_rows, most_cells):
+        losses[numbers] = of(places)
+    return losses
 
 
 def row_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -173,7 +186,7 @@ _HALVINGS = 10
 _RIDGE = 1e-9
 
 
-def logistic(table: Table, labels: Places, sets: Candidates, each: float) -> SetJudge:
+def logistic(table: Table, labels: Places, sets: Candidates, each: float) -> Table:
     """Return the extended BIC of a logistic fit with an intercept, of two classes or more.
 
     ``eBIC(S) = -2 log L + (K - 1) d (log n + 2 gamma log p)`` (Chen and Chen 2012), K the classes
@@ -210,7 +223,7 @@ def logistic(table: Table, labels: Places, sets: Candidates, each: float) -> Set
             found[regular] = deviances(design, truth) + cost
         return found
 
-    return SetJudge(n_rows - 2, of, n_cells)
+    return of_all(sets, of, table, n_rows - 2, n_cells)
 
 
 def _regular(products_of: Callable[[Places], Table], places: Places) -> NDArray[np.intp]:
@@ -236,35 +249,31 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
     coefficients = np.zeros((len(design), len(truth) - 1, design.shape[1]))
     coefficients[:, :, 0] = logs(shares[1:] / shares[0])
     deviance = np.empty(len(design))
-    state = _State(design, coefficients, *_said(design, coefficients, truth))
-    deviance[:], going = state.deviance, np.arange(len(design))
+    going = np.arange(len(design))
+    fits = (design, coefficients, *_said(design, coefficients, truth))
+    deviance[:] = fits[3]
     for _ in range(MOST_STEPS):
-        ahead = state.deviance > SEPARATED
-        if not ahead.any():
+        fits, going = _ahead(fits, going, fits[3] > SEPARATED)
+        if len(going) == 0:
             break
-        state, going = state.only(ahead), going[ahead]
-        before = state.deviance
-        state = _stepped(state, truth)
-        deviance[going] = state.deviance
-        ahead = before - state.deviance > CONVERGED * (state.deviance + 0.1)
-        state, going = state.only(ahead), going[ahead]
+        before = fits[3]
+        fits = _stepped(*fits, truth)
+        deviance[going] = fits[3]
+        fits, going = _ahead(fits, going, before - fits[3] > CONVERGED * (fits[3] + 0.1))
     return np.where(deviance > SEPARATED, deviance, 0.0)
 
 
-@dataclass(frozen=True)
-class _State:
-    """Where k fits stand: designs, coefficients (k, n_classes - 1, c), log shares, deviances."""
+def _ahead(
+    fits: tuple[Table, Table, Table, Table], going: NDArray[np.intp], some: NDArray[np.bool_]
+) -> tuple[tuple[Table, Table, Table, Table], NDArray[np.intp]]:
+    """Return some of the fits that go on, and which they are of all.
 
-    design: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-    log_shares: NDArray[np.float64]
-    deviance: NDArray[np.float64]
-
-    def only(self, some: NDArray[np.bool_]) -> "_State":
-        if some.all():
-            return self
-        parts = self.design, self.coefficients, self.log_shares, self.deviance
-        return _State(*(part[some] for part in parts))
+    Designs, coefficients (k, n_classes - 1, c), log shares and deviances.
+    """
+    if some.all():
+        return fits, going
+    design, coefficients, log_shares, deviance = (part[some] for part in fits)
+    return (design, coefficients, log_shares, deviance), going[some]
 
 
 def _said(
@@ -279,27 +288,29 @@ def _said(
     return scores, -2.0 * (scores * truth).reshape(len(scores), -1).sum(axis=1)
 
 
-def _stepped(state: _State, truth: NDArray[np.float64]) -> _State:
+def _stepped(
+    design: Table, coefficients: Table, log_shares: Table, deviance: Table, truth: Table
+) -> tuple[Table, Table, Table, Table]:
     """Return the fits after a step that does not raise a deviance."""
-    step = _newton_step(state, truth)
-    after = state.coefficients + step
-    log_shares, deviance = _said(state.design, after, truth)
+    step = _newton_step(design, log_shares, truth)
+    after = coefficients + step
+    said, reached = _said(design, after, truth)
     for _ in range(_HALVINGS):
-        rose = np.flatnonzero(~(deviance <= state.deviance))
+        rose = np.flatnonzero(~(reached <= deviance))
         if len(rose) == 0:
             break
         step[rose] /= 2
-        after[rose] = state.coefficients[rose] + step[rose]
-        log_shares[rose], deviance[rose] = _said(state.design[rose], after[rose], truth)
-    rose = np.flatnonzero(~(deviance <= state.deviance))
-    after[rose], deviance[rose] = state.coefficients[rose], state.deviance[rose]
-    log_shares[rose] = state.log_shares[rose]
-    return _State(state.design, after, log_shares, deviance)
+        after[rose] = coefficients[rose] + step[rose]
+        said[rose], reached[rose] = _said(design[rose], after[rose], truth)
+    rose = np.flatnonzero(~(reached <= deviance))
+    after[rose], reached[rose] = coefficients[rose], deviance[rose]
+    said[rose] = log_shares[rose]
+    return design, after, said, reached
 
 
-def _newton_step(state: _State, truth: NDArray[np.float64]) -> NDArray[np.float64]:
+def _newton_step(design: Table, log_shares: Table, truth: Table) -> Table:
     """Return the Newton step of each; float64 (k, n_classes - 1, c)."""
-    design, shares = state.design, powers(state.log_shares[:, 1:])
+    shares = powers(log_shares[:, 1:])
     k, c, _ = design.shape
     n_free = shares.shape[1]
     gradient = row_products(truth[1:] - shares, design)
@@ -328,7 +339,7 @@ def ratio_penalty(n_rows: int) -> float:
     return log(log(float(max(n_rows, 3)))) / sqrt(n_rows)
 
 
-def linear_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+def linear_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
     """Return RIC of two normal densities with a common covariance matrix (linear discriminant).
 
     ``RIC(S) = -(m1 - m0)' C^-1 (m1 - m0) + c_n d``: both divergences are half the squared
@@ -354,10 +365,10 @@ def linear_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
         pivots, corner = eliminated(products_of(places), apart, 0.0)
         return _unless_singular(pivots, corner + penalty * places.shape[1])
 
-    return SetJudge(n_rows - 2, of, lambda size: n_rows * (size + 1))
+    return of_all(sets, of, table, n_rows - 2)
 
 
-def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
     """Return RIC of two normal densities with covariance matrices of their own.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d (d + 3) / 2`` with class shares w and
@@ -391,10 +402,10 @@ def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
         return found
 
     largest = min(rows.shape[1] for rows in rows_of) - 1
-    return SetJudge(largest, of, lambda size: n_rows * (size + 1))
+    return of_all(sets, of, table, largest)
 
 
-def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -> SetJudge:
+def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -> Table:
     """Return the extended BIC of a least-squares fit with an intercept and normal errors.
 
     ``eBIC(S) = n log(RSS / n) + d (log n + 2 gamma log p)`` (Chen and Chen 2008, 2012).
@@ -421,7 +432,7 @@ def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -
         left = logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * log(spread)
         return _unless_singular(pivots, n_rows * left + each * places.shape[1])
 
-    return SetJudge(n_rows - 2, of, lambda size: n_rows * (size + 1))
+    return of_all(sets, of, table, n_rows - 2)
 
 
 def _unless_singular(
@@ -434,7 +445,7 @@ def _unless_singular(
 # RIC without a model of the densities: divergences from distances to nearest neighbours.
 
 
-def neighbour_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+def neighbour_ratio(table: Table, labels: Places, sets: Candidates) -> Table:
     """Return RIC of two densities about which nothing is assumed.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d`` with class shares w, where
@@ -465,7 +476,7 @@ def neighbour_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
         return found
 
     largest = n_rows - 2 if min(rows.shape[1] for rows in rows_of) > 1 else 0
-    return SetJudge(largest, of, lambda size: n_rows * (size + 1))
+    return of_all(sets, of, table, largest)
 
 
 def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -499,7 +510,7 @@ def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDAr
     return found
 
 
-_RATIOS: dict[str, Callable[[Table, Places, Candidates], SetJudge]] = {
+_RATIOS: dict[str, Callable[[Table, Places, Candidates], Table]] = {
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": linear_ratio,
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": quadratic_ratio,
     "sklearn.neighbors.KNeighborsClassifier": neighbour_ratio,
@@ -574,29 +585,25 @@ def judged(sets: Candidates, model: str, target: Target, columns: Table, fitted:
         Which they are.
     """
     table, known = np.ascontiguousarray(columns.T), target.values[fitted]
-    losses = np.full(len(sets.bounds) - 1, np.inf)
     if bool((known == known[0]).all()):
-        return losses
-    judge = _judge(sets, model, target, table, known)
-    most_cells = max(table.size, LEAST_CELLS)
-    for numbers, places in batches(sets, judge.largest, judge.n_cells, most_cells):
-        losses[numbers] = judge.of(places)
+        return np.full(len(sets.bounds) - 1, np.inf)
+    losses = _judged(sets, model, target, table, known)
     losses[np.isnan(losses)] = np.inf
     return losses
 
 
-def _judge(
+def _judged(
     sets: Candidates,
     model: str,
     target: Target,
     table: Table,
     known: NDArray[np.float64] | NDArray[np.int32],
-) -> SetJudge:
+) -> Table:
     criterion = sets.criterion
     assert criterion is not None, "asked for by the caller"
     if criterion.name == RIC:
-        make = _RATIOS[path_of(model, is_regression=False)]
-        return make(table, known.astype(np.intp), sets)
+        ratio = _RATIOS[path_of(model, is_regression=False)]
+        return ratio(table, known.astype(np.intp), sets)
     each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
     if target.is_regression:
         return least_squares(table, known.astype(np.float64), sets, each)

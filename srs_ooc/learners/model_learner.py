@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,9 @@ from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
-from srs_ooc.learners.models import (
-    DEFAULT_FOLDS,
-    PERMUTATION,
-    DecodedBlock,
-    EstimatorMaker,
-    FittedModel,
-    ModelParams,
-    Target,
-    load,
-    one_thread,
-    pin_worker,
-    safe_path,
-)
+from srs_ooc.base.text import MB
+from srs_ooc.learners import models
+from srs_ooc.learners.models import DEFAULT_FOLDS, BaseModel, DecodedBlock, ModelParams, Target
 from srs_ooc.learners.tree_learner import Columns
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
@@ -73,7 +64,7 @@ class EstimatorLearner:
         center: float = 0.0,
     ) -> None:
         self.params, self.target, self._center = params, target, center
-        self._by_permutation = params.model_importance == PERMUTATION
+        self._by_permutation = params.model_importance == models.PERMUTATION
         self._folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         if folds is not None:
             self._folds = [
@@ -83,9 +74,8 @@ class EstimatorLearner:
         self._baseline = self._loss_of_no_model()
 
     @cached_property
-    def _maker(self) -> EstimatorMaker:
-        params, is_regression = self.params, self.target.is_regression
-        return EstimatorMaker(params.model, params.parameters, is_regression=is_regression)
+    def _model(self) -> BaseModel:
+        return BaseModel(self.params.model, self.params.parameters, self.target)
 
     def _loss_of_no_model(self) -> float:
         total = 0.0
@@ -102,7 +92,7 @@ class EstimatorLearner:
         UsageError
             If the estimator cannot be fitted on them.
         """
-        pin_worker()
+        models.pin_worker()
         features, split = iteration.features, iteration.subspace.split
         table = DecodedBlock.of(block, len(features))
         if iteration.subspace.candidates is not None:
@@ -119,16 +109,16 @@ class EstimatorLearner:
         fitted: NDArray[np.integer],
         held: NDArray[np.integer],
         key: int,
-    ) -> tuple[FittedModel, NDArray[np.float64]]:
-        """Return a model fitted on some rows, and the others as it wants them."""
+    ) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]]:
+        """Return what a model fitted on some rows predicts, and the others as it wants them."""
         train, rest = table.standardised(fitted, held)
-        return FittedModel(self._maker, self.target, train, fitted, key), rest
+        return self._model.fit(train, fitted, key), rest
 
     def _split(
         self, table: DecodedBlock, features: NDArray[np.uint32], split: RowSplit, key: int
     ) -> Outcome:
-        model, rest = self._fitted(table, split.fitted, split.predicted, key)
-        said = model.predict(rest)
+        predict, rest = self._fitted(table, split.fitted, split.predicted, key)
+        said = predict(rest)
         losses = self.target.losses(said, split.predicted)
         loss = float(losses.mean()) if len(losses) > 0 else 0.0
         return Outcome(
@@ -155,8 +145,8 @@ class EstimatorLearner:
 
         def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
             own = derive(key, number)
-            model, rest = self._fitted(table.only(places), split.fitted, split.predicted, own)
-            return float(self.target.errors(model.predict(rest), split.predicted).sum())
+            predict, rest = self._fitted(table.only(places), split.fitted, split.predicted, own)
+            return float(self.target.errors(predict(rest), split.predicted).sum())
 
         losses, _ = judge_in_turn(candidates, summed)
         losses /= sum(len(split.predicted) for split in candidates.splits)
@@ -168,8 +158,8 @@ class EstimatorLearner:
         """Return the mean loss of all rows, and how much it rises where each column is permuted."""
         total, rises = 0.0, np.zeros(len(features))
         for k, (fitted, held) in enumerate(self._folds):
-            model, rest = self._fitted(table, fitted, held, derive(key, k))
-            loss = float(self.target.losses(model.predict(rest), held).sum())
+            predict, rest = self._fitted(table, fitted, held, derive(key, k))
+            loss = float(self.target.losses(predict(rest), held).sum())
             total += loss
             if self._by_permutation:
                 key_of_fold = derive(derive(key, _PERMUTED), k)
@@ -177,7 +167,7 @@ class EstimatorLearner:
                     order = _shuffled(len(held), derive(key_of_fold, feature))
                     kept = rest[:, j].copy()
                     rest[:, j] = kept[order]
-                    rises[j] += float(self.target.losses(model.predict(rest), held).sum()) - loss
+                    rises[j] += float(self.target.losses(predict(rest), held).sum()) - loss
                     rest[:, j] = kept
         n_rows = len(self.target.values)
         return total / n_rows, rises / n_rows
@@ -198,26 +188,24 @@ def _whole(gains: NDArray[np.float64]) -> NDArray[np.int64]:
 # What an estimator takes is known to nobody before it runs. So it is run once, on made-up columns
 # of the run's shape, before a run is made or gone on with; and what it refuses is heard of then.
 
+COPIES = 6
+"""Tables of float64 that a worker may hold at once: the decoded one, the rows fitted on and those
+held out, and what a model keeps of them and works in."""
+MODEL_NBYTES = 8 * MB
+"""Published allowance for a model beyond those."""
+
 LIBRARY_NBYTES = 200_000_000
 """Published allowance for scikit-learn and what it loads: 171 to 190 MB as measured, where pandas
 and pyarrow are installed beside it."""
+
+
+def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
+    """Return the bytes of a decoded block, of its parts, and of a model on it, as published."""
+    return n_rows * n_columns * (8 * COPIES + code_nbytes + 2) + MODEL_NBYTES
+
+
 _LONG_ENOUGH, _MOST_SETS = 0.1, 1024
 """Seconds, and parts of the columns, after which a criterion is timed."""
-
-
-@dataclass(frozen=True)
-class TrialShape:
-    """The shape of the subspaces that a model is tried on; ``n_classes`` is 1 for numbers.
-
-    Where a ``criterion`` is named, it is computed for some parts of the columns too.
-    """
-
-    n_rows: int
-    n_columns: int
-    n_classes: int
-    code_nbytes: int
-    n_values: int
-    criterion: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,15 +231,27 @@ class Trial:
 
 
 @cache
-def tried(params: ModelParams, shape: TrialShape) -> Trial:
+def tried(
+    params: ModelParams,
+    n_rows: int,
+    n_columns: int,
+    n_classes: int,
+    code_nbytes: int,
+    n_values: int,
+    criterion: str = "",
+) -> Trial:
     """Try a model on one subspace, in another process; once for each model and shape.
+
+    ``n_classes`` is 1 for numbers. A criterion that is named is computed for some parts of the
+    columns too.
 
     Raises
     ------
     UsageError
         If there is no such estimator, it cannot be made, fitted or asked, or it ended the process.
     """
-    asked = {"path": safe_path(), "params": asdict(params), "shape": astuple(shape)}
+    shape = n_rows, n_columns, n_classes, code_nbytes, n_values, criterion
+    asked = {"path": models.safe_path(), "params": asdict(params), "shape": shape}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "srs_ooc.learners.model_learner"],
         input=json.dumps(asked),
@@ -274,66 +274,64 @@ def tried(params: ModelParams, shape: TrialShape) -> Trial:
     return Trial(**found)
 
 
-def _try(params: ModelParams, shape: TrialShape, before_nbytes: int) -> Trial:
-    target = Target(_made_up_target(shape), shape.n_classes)
-    folds = np.arange(shape.n_rows) % (params.model_folds or DEFAULT_FOLDS)
-    learner = EstimatorLearner(params, target, folds)
+def _try(
+    learner: EstimatorLearner,
+    block_of: Callable[[int], Block],
+    n_columns: int,
+    criterion: str,
+    before_nbytes: int,
+) -> Trial:
     # What loads with the first fit counts as library, whatever size that has.
-    few = replace(shape, n_columns=min(2, shape.n_columns))
-    _fit(learner, _made_up_block(few), few.n_columns)
+    _fit(learner, block_of(min(2, n_columns)))
     libraries = resident_nbytes() - before_nbytes
-    block = _made_up_block(shape)
+    block = block_of(n_columns)
     begun, size = time.monotonic(), resident_nbytes()
     _forget_peak()
-    _fit(learner, block, shape.n_columns)
+    _fit(learner, block)
     seconds = time.monotonic() - begun
-    of_criterion = _criterion_seconds(learner, shape, block) if shape.criterion else 0.0
+    of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
     taken = max(0, peak_resident_nbytes() - size)
     return Trial(max(0, libraries), taken, seconds, of_criterion)
 
 
-def _criterion_seconds(learner: EstimatorLearner, shape: TrialShape, block: Block) -> float:
+def _criterion_seconds(learner: EstimatorLearner, block: Block, name: str) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
-    rows, count = np.arange(shape.n_rows, dtype=np.int32), 1
+    rows, count = np.arange(block.n_rows, dtype=np.int32), 1
     while True:
-        sizes = 1 + np.arange(count) % shape.n_columns
+        sizes = 1 + np.arange(count) % block.n_columns
         places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
-        split, criterion = RowSplit(rows, rows[:0]), Criterion(shape.criterion)
-        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
+        split = RowSplit(rows, rows[:0])
+        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), Criterion(name))
         begun = time.monotonic()
-        _fit(learner, block, shape.n_columns, parts)
+        _fit(learner, block, parts)
         seconds = time.monotonic() - begun
         if seconds >= _LONG_ENOUGH or count >= _MOST_SETS:
             return seconds / count
         count *= 2
 
 
-def _fit(
-    learner: EstimatorLearner, block: Block, n_columns: int, candidates: Candidates | None = None
-) -> None:
-    features = np.arange(n_columns, dtype=np.uint32)
+def _fit(learner: EstimatorLearner, block: Block, candidates: Candidates | None = None) -> None:
+    features = np.arange(block.n_columns, dtype=np.uint32)
     iteration = Iteration(0, Subspace(features, candidates), 1)
     learner.fit(block, Columns(features, features), iteration)
 
 
-def _made_up_target(shape: TrialShape) -> NDArray[Any]:
+def _made_up_target(n_rows: int, n_classes: int) -> Target:
     """Return classes or numbers at random: noise takes a model as much as anything."""
-    hashes = derive_array(1, np.arange(shape.n_rows, dtype=np.uint64))
-    if shape.n_classes == 1:
-        return hashes / float(1 << 64)
-    return scale_below(hashes, shape.n_classes).astype(np.int32)
+    hashes = derive_array(1, np.arange(n_rows, dtype=np.uint64))
+    if n_classes == 1:
+        return Target(hashes / float(1 << 64), n_classes)
+    return Target(scale_below(hashes, n_classes).astype(np.int32), n_classes)
 
 
-def _made_up_block(shape: TrialShape) -> Block:
-    block = Block(
-        shape.n_columns, shape.n_rows, shape.code_nbytes, tiled=False, n_values=shape.n_values
-    )
-    codes = block.codes.view(f"u{shape.code_nbytes}").reshape(-1, shape.n_rows)
+def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int) -> Block:
+    block = Block(n_columns, n_rows, code_nbytes, tiled=False, n_values=n_values)
+    codes = block.codes.view(f"u{code_nbytes}").reshape(-1, n_rows)
     for j, column in enumerate(codes):
-        hashes = derive_array(2 + j, np.arange(shape.n_rows, dtype=np.uint64))
-        column[:] = scale_below(hashes, max(2, shape.n_values))
+        hashes = derive_array(2 + j, np.arange(n_rows, dtype=np.uint64))
+        column[:] = scale_below(hashes, max(2, n_values))
     if block.values is not None:
-        block.values[:] = np.linspace(-1.0, 1.0, shape.n_values)
+        block.values[:] = np.linspace(-1.0, 1.0, n_values)
     return block
 
 
@@ -347,12 +345,15 @@ def main() -> None:
     """Try what standard input asks for, and print what it took as JSON."""
     asked = json.loads(sys.stdin.read())
     sys.path[:] = asked["path"]
-    params, shape = ModelParams(**asked["params"]), TrialShape(*asked["shape"])
-    before = resident_nbytes()
+    params, before = ModelParams(**asked["params"]), resident_nbytes()
+    n_rows, n_columns, n_classes, code_nbytes, n_values, criterion = asked["shape"]
     try:
-        load(params, is_regression=shape.n_classes == 1)
-        with one_thread():
-            found = asdict(_try(params, shape, before))
+        models.load(params, is_regression=n_classes == 1)
+        with models.one_thread():
+            folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
+            learner = EstimatorLearner(params, _made_up_target(n_rows, n_classes), folds)
+            block_of = partial(_made_up_block, n_rows, code_nbytes, n_values)
+            found = asdict(_try(learner, block_of, n_columns, criterion, before))
     except SrsOocError as error:
         found = {"error": str(error)}
     print(json.dumps(found))

@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from threadpoolctl import ThreadpoolController
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.base.seeds import derive
-from srs_ooc.base.text import MB
 from srs_ooc.trees.block import Block
 
 # Options of the model that is fitted on each subspace.
@@ -33,30 +32,28 @@ TREE = "tree"
 SUBSPACES, PERMUTATION = "subspaces", "permutation"
 MEAN, REFUSE = "mean", "refuse"
 DEFAULT_FOLDS = 5
-LEADERS = 10
-"""Leading features that ``--method srs`` holds in every other subspace of models."""
 _LONGEST = 10_000
 
 
-@dataclass(frozen=True)
-class JsonObject:
-    """A JSON object, or a dict, kept as the one text that says it: keys sorted, no spaces."""
+def json_object(name: str, value: Any) -> str:
+    """Return the one text that says a JSON object, or a dict: keys sorted, no spaces.
 
-    takes: ClassVar[tuple[type, ...]] = (str,)
-
-    def canonical(self, name: str, value: Any) -> str:
-        """Return the text."""
-        flag = f"--{name.replace('_', '-')}"
-        try:
-            found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
-            if not isinstance(found, Mapping):
-                raise TypeError(f"it is a {type(found).__name__}")  # noqa: TRY301 (said as below)
-            return json.dumps(dict(found), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise UsageError(
-                f'{flag}: expected a JSON object such as {{"n_neighbors": 7}}, found '
-                f"{str(value)[:80]!r}: {str(error)[:200]}. Names are the estimator's parameters."
-            ) from error
+    Raises
+    ------
+    UsageError
+        If it is none; ``name`` is the option's.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    try:
+        found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
+        if not isinstance(found, Mapping):
+            raise TypeError(f"it is a {type(found).__name__}")  # noqa: TRY301 (said as below)
+        return json.dumps(dict(found), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f'{flag}: expected a JSON object such as {{"n_neighbors": 7}}, found '
+            f"{str(value)[:80]!r}: {str(error)[:200]}. Names are the estimator's parameters."
+        ) from error
 
 
 class ModelParams(Params):
@@ -70,7 +67,7 @@ class ModelParams(Params):
         metavar="MODEL",
     )
     model_params: str = option(
-        JsonObject(),
+        Text(json_object),
         "Parameters of the estimator.",
         default="{}",
         default_text="scikit-learn's",
@@ -279,64 +276,7 @@ def safe_path() -> list[str]:
     return [p for p in sys.path if os.path.realpath(p or ".") != here or here in named]
 
 
-# Estimators of one kind made and fitted again and again: what never changes is looked up once.
-
 _SEEDS = 1 << 31
-
-
-class EstimatorMaker:
-    """Fits estimators of one kind with one set of parameters.
-
-    Parameters
-    ----------
-    model : str
-        A short name or an import path.
-    params : dict
-        What the constructor is given.
-    is_regression : bool
-        Whether it is to predict numbers.
-
-    Raises
-    ------
-    UsageError
-        If there is no such estimator; see :func:`make_estimator`.
-    """
-
-    def __init__(self, model: str, params: dict[str, Any], *, is_regression: bool) -> None:
-        first = make_estimator(model, params, is_regression=is_regression)
-        self.model, self._kind, self._params = model, type(first), params
-        given = sorted(first.get_params().items(), key=lambda item: str(item[0]))
-        self._unseeded = [
-            (place, name)
-            for place, (name, value) in enumerate(given)
-            if name.split("__")[-1] == "random_state" and value is None
-        ]
-        self._is_checked = False
-
-    def fitted(self, columns: NDArray[np.float64], known: NDArray[Any], key: int) -> Any:
-        """Return a new estimator fitted on some rows.
-
-        The first of a kind has its parameters checked by scikit-learn; for small models that
-        takes as long as the fit.
-
-        Parameters
-        ----------
-        columns : float64 (n_rows, n_columns)
-            Finite.
-        known : int32 or float64 (n_rows,)
-            What the rows are.
-        key : int
-            64-bit key of what the estimator draws at random, where its parameters do not say.
-        """
-        estimator = self._kind(**deepcopy(self._params))
-        for place, name in self._unseeded:
-            estimator.set_params(**{name: derive(key, place) % _SEEDS})
-        if self._is_checked:
-            with unchecked():
-                return estimator.fit(columns, known)
-        estimator.fit(columns, known)
-        self._is_checked = True
-        return estimator
 
 
 def unchecked() -> Any:
@@ -346,7 +286,7 @@ def unchecked() -> Any:
     return config_context(assume_finite=True, skip_parameter_validation=True)
 
 
-# One estimator fitted on some rows, as a function of others.
+# An estimator fitted on some rows, as a function of others.
 
 LARGEST_LOSS = 16.0
 """What the loss of a row counts at most; that of classes is at most 1."""
@@ -415,71 +355,105 @@ class Target:
         return wrong
 
 
-class FittedModel:
-    """An estimator fitted on standardised rows.
+class BaseModel:
+    """Fits estimators of one kind, each on other rows and columns.
+
+    What never changes is looked up once. The first fit has the parameters checked by scikit-learn;
+    for small models that takes as long as the fit.
 
     Parameters
     ----------
-    maker : EstimatorMaker
-        Of what kind the estimator is.
+    model : str
+        A short name or an import path.
+    params : dict
+        What the constructor is given.
     target : Target
         Of all rows.
-    columns : float64 (n_fitted, n_columns)
-        The rows fitted on.
-    fitted : int (n_fitted,)
-        Which they are.
-    key : int
-        64-bit key of what the estimator draws at random, where its parameters do not say.
 
     Raises
     ------
     UsageError
-        If the estimator cannot be fitted.
+        If there is no such estimator; see :func:`make_estimator`.
     """
 
-    def __init__(
-        self,
-        maker: EstimatorMaker,
-        target: Target,
-        columns: NDArray[np.float64],
-        fitted: NDArray[np.integer],
-        key: int,
-    ) -> None:
-        self._model, self._target, self._fitted = maker.model, target, fitted
-        known = target.values[fitted]
-        self._center, self._scale = 0.0, 1.0
-        self._estimator: Any = None
+    def __init__(self, model: str, params: dict[str, Any], target: Target) -> None:
+        first = make_estimator(model, params, is_regression=target.is_regression)
+        self._model, self._kind, self._params, self._target = model, type(first), params, target
+        given = sorted(first.get_params().items(), key=lambda item: str(item[0]))
+        self._unseeded = [
+            (place, name)
+            for place, (name, value) in enumerate(given)
+            if name.split("__")[-1] == "random_state" and value is None
+        ]
+        self._is_checked = False
+
+    def fit(
+        self, columns: NDArray[np.float64], fitted: NDArray[np.integer], key: int
+    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        """Return what says class shares, or one number, of each of some rows; (n, n_classes).
+
+        Parameters
+        ----------
+        columns : float64 (n_fitted, n_columns)
+            The rows fitted on, standardised.
+        fitted : int (n_fitted,)
+            Which they are.
+        key : int
+            64-bit key of what the estimator draws at random, where its parameters do not say.
+
+        Raises
+        ------
+        UsageError
+            If the estimator cannot be fitted, or, of what is returned, asked.
+        """
+        target, known = self._target, self._target.values[fitted]
         if columns.shape[1] == 0 or bool((known == known[0]).all()):
-            return  # nothing to learn by, or nothing to tell apart
+            # Nothing to learn by, or nothing to tell apart.
+            return lambda rows: target.constant(fitted, len(rows))
+        center, scale = 0.0, 1.0
         if target.is_regression:
-            self._center, self._scale = float(known.mean()), float(known.std()) or 1.0
-            known = (known - self._center) / self._scale
+            center, scale = float(known.mean()), float(known.std()) or 1.0
+            known = (known - center) / scale
         try:
-            self._estimator = maker.fitted(columns, known, key)
+            estimator = self._fitted(columns, known, key)
         except Exception as error:  # whatever a library raises
-            raise _refused(maker.model, "fitted", error) from error
+            raise _refused(self._model, "fitted", error) from error
 
-    def predict(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return class shares, or one number, of each row; float64 (n_held, n_classes)."""
-        if self._estimator is None or len(columns) == 0:  # which libraries refuse
-            return self._target.constant(self._fitted, len(columns))
-        try:
+        def predict(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            if len(rows) == 0:  # which libraries refuse
+                return target.constant(fitted, 0)
+            try:
+                with unchecked():
+                    if target.is_regression:
+                        said = np.asarray(estimator.predict(rows), np.float64).reshape(-1, 1)
+                        return center + scale * said
+                    return _shares(estimator, rows, target.n_classes)
+            except Exception as error:
+                raise _refused(self._model, "asked to predict", error) from error
+
+        return predict
+
+    def _fitted(self, columns: NDArray[np.float64], known: NDArray[Any], key: int) -> Any:
+        """Return a new estimator fitted on finite columns."""
+        estimator = self._kind(**deepcopy(self._params))
+        for place, name in self._unseeded:
+            estimator.set_params(**{name: derive(key, place) % _SEEDS})
+        if self._is_checked:
             with unchecked():
-                return self._predicted(columns)
-        except Exception as error:
-            raise _refused(self._model, "asked to predict", error) from error
+                return estimator.fit(columns, known)
+        estimator.fit(columns, known)
+        self._is_checked = True
+        return estimator
 
-    def _predicted(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        estimator, n_classes = self._estimator, self._target.n_classes
-        if self._target.is_regression:
-            said = np.asarray(estimator.predict(columns), np.float64).reshape(-1, 1)
-            return self._center + self._scale * said
-        shares = np.zeros((len(columns), n_classes))
-        if hasattr(estimator, "predict_proba"):
-            shares[:, estimator.classes_] = estimator.predict_proba(columns)
-        else:
-            shares[np.arange(len(columns)), estimator.predict(columns)] = 1.0
-        return shares
+
+def _shares(estimator: Any, rows: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Return class shares of rows; whole votes where the estimator has no others."""
+    shares = np.zeros((len(rows), n_classes))
+    if hasattr(estimator, "predict_proba"):
+        shares[:, estimator.classes_] = estimator.predict_proba(rows)
+    else:
+        shares[np.arange(len(rows)), estimator.predict(rows)] = 1.0
+    return shares
 
 
 def _refused(model: str, what: str, error: Exception) -> UsageError:
@@ -491,17 +465,6 @@ def _refused(model: str, what: str, error: Exception) -> UsageError:
 
 
 # Blocks of codes as tables of numbers, for models that need numbers.
-
-COPIES = 6
-"""Tables of float64 that a worker may hold at once: the decoded one, the rows fitted on and those
-held out, and what a model keeps of them and works in."""
-MODEL_NBYTES = 8 * MB
-"""Published allowance for a model beyond those."""
-
-
-def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
-    """Return the bytes of a decoded block, of its parts, and of a model on it, as published."""
-    return n_rows * n_columns * (8 * COPIES + code_nbytes + 2) + MODEL_NBYTES
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,9 @@ from srs_ooc.base.options import (
 )
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import Purpose, derive, derive_array
-from srs_ooc.base.text import MB
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
-from srs_ooc.trees.block import Block
-from srs_ooc.trees.kernel import (
-    Predict,
-    grow_and_ask,
-    grow_tree,
-    judge_all_at_once,
-    judge_one_by_one,
-    scratch_nbytes,
-    takes_all_at_once,
-)
+from srs_ooc.trees import kernel, saved
+from srs_ooc.trees.block import WORK_NBYTES, Block, effects_nbytes
 from srs_ooc.trees.response import (
     IMPORTANCE_BITS,
     IMPURITIES,
@@ -48,16 +39,6 @@ from srs_ooc.trees.response import (
     GrownTree,
     TrainingRows,
     TreeLimits,
-)
-from srs_ooc.trees.saved import (
-    CHANGE_BITS,
-    Effects,
-    Trees,
-    add_effects,
-    decode_trees,
-    row_nbytes,
-    tally_classes,
-    tally_targets,
 )
 
 
@@ -205,7 +186,7 @@ class TreeLearner:
         records: bool = False,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
         """Return what a tree says of the rows that a split predicts, and itself where wanted."""
-        return grow_and_ask(
+        return kernel.grow_and_ask(
             block,
             columns.features,
             rows.resampled(key) if self.bootstrap else rows,
@@ -225,19 +206,19 @@ class TreeLearner:
             self.n_trees == 1
             and not self.bootstrap
             and self._categories(columns) is None
-            and takes_all_at_once(block, response, self.limits, widest)
+            and kernel.takes_all_at_once(block, response, self.limits, widest)
         ):
             keys = [tree_key(key, number) for number in range(len(candidates.splits))]
             keys_array = np.array(keys, np.uint64)
-            found = judge_all_at_once(
+            found = kernel.judge_all_at_once(
                 block, columns.features, candidates, response, keys_array, self.limits
             )
         if found is None:
-            found = judge_one_by_one(candidates, response, self._alone(block, columns, key))
+            found = kernel.judge_one_by_one(candidates, response, self._alone(block, columns, key))
         none = np.zeros(len(columns.features), np.int64)
         return Outcome(columns.features, none, losses=found[0])
 
-    def _alone(self, block: Block, columns: Columns, key: int) -> Predict:
+    def _alone(self, block: Block, columns: Columns, key: int) -> kernel.Predict:
         """Return what grows the trees of a candidate on a split, and has them predict."""
 
         def predict(places: NDArray[np.int32], split: RowSplit, number: int) -> NDArray[np.float64]:
@@ -286,7 +267,7 @@ class TreeLearner:
         record: bool = True,
     ) -> GrownTree:
         """Grow a tree on ``rows`` of the first columns of ``block``."""
-        return grow_tree(
+        return kernel.grow_tree(
             block,
             columns.features,
             rows,
@@ -320,28 +301,6 @@ def wants_tiles(max_features: int, subspace_size: int) -> bool:
     q = 2,500: ``benchmarks/bench_tree.py`` shows both ends).
     """
     return 20 * max_features > subspace_size
-
-
-def learner_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int = 0
-) -> int:
-    """Return the scratch bytes of growing one tree with random splits."""
-    return scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes, n_channels)
-
-
-def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
-    """Return the scratch bytes that best splits take besides."""
-    shape = n_rows, 1, n_classes, 1, n_channels
-    return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
-
-
-def thread_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
-) -> int:
-    """Return the most scratch bytes of one more thread that works on a tree."""
-    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
-    best = splitter == "best"
-    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)
 
 
 UNWEIGHTED, RANK = "none", "rank"
@@ -464,9 +423,6 @@ def _impurity(asked: str | None, table: Any) -> str:
 
 # A learner that scores items by what altering them does to a tree, on rows it was not grown on.
 
-WORK_NBYTES = 4 * MB
-"""Memory for rows that a tree is asked about together."""
-
 
 class SensitiveLearner:
     """Grows a tree on as many rows drawn with replacement, and asks it about the others.
@@ -510,7 +466,9 @@ class SensitiveLearner:
         asked = np.flatnonzero(unseen)
         stops = np.array([len(grown.record)], np.int64)
         is_regression = rows.response.is_regression
-        tree = decode_trees(grown.record, np.zeros(1, np.int64), stops, regression=is_regression)
+        tree = saved.decode_trees(
+            grown.record, np.zeros(1, np.int64), stops, regression=is_regression
+        )
         used = np.unique(tree.feature[tree.feature >= 0])
         if len(asked) and len(used):
             places = np.searchsorted(columns.features, used)
@@ -521,7 +479,7 @@ class SensitiveLearner:
         self,
         block: Block,
         places: NDArray[np.intp],
-        tree: Trees,
+        tree: saved.Trees,
         used: NDArray[np.int64],
         asked: NDArray[np.intp],
         key: int,
@@ -531,7 +489,7 @@ class SensitiveLearner:
         hashes = derive_array(derive(key, Purpose.ALTERED), asked)
         other = asked[np.argsort(hashes, kind="stable")]
         n_outputs, code_nbytes = self._trees.rows.response.n_classes, block.code_nbytes
-        together = max(1, WORK_NBYTES // (2 * row_nbytes(len(used), n_outputs, code_nbytes)))
+        together = max(1, WORK_NBYTES // (2 * effects_nbytes(len(used), n_outputs, code_nbytes)))
         flips = block.largest_codes(places) <= 1
         tally = np.zeros((len(used), 3), np.int64)
         for first in range(0, len(asked), together):
@@ -540,19 +498,19 @@ class SensitiveLearner:
             codes, altered = block.codes_at(places, rows), block.codes_at(places, other[some])
             missing = np.iinfo(codes.dtype).max
             altered[flips] = np.where(codes[flips] == missing, missing, 1 - codes[flips])
-            found = Effects.none(len(rows), len(used), n_outputs)
+            found = saved.Effects.none(len(rows), len(used), n_outputs)
             is_regression = self._trees.rows.response.is_regression
-            add_effects(tree, slot, codes, altered, found, regression=is_regression)
+            saved.add_effects(tree, slot, codes, altered, found, regression=is_regression)
             if is_regression:
-                tally_targets(found, self._targets[rows], self._exponent, tally)
+                saved.tally_targets(found, self._targets[rows], self._exponent, tally)
             else:
-                tally_classes(found, self._labels[rows], tally)
+                saved.tally_classes(found, self._labels[rows], tally)
         return self._means(tally[:, 2], len(asked))
 
     def _means(self, sums: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
         if not self._spread:
             return sums // n_rows
         means = np.floor(sums / n_rows / self._spread + 0.5)
-        limit = 2.0 ** (CHANGE_BITS + 12)
+        limit = 2.0 ** (saved.CHANGE_BITS + 12)
         found: NDArray[np.int64] = np.clip(means, -limit, limit).astype(np.int64)
         return found

@@ -27,13 +27,12 @@ from srs_ooc.networks.edges import (
 )
 from srs_ooc.networks.network_plan import estimate_said
 from srs_ooc.networks.network_task import Network, NetworkJob, NetworkRequest, NetworkTask
-from srs_ooc.networks.weighing import EdgeScorer
+from srs_ooc.networks.weighing import EdgeScorer, Watch
 from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.resources import noting
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 
-Watch = Callable[[Step], bool]
 TOGETHER_ELSEWHERE = 32
 """Targets at most that a worker elsewhere does before it replies."""
 WRITTEN_TOGETHER = 1 << 13

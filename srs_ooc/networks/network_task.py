@@ -1,6 +1,6 @@
 """A network that is asked for, and settled: options, rows, regulators, targets and memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from srs_ooc.networks.weighing import (
     SRS,
     EdgeParams,
     EdgeScorer,
+    Targets,
     edge_shape,
     edge_source,
     network_leases,
@@ -292,7 +293,7 @@ class NetworkTask:
         params = self.request.params
         return EdgeScorer(params, self.store, source, self.regulators, self.n_workers)
 
-    def values_of(self, targets: NDArray[np.uint32]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def values_of(self, targets: NDArray[np.uint32]) -> Targets:
         """Yield targets, ascending, with their values on the rows trained on."""
         return zip(targets.tolist(), target_values(self.store, targets, self.rows), strict=True)
 

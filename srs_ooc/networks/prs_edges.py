@@ -1,6 +1,6 @@
 """Parametric Random Subspace for every target of a network: edges are learnt probabilities."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -19,8 +19,16 @@ from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.networks.edges import JOINT, STAGE, EdgeBook
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeScorer, targets_text
+from srs_ooc.networks.weighing import (
+    Bench,
+    EdgeParams,
+    EdgeScorer,
+    Targets,
+    Watch,
+    targets_text,
+)
 from srs_ooc.runs.batches import LOOK_SECONDS
+from srs_ooc.runs.engine import taken
 from srs_ooc.runs.spec import TrainingShape
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
@@ -30,10 +38,10 @@ from srs_ooc.samplers.prs import (
     SPREADS,
     DescentParams,
     ParametricRandomSubspace,
+    subsets_nbytes,
 )
-from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
-from srs_ooc.trees.block import Block
-from srs_ooc.trees.kernel import record_nbytes
+from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.trees.block import Block, record_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
 SETS_AN_EPOCH = 1 / 3
@@ -118,7 +126,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         share, n_regulators = float(self.validation_share), shape.n_candidates
         n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
-        members = BernoulliSubsets.nbytes(self.models, self.n_copied(n_regulators), self.folds)
+        members = subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
         rows = ROW_NBYTES * shape.n_rows * self.folds
         return FEATURE_NBYTES * n_regulators + votes + members + rows
 
@@ -150,11 +158,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
 
     def estimate(
-        self,
-        scorer: EdgeScorer,
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_left: int,
-        seconds: float,
+        self, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float
     ) -> tuple[float, str, str]:
         """Learn some epochs of a few targets, one at least.
 
@@ -244,24 +248,20 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return sampler.best
 
     def work_together(
-        self,
-        scorer: EdgeScorer,
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        book: EdgeBook,
-        watch: Callable[[Step], bool],
+        self, scorer: EdgeScorer, targets: Targets, book: EdgeBook, watch: Watch
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
-        block = scorer.blocks.get()
-        block.tiled = False
-        scorer.source.gather(scorer.regulators, block)
         learning: dict[int, JointTarget] = {}
-        for number, (target, values) in enumerate(targets):
-            bench = scorer.bench(block, target, values)
-            if bench is not None:
-                learning[number], fit = self.learning(JointTarget, bench, bench.places)
-                learning[number].places, learning[number].fit = bench.places, fit
-        descent = JointDescent(self, learning, book.n_regulators)
-        descent.run(block, scorer.n_workers, book, watch)
+        with taken(scorer.blocks) as block:
+            block.tiled = False
+            scorer.source.gather(scorer.regulators, block)
+            for number, (target, values) in enumerate(targets):
+                bench = scorer.bench(block, target, values)
+                if bench is not None:
+                    learning[number], fit = self.learning(JointTarget, bench, bench.places)
+                    learning[number].places, learning[number].fit = bench.places, fit
+            descent = JointDescent(self, learning, book.n_regulators)
+            descent.run(block, scorer.n_workers, book, watch)
 
     def _begun(self, bench: Bench) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
@@ -301,7 +301,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             )
 
         room = self.n_copied(n)
-        return kind(self.descent(n, room), folds, truth, n, room, key), fit
+        return kind(self, folds, truth, n, room, key), fit
 
 
 def _standardised(rows: TrainingRows) -> TrainingRows:
@@ -348,11 +348,11 @@ class JointTarget(ParametricRandomSubspace):
 
     def penalise(self, slopes: NDArray[np.float64]) -> None:
         """Take the derivative of the joint penalty for the next step, float64 (p,)."""
-        self._penalty = slopes + self._descent.sparsity
+        self._penalty = slopes + self._sparsity
 
     def renew(self) -> None:
         """Have models grown again if the weights are worth too few."""
-        if self.worth < self._descent.effective_share * self._descent.n_models:
+        if self.worth < self._wanted_worth:
             self._draw_anew(GROWING, self.beta)
 
     def _end_epoch(self) -> None:
@@ -439,9 +439,7 @@ class JointDescent:
             self.best_objective = float(saved.facts["best_objective"])
         self.is_done = bool(saved.facts["done"])
 
-    def run(
-        self, block: Block, n_workers: int, book: EdgeBook, watch: Callable[[Step], bool]
-    ) -> None:
+    def run(self, block: Block, n_workers: int, book: EdgeBook, watch: Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
 
         What was learnt is committed at least every second or so, and at the end.

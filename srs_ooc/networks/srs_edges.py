@@ -9,7 +9,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.evidence.judges import ProbeJudge, ProbeParams
+from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
 from srs_ooc.networks.weighing import (
@@ -28,7 +28,7 @@ USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""
 
 
-class SubspaceParams(ProbeParams, EdgeParams):
+class SubspaceParams(ProbeJudge, EdgeParams):
     """Sequential Random Subspace under the paper's probe; trees as those of runs."""
 
     trees: int = trees_option()
@@ -76,9 +76,8 @@ class SubspaceParams(ProbeParams, EdgeParams):
         n = len(bench.regulators)
         size = self.size(n)
         tally = Tally(n)
-        judge = ProbeJudge(self.probe_min_draws, self.probe_min_wins)
         drawing = Drawing(n, size, self.alpha)
-        sampler = SequentialRandomSubspace(drawing, judge, tally, n, 1)
+        sampler = SequentialRandomSubspace(drawing, self, tally, n, 1)
         limits = TreeLimits(size, impurity="variance")
         learner = TreeLearner(bench.rows, limits, size, categorical=bench.categorical)
         first = key_of(self.seed, Purpose.EDGES, bench.target)
@@ -87,7 +86,7 @@ class SubspaceParams(ProbeParams, EdgeParams):
                 bench.check_going()
             key = derive(first, t)
             subspace = sampler.propose(t, key)
-            probe = judge.probe(key, len(subspace.features))
+            probe = self.probe(key, len(subspace.features))
             iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
             outcome = _fit(learner, bench.block, bench.regulators, iteration)
             tally.absorb(t, outcome)

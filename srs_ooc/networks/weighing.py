@@ -29,12 +29,16 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.store.values import n_values_of
-from srs_ooc.trees.block import Block, block_nbytes, values_nbytes
-from srs_ooc.trees.kernel import scratch_nbytes
+from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
     from srs_ooc.networks.edges import EdgeBook
+
+Watch = Callable[[Step], bool]
+T = TypeVar("T")
+Targets = Iterator[tuple[int, NDArray[np.float64]]]
+"""Targets, by their stored positions, each with its values, float64 (n_rows,)."""
 
 # What each target says of the rows: the response of its regression.
 
@@ -190,11 +194,7 @@ class EdgeParams(Params):
         raise NotImplementedError
 
     def estimate(
-        self,
-        scorer: "EdgeScorer",
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_left: int,
-        seconds: float,
+        self, scorer: "EdgeScorer", targets: Targets, n_left: int, seconds: float
     ) -> tuple[float, str, str]:
         """Measure for about so long what ``n_left`` targets will take, by the first of ``targets``.
 
@@ -206,11 +206,7 @@ class EdgeParams(Params):
         return estimate_of_trees(self, scorer, targets, n_left, seconds)
 
     def work_together(
-        self,
-        scorer: "EdgeScorer",
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        book: "EdgeBook",
-        watch: Callable[[Step], bool],
+        self, scorer: "EdgeScorer", targets: Targets, book: "EdgeBook", watch: Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -390,7 +386,7 @@ def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0)
         + values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values)
         + 2 * block_nbytes(1, n_rows, code_nbytes)
         + params.work_nbytes(shape)
-        + 2 * TrainingRows.nbytes(n_rows, "variance", 1 + shape.n_channels)
+        + 2 * rows_nbytes(n_rows, "variance", 1 + shape.n_channels)
         + ROW_NBYTES * n_rows
         + 3 * COLUMN_NBYTES * n_regulators
     )
@@ -398,8 +394,6 @@ def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0)
 
 
 # Where targets are worked on: blocks, and what is the same for all targets.
-
-T = TypeVar("T")
 
 
 class EdgeScorer:
@@ -464,22 +458,17 @@ class EdgeScorer:
 
             return batch.done(one)
 
-    def tried(
-        self,
-        work: Callable[[Bench], T],
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_workers: int,
-    ) -> list[T]:
+    def tried(self, work: Callable[[Bench], T], targets: Targets, n_workers: int) -> list[T]:
         """Return what ``work`` says of the benches of the next targets, each on its own worker."""
 
-        def one(what: tuple[int, NDArray[np.float64]]) -> T:
+        def one(target: int, values: NDArray[np.float64]) -> T:
             with taken(self.blocks) as block:
-                bench = self.bench(block, *what)
+                bench = self.bench(block, target, values)
                 assert bench is not None, "targets that are tried vary"
                 return work(bench)
 
         with ThreadPoolExecutor(n_workers, "trial") as pool:
-            return list(pool.map(one, islice(targets, n_workers)))
+            return list(pool.map(one, *zip(*islice(targets, n_workers), strict=True)))
 
 
 @contextmanager
@@ -502,11 +491,7 @@ _ENOUGH = 5
 
 
 def estimate_of_trees(
-    own: Any,
-    scorer: EdgeScorer,
-    targets: Iterator[tuple[int, NDArray[np.float64]]],
-    n_left: int,
-    seconds: float,
+    own: Any, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float
 ) -> tuple[float, str, str]:
     """Grow more and more trees until the time is up, or a target is done whole.
 

@@ -265,7 +265,7 @@ def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
 
 def _iterations_to_verdict(subject: RunDraft) -> tuple[int, str]:
     spec = subject.spec
-    n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
+    n_lanes = 2 if spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size) else 1
     n_draws = min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + spec.decoys)))
     count = n_lanes * ceil(n_draws * subject.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""

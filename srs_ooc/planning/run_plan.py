@@ -32,13 +32,13 @@ from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options, block_for
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.srs import SrsParams
+from srs_ooc.samplers.srs import Srs
 
 # What to run with, one reason each.
 
 LEVEL = 0.1
 """What is said of counting is said at the default level."""
-DEFAULT_ALPHA = str(SrsParams.options()["alpha"].default)
+DEFAULT_ALPHA = str(Srs.options()["alpha"].default)
 
 
 @dataclass(frozen=True)

@@ -13,24 +13,21 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.options import Params
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import RunBudget, plan_memory, trial_of
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import (
     LONG_READ_NBYTES,
     RunSpec,
-    fits_of,
 )
-from srs_ooc.samplers.base import Fits, method_of
-from srs_ooc.samplers.held_out import ScreenParams
+from srs_ooc.samplers.base import Method, method_of
+from srs_ooc.samplers.held_out import HeldOutMethod
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -41,9 +38,9 @@ JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
 _PIECE = 1 << 13
 
 
-def fits(subject: RunDraft) -> Fits:
-    """Return the models of an iteration of a run."""
-    return fits_of(subject.spec, subject.shape.n_candidates)
+def sizes_of(subject: RunDraft) -> tuple[int, int]:
+    """Return the features that may be drawn, and q."""
+    return subject.shape.n_candidates, subject.spec.subspace_size
 
 
 def seconds_of_a_tree(subject: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
@@ -61,10 +58,10 @@ def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, second
     They are of all sizes up to the largest. How many are given up early depends on the table:
     hardly any of these few are.
     """
-    spec, asked = subject.spec, fits(subject)
+    spec = subject.spec
     rows = _made_up_rows(subject, n_rows)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
-    most = min(asked.n_columns, n_columns)
+    most = min(spec.sampler.most_columns(spec.subspace_size), n_columns)
     n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
     block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
     sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
@@ -82,7 +79,7 @@ def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, second
     each = _mean_seconds(
         lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
     )
-    return each * asked.n_models / (JUDGED_CANDIDATES * JUDGED_SPLITS)
+    return each * spec.sampler.models_each(*sizes_of(subject)) / (JUDGED_CANDIDATES * JUDGED_SPLITS)
 
 
 def _made_up_rows(subject: RunDraft, n_rows: int) -> TrainingRows:
@@ -215,10 +212,10 @@ def measured_speed(subject: RunDraft) -> Speed:
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
-    asked = fits(subject)
-    if asked.n_criteria:  # the first iterations judge; others fit what was chosen
+    method, sizes = subject.spec.sampler, sizes_of(subject)
+    if method.criteria_each(*sizes):  # the first iterations judge; others fit what was chosen
         fitting = trial_of(subject.spec, subject.shape).seconds / DEFAULT_FOLDS / n_workers
-        each += asked.n_models * (fitting - each)
+        each += method.models_each(*sizes) * (fitting - each)
         how += ", and its model on one made-up subspace"
     return Speed(each, True, how)
 
@@ -231,7 +228,7 @@ def is_measurable(subject: RunDraft) -> bool:
     spec = subject.spec
     if spec.model.is_tree or not spec.method.judges_candidates:
         return True
-    n_criteria = fits(subject).n_criteria
+    n_criteria = spec.sampler.criteria_each(*sizes_of(subject))
     if not n_criteria:
         return False
     return n_criteria * trial_of(spec, subject.shape).criterion_seconds < LONGEST_SECONDS
@@ -243,7 +240,7 @@ def _time(resources: Resources) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = resources.engine(TransientLedger()), resources.executor.max_ahead
+    engine, ahead = resources.engine(None), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:
@@ -284,8 +281,8 @@ def estimated_speed(
     if not spec.model.is_tree:
         return _tried_speed(subject, memory)
     n_columns = spec.n_columns
-    if spec.method.mean_columns is not None:
-        n_columns = min(n_columns, spec.method.mean_columns(spec.sampler, shape.n_candidates))
+    mean = spec.sampler.mean_columns(shape.n_candidates)
+    n_columns = n_columns if mean is None else min(n_columns, mean)
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     judges = spec.method.judges_candidates
@@ -316,14 +313,15 @@ def _tried_speed(subject: RunDraft, memory: RunBudget) -> Speed:
     seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    asked = fits(subject)
-    if asked.n_criteria:
-        seconds *= asked.n_models
-        seconds += asked.n_criteria * trial_of(spec, subject.shape).criterion_seconds
-        how += f", and {asked.n_criteria:,.0f} subspaces an iteration by its criterion"
+    sizes = sizes_of(subject)
+    n_models, n_criteria = spec.sampler.models_each(*sizes), spec.sampler.criteria_each(*sizes)
+    if n_criteria:
+        seconds *= n_models
+        seconds += n_criteria * trial_of(spec, subject.shape).criterion_seconds
+        how += f", and {n_criteria:,.0f} subspaces an iteration by its criterion"
     elif spec.method.judges_candidates:
-        seconds *= asked.n_models
-        how += f", times {asked.n_models:,.0f} models an iteration, the most there can be"
+        seconds *= n_models
+        how += f", times {n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,
@@ -335,7 +333,8 @@ def _trees_on(subject: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -
     """Say what was grown on what."""
     all_rows = subject.shape.n_rows
     if subject.spec.method.judges_candidates:
-        n_models, most = fits(subject).n_models, fits(subject).n_columns
+        method, (p, q) = subject.spec.sampler, sizes_of(subject)
+        n_models, most = method.models_each(p, q), method.most_columns(q)
         scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
         return (
             f"trees on {n_rows:,} rows of up to {most:,} made-up columns, times {n_models:,.0f} an "
@@ -363,12 +362,12 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     """
     spec, shape = subject.spec, subject.shape
     params, p = spec.sampler, shape.n_candidates
-    if not isinstance(params, ScreenParams) or not params.screens(p):
+    if not isinstance(params, HeldOutMethod) or not params.screens(p):
         return None
     count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
-    def part(n_features: int, subspace_size: int, method: str, sampler: Params) -> RunDraft:
+    def part(n_features: int, subspace_size: int, method: str, sampler: Method) -> RunDraft:
         most = subspace_size if looks_at_all else min(spec.learner.max_features, subspace_size)
         learner = replace(spec.learner, max_features=most)
         run = replace(spec.run, subspace_size=subspace_size, method=method)
@@ -378,7 +377,7 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
 
     return (
         params.n_screen_trees(p, spec.subspace_size),
-        part(p, size, "rs", method_of("rs").params.settle({}, shape)),
+        part(p, size, "rs", method_of("rs").settle({}, shape)),
         part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
     )
 
@@ -404,7 +403,7 @@ def speed_of(
     first = measured_speed(subject) if measures else estimated_speed(screen, *tried)
     rest = estimated_speed(behind, *tried)
     spec, n_candidates = subject.spec, subject.shape.n_candidates
-    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
+    ends = spec.sampler.most_iterations(n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
     share = n_trees / ends[0]
     return Speed(

@@ -11,8 +11,8 @@ import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.options import Flag, WordOrFile
-from srs_ooc.base.text import counted, visible
-from srs_ooc.evidence.judges import PositiveParams, ProbeParams
+from srs_ooc.base.text import cell_text, counted, visible
+from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -214,13 +214,13 @@ def surety_of(report: Report) -> list[str]:
             "A q-value is the smallest level at which a feature would still be selected, as "
             "estimated; stability is the share of batches of trees that agree on its place.",
         ]
-    if isinstance(spec.judging, ProbeParams):
+    if isinstance(spec.judging, ProbeJudge):
         return [
             "The judge compares each feature with one irrelevant column at a time "
             f"(better in {spec.judging.probe_min_wins} of more than "
             f"{spec.judging.probe_min_draws} draws). It bounds no share of errors."
         ]
-    if isinstance(spec.judging, PositiveParams):
+    if isinstance(spec.judging, PositiveJudge):
         return ["The judge keeps any feature that ever helped a tree: noise does so, too."]
     return ["A rank orders features. It does not say from which place on they are noise."]
 
@@ -408,15 +408,9 @@ def _table(records: list[FeatureRecord]) -> Iterator[str]:
     yield f"| {' | '.join(_COLUMNS)} |"
     yield "|" + "---|" * len(_COLUMNS)
     for record in records[:LISTED_IN_TEXT]:
-        yield f"| {' | '.join(_cell(getattr(record, name)) for name in _COLUMNS)} |"
+        yield f"| {' | '.join(_escaped(cell_text(getattr(record, name))) for name in _COLUMNS)} |"
     if len(records) > LISTED_IN_TEXT:
         yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else _escaped(str(value))
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import CONCLUSION, VerdictRecord
+from srs_ooc.runs.run_verdict import CONCLUSION, Rows, read_verdict
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
@@ -50,12 +50,14 @@ class VerdictReading:
         The record about the verdict.
     """
 
-    def __init__(self, spec: RunSpec, record: VerdictRecord, facts: dict[str, Any]):
+    def __init__(
+        self, spec: RunSpec, record: Rows, order: NDArray[np.uint32], facts: dict[str, Any]
+    ):
         self.spec, self.facts = spec, facts
         self._record = record
         self.features, self.is_selected = record.features, record.is_selected
         self.levels, self.is_outstanding = record.levels, record.is_outstanding
-        self.order = record.order if len(record.order) else record.features
+        self.order = order if len(order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
 
@@ -63,10 +65,8 @@ class VerdictReading:
     def of(cls, ledger: Ledger) -> "VerdictReading | None":
         """Return the verdict on the iterations done, or None if there is none (yet)."""
         spec = spec_of(ledger)
-        record = VerdictRecord.read(ledger) if spec.concludes else None
-        if record is None or record.n_iterations != ledger.progress().iteration:
-            return None
-        return cls(spec, record, ledger.meta(CONCLUSION))
+        verdict = read_verdict(ledger) if spec.concludes else None
+        return None if verdict is None else cls(spec, *verdict, ledger.meta(CONCLUSION))
 
     def selected(self) -> NDArray[np.uint32]:
         """Return the stored positions of the selected features, in the order to show."""

@@ -44,10 +44,9 @@ def draw_cut(ax: Any, report: Report) -> None:
             ax.scatter(*drawn, s=size, c=colour, marker=marker, linewidths=0.8, label=label)
     if cut.level is not None and not cut.levels:
         ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
-    ax.set_xscale("log")  # the cut is often among the first few of a thousand
+    # the cut is often among the first few of a thousand
+    ax.set(xscale="log", xlabel="rank", ylabel=cut.measure)
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("rank")
-    ax.set_ylabel(cut.measure)
     if len(scores):
         _legend(ax)
     else:
@@ -68,8 +67,7 @@ def draw_levels(ax: Any, report: Report) -> None:
         label = "last marginally significant"
         ax.axvline(cut.n_outstanding, color=GREEN, linewidth=1, linestyle=":", label=label)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("place of the feature in the ranking that is cut")
-    ax.set_ylabel("q-value")
+    ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
     _legend(ax)
 
 
@@ -127,8 +125,7 @@ def draw_draws(ax: Any, report: Report) -> None:
     ax.set_yscale("symlog", linthresh=1)
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("subspaces that a feature was in")
-    ax.set_ylabel("features")
+    ax.set(xlabel="subspaces that a feature was in", ylabel="features")
     _legend(ax)
 
 
@@ -166,11 +163,9 @@ def draw_held_out(ax: Any, report: Report) -> None:
     ax.errorbar(curve.sizes, rounded(curve.means), rounded(curve.errors), **style)
     label = f"{curve.smallest()}: the fewest as good as the best"
     ax.axvline(curve.smallest(), color=ORANGE, linestyle="--", linewidth=1, label=label)
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("features")
     what = "share of variance predicted" if report.task.is_regression else "share predicted right"
-    ax.set_ylabel(f"{what}, rows held out")
+    ax.set(xscale="log", xlabel="features", ylabel=f"{what}, rows held out")
+    ax.xaxis.set_major_formatter("{x:g}")
     _legend(ax)
 
 
@@ -183,8 +178,7 @@ def draw_memory(ax: Any, report: Report) -> None:
     ax.axhline(most, color=GREY, linestyle=":", linewidth=1, label=f"largest: {most:.0f} MB")
     ax.set_ylim(0, 1.08 * max(cap, most))
     ax.set_xlim(left=0)
-    ax.set_xlabel("seconds of work")
-    ax.set_ylabel("MB grown" if status.memory_is_growth else "MB")
+    ax.set(xlabel="seconds of work", ylabel="MB grown" if status.memory_is_growth else "MB")
     _legend(ax)
 
 
@@ -194,8 +188,7 @@ def draw_time(ax: Any, report: Report) -> None:
     ax.plot([s for _, s, _ in commits], [i for i, _, _ in commits], color=BLUE, marker=".")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("seconds of work")
-    ax.set_ylabel("iterations done")
+    ax.set(xlabel="seconds of work", ylabel="iterations done")
 
 
 def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:

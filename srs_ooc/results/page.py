@@ -16,7 +16,7 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import published_file
-from srs_ooc.base.text import visible
+from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import (
     cautions_of,
     commands_of,
@@ -119,7 +119,7 @@ def page_of(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["seen"] = lambda text: visible(str(text))
-    environment.filters["number"] = _shown
+    environment.filters["number"] = lambda value: visible(cell_text(value, digits=3))
     environment.filters["commands"] = _with_commands
     template = environment.from_string(_text("template.html"))
     style = _text("uPlot.min.css") + _text("style.css")
@@ -209,15 +209,6 @@ def _with_commands(text: str) -> list[tuple[bool, str]]:
     """Return a text in parts: whether each is a command, which stands between backticks."""
     parts = visible(text).split("`")
     return [(i % 2 == 1, part) for i, part in enumerate(parts)]
-
-
-def _shown(value: Any) -> str:
-    """Return a value as the table shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else visible(str(value))
 
 
 def _data(report: Report, columns: dict[str, str]) -> str:

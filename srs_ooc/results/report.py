@@ -17,7 +17,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
-from srs_ooc.evidence.judges import ProbeParams
+from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
 from srs_ooc.results.ranking import Ranking, report_nbytes
@@ -443,7 +443,7 @@ def _of_ranking(report: Report) -> Cut:
     reading = report.reading
     first = reading.top(min(SHOWN, len(reading.positions)))
     scores, measure, level = reading.importances(first), _measure(report), None
-    if isinstance(report.spec.judging, ProbeParams):
+    if isinstance(report.spec.judging, ProbeJudge):
         drawn = np.maximum(reading.tally.n_drawn[first], 1)
         scores = reading.tally.n_better[first] / drawn
         level = float(report.spec.judging.probe_min_wins)
@@ -462,7 +462,7 @@ def _of_ranking(report: Report) -> Cut:
 
 
 def _measure(report: Report) -> str:
-    if isinstance(report.spec.judging, ProbeParams):
+    if isinstance(report.spec.judging, ProbeJudge):
         return "share of draws won"
     spec = report.spec
     if spec.model.scores_features:

@@ -14,13 +14,13 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
-from srs_ooc.base.text import MB, counted, visible
+from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import COMMITS, Ledger
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -110,19 +110,9 @@ def _facts(status: Status) -> str:
 
 def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> str:
     head = "".join(f'<th scope="col">{_text(column)}</th>' for column in columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_cell(record[column])}</td>" for column in columns) + "</tr>"
-        for record in records
-    )
+    shown = ([_text(cell_text(record[column])) for column in columns] for record in records)
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return _text(f"{value:.4g}" if isinstance(value, float) else value)
 
 
 def _text(value: object) -> str:
@@ -173,7 +163,7 @@ class Result:
     def reading(self) -> Ranking:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
-            number = ledger.commits_counted()
+            number = int(ledger.meta(COMMITS))
             if self._read is None or self._read[0] != number:
                 self._read = number, Ranking(ledger, find_store(ledger, self._given))
             return self._read[1]
@@ -346,7 +336,7 @@ class Result:
         BudgetError
             If the cap cannot hold the trees, some rows, and all predictions.
         """
-        from srs_ooc.ensemble.model import Model
+        from srs_ooc.ensemble.prediction import Model
 
         with python_spelling(), growth_counted():
             check_kind(kind)

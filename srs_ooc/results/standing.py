@@ -14,8 +14,7 @@ from srs_ooc.base.text import MB, megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
-from srs_ooc.runs.ledger import Ledger, hold, is_held
-from srs_ooc.runs.ledger_pages import FILE
+from srs_ooc.runs.ledger import FILE, Ledger, hold, is_held
 from srs_ooc.runs.resources import ClusterNote, cluster_note
 from srs_ooc.runs.run_memory import is_growth
 from srs_ooc.runs.run_trees import VALID

@@ -649,10 +649,10 @@ def ensemble_of(ledger: Ledger) -> Ensemble:
         If its method has not come to any yet.
     """
     spec = spec_of(ledger)
-    if spec.method.ensemble is None or not spec.model.is_tree:
+    if not spec.model.is_tree:
         return Ensemble()
-    facts = ledger.meta(spec.method.ranks_by) if ledger.has_meta(spec.method.ranks_by) else None
-    found = None if facts is None else spec.method.ensemble(spec.sampler, facts)
+    facts = ledger.meta(spec.method.ranks_by) if ledger.has_meta(spec.method.ranks_by) else {}
+    found = spec.sampler.ensemble(facts)
     if found is None:
         raise RunError(
             f"{ledger.run}: expected trees, found that --method {spec.run.method} has not come to "

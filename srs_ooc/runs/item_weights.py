@@ -17,18 +17,16 @@ from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import check_stages
 from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.base import (
+from srs_ooc.samplers.column_scores import (
     CODES,
     VALUES,
     Columns,
     ColumnScore,
-    ScoreGround,
     block_columns,
-    method_of,
+    integer_weights,
     n_blocks,
     score_columns,
 )
-from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.store import Scan, Store
@@ -112,7 +110,7 @@ def with_weights(
     StoreError
         If the store is replaced meanwhile.
     """
-    if method_of(spec.run.method).score is None or task.inputs.weights is not None:
+    if not spec.draws_by_weight or task.inputs.weights is not None:
         return task
     part = ItemWeights(np.zeros(0, np.uint32))
     progress = ledger.load({WEIGHTS: part})
@@ -153,11 +151,8 @@ def needs_of(spec: RunSpec, store: Store, task: Task) -> list[tuple[str, int]]:
 def _parts_of(
     spec: RunSpec, store: Store, task: Task
 ) -> tuple[ColumnScore, Scan] | tuple[None, None]:
-    make = method_of(spec.run.method).score
-    if make is None:
-        return None, None
-    ground = ScoreGround(task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys, spec.seed)
-    score = make(spec.sampler, ground)
+    sizes = task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys
+    score = spec.sampler.score(*sizes, spec.seed)
     if score is None:
         return None, None
     return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))
@@ -292,7 +287,7 @@ def _scan(
     """Return what is read, what scores it, and what both need besides the process."""
     params = request.params
     scan = scan_of(store, inputs, params.matrix)
-    score = params.score(ScoreGround(scan.n_rows, store.n_features, 1, request.key))
+    score = params.score(scan.n_rows, store.n_features, 1, request.key)
     if score is None:
         raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
     leases = scoring_leases(score, scan, store.n_features)

@@ -32,7 +32,6 @@ from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
-    Book,
     Engine,
     Executor,
     ItemSource,
@@ -55,12 +54,12 @@ from srs_ooc.runs.run_memory import (
 from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
-from srs_ooc.samplers.base import Ground
+from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.store.store_memory import making_tables_nbytes
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import Block, rows_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ class Resources:
         return self.task.n_rows
 
     def engine(
-        self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
+        self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
     ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
@@ -255,7 +254,7 @@ class Resources:
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
         n_items, tie = spec.n_items(self.n_features), key_of(spec.seed, Purpose.RANK_TIE)
-        tally, judge = Tally(n_items, wins=not spec.concludes), spec.make_judge()
+        tally = Tally(n_items, wins=not spec.concludes)
         observers: dict[str, LearningPart] = {TALLY: tally}
         if trees is not None:
             observers[VALID] = trees
@@ -265,23 +264,20 @@ class Resources:
         if spec.concludes:
             observers[STEADINESS] = Steadiness(tally, tie)
             observers[RankingHistory.name] = RankingHistory(tally, tie)
-        ground = Ground(
-            n_items,
-            self.n_candidates,
-            self.candidates,
-            spec.subspace_size,
-            spec.round_size,
-            tie,
-            tally,
-            judge,
-            spec.keep,
-            spec.n_copies_apart,
-            self.task.inputs.weights,
-            self.response,
-            self.task.inputs.validation_places(),
-            self.task.positions,
+        context = SamplerContext(
+            n_items=n_items,
+            subspace_size=spec.subspace_size,
+            key=tie,
+            tally=tally,
+            judge=spec.judging,
+            round_size=spec.round_size,
+            candidates=self.candidates,
+            weights=self.task.inputs.weights,
+            response=self.response,
+            validation=self.task.inputs.validation_places(),
+            positions=self.task.positions,
         )
-        sampler = spec.method.make(spec.sampler, ground)
+        sampler = spec.sampler.make(context)
         engine = Engine(
             sampler,
             self.executor,
@@ -289,7 +285,7 @@ class Resources:
             seed=spec.seed,
             round_size=spec.round_size,
             observers=observers,
-            judge=judge,
+            judge=spec.judging,
         )
         check_needs(sampler, self.learner.provides, self.spec.model.model)
         return engine
@@ -496,8 +492,8 @@ def _room_of(
         If not even one block does.
     """
     budget = Budget(job.store.memory_mb * MB, PROCESS_NBYTES)
-    rows_nbytes = TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
-    budget.grant(f"labels of {shape.n_rows} rows", rows_nbytes)
+    rows = shape.n_rows, spec.learner.impurity, shape.n_channels
+    budget.grant(f"labels of {shape.n_rows} rows", rows_nbytes(*rows))
     if spec.decoys:
         decoys_nbytes = Exchangeability.nbytes(shape.n_rows) + 4 * spec.decoys * shape.n_rows
         budget.grant("decoys", decoys_nbytes)

@@ -13,16 +13,15 @@ from srs_ooc.base.budget import (
     process_nbytes,
 )
 from srs_ooc.base.text import MB
-from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
-from srs_ooc.learners.models import TREE, decoded_nbytes
-from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
+from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, decoded_nbytes, tried
+from srs_ooc.learners.models import TREE
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import (
     RunSpec,
     TrainingShape,
     extra_nbytes,
-    fits_of,
     fixed_nbytes,
     work_nbytes,
 )
@@ -30,6 +29,7 @@ from srs_ooc.runs.task import n_channels_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import n_values_of
+from srs_ooc.trees.block import thread_nbytes
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
@@ -186,17 +186,16 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
-    judges, fits = spec.method.judges_candidates, fits_of(spec, shape.n_candidates)
+    method, sizes = spec.sampler, (shape.n_candidates, spec.subspace_size)
+    judges = method.judges_candidates
     return tried(
         spec.model,
-        TrialShape(
-            shape.n_rows,
-            fits.n_columns if judges else spec.n_columns,
-            shape.n_classes,
-            shape.code_nbytes,
-            shape.n_values,
-            spec.method.criterion(spec.sampler) if fits.n_criteria else "",
-        ),
+        shape.n_rows,
+        method.most_columns(spec.subspace_size) if judges else spec.n_columns,
+        shape.n_classes,
+        shape.code_nbytes,
+        shape.n_values,
+        method.judged_by if method.criteria_each(*sizes) else "",
     )
 
 
@@ -219,6 +218,9 @@ def n_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
 
+
+NAMES_NBYTES = 2_000_000
+"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
 
 # What is on its way between a run and workers elsewhere.
 

@@ -44,7 +44,7 @@ from srs_ooc.runs.spec import (
     settle_model,
 )
 from srs_ooc.samplers.base import Method, method_of, methods
-from srs_ooc.samplers.srs import RandomSubspaceParams
+from srs_ooc.samplers.srs import RandomSubspace
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -58,7 +58,7 @@ def declared() -> dict[str, Option]:
 
 
 def _parts() -> list[type[Params]]:
-    return [RunParams, *(m.params for _, m in methods()), *JUDGES.values(), ModelParams, TreeParams]
+    return [RunParams, *(m for _, m in methods()), *JUDGES.values(), ModelParams, TreeParams]
 
 
 def settle(
@@ -100,9 +100,9 @@ def settle(
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
-    sampler = method.params.settle(given, shape)
-    check_criterion(method.criterion(sampler), model.model, shape.n_classes)
-    if saves_trees and method.splits_rows and method.ensemble is None:
+    sampler = method.settle(given, shape)
+    check_criterion(sampler.judged_by, model.model, shape.n_classes)
+    if saves_trees and method.splits_rows and method.ensemble is Method.ensemble:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
@@ -121,12 +121,12 @@ def settle(
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     default = _default_size(draft, shape.n_candidates)
-    if size is None and largest < (least := method.least_subspace(sampler)):
+    if size is None and largest < (least := sampler.least_subspace()):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
     size = _settle_subspace(size, shape.n_candidates, largest, default)
     if largest:
         sampler = _with_draw_block(sampler, given, shape, size, cap_nbytes)
-        method.check(sampler, shape.n_rows, shape.n_candidates, size)
+        sampler.check(shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
     learner = learner.for_subspace(max_features, size)
     return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
@@ -149,10 +149,8 @@ def _known(options: Options) -> Options:
 
 def _default_size(draft: RunSpec, n_candidates: int) -> int:
     """Return q where none is given, whatever the cap."""
-    default_of = draft.method.default_subspace
-    if default_of is not None:
-        default = default_of(draft.sampler, n_candidates)
-    else:
+    default = draft.sampler.default_subspace(n_candidates)
+    if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
         if draft.concludes:
             # As large a part of the items as of one family: features must meet as often.
@@ -174,7 +172,9 @@ def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
     return "probe" if is_of_probe or keeps else "decoy"
 
 
-def _check_belong(options: Options, run: RunParams, method: Method, model: ModelParams) -> None:
+def _check_belong(
+    options: Options, run: RunParams, method: type[Method], model: ModelParams
+) -> None:
     """Refuse a judge that does not go with the rest, and options of what was not chosen."""
     if not model.is_tree and run.judge != "none":
         raise UsageError(
@@ -186,7 +186,7 @@ def _check_belong(options: Options, run: RunParams, method: Method, model: Model
             f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
             f"{run.judge}. Leave it out, or choose another method."
         )
-    own = method.params.options()
+    own = method.options()
     chosen = {*RunParams.options(), *ModelParams.options(), *TreeParams.options(), *INPUTS}
     chosen |= {*own, *JUDGES[run.judge].options()}
     for name in options:
@@ -214,7 +214,7 @@ def owner_of(name: str) -> str:
     judges = [judge for judge, params in JUDGES.items() if name in params.options()]
     if judges:
         return f"--judge {' or '.join(judges)}"
-    of_methods = [called for called, method in methods() if name in method.params.options()]
+    of_methods = [called for called, method in methods() if name in method.options()]
     return f"--method {' or '.join(of_methods)}" if of_methods else ""
 
 
@@ -270,12 +270,12 @@ def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int
 
 
 def _with_draw_block(
-    sampler: Params,
+    sampler: Method,
     given: dict[str, Any],
     shape: TrainingShape,
     subspace_size: int,
     cap_nbytes: int,
-) -> Params:
+) -> Method:
     """Return the sampler's options with the block that was given, checked, or a store's own.
 
     That depends on the sizes and the cap alone, so that a store has the same wherever it is; it is
@@ -286,7 +286,7 @@ def _with_draw_block(
         Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
         return sampler
     column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
-    if isinstance(sampler, RandomSubspaceParams) and shape.n_features * column_nbytes > cap_nbytes:
+    if isinstance(sampler, RandomSubspace) and shape.n_features * column_nbytes > cap_nbytes:
         return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))
     return sampler
 

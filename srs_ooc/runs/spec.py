@@ -15,41 +15,46 @@ from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import (
     VERSIONS,
-    DecoyParams,
+    DecoyJudge,
     Judge,
-    NoJudgeParams,
+    NoJudge,
     PositiveJudge,
-    PositiveParams,
     ProbeJudge,
-    ProbeParams,
     closes_by_sensitivity,
 )
-from srs_ooc.learners.model_learner import LIBRARY_NBYTES
+from srs_ooc.learners.model_learner import LIBRARY_NBYTES, decoded_nbytes
 from srs_ooc.learners.models import (
     DEFAULT_FOLDS,
-    LEADERS,
     PERMUTATION,
     SUBSPACES,
     TREE,
     TREE_MODEL,
     ModelParams,
     check_model_name,
-    decoded_nbytes,
 )
-from srs_ooc.learners.tree_learner import WORK_NBYTES, TreeParams, learner_nbytes, searching_nbytes
-from srs_ooc.samplers.base import Fits, Method, method_names, method_of
+from srs_ooc.learners.tree_learner import TreeParams
+from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.store_memory import making_tables_nbytes
-from srs_ooc.trees.block import block_nbytes, values_nbytes
-from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
-from srs_ooc.trees.response import TrainingRows, TreeLimits
+from srs_ooc.trees.block import (
+    WORK_NBYTES,
+    block_nbytes,
+    record_nbytes,
+    recorded_nbytes,
+    rows_nbytes,
+    scratch_nbytes,
+    searching_nbytes,
+    sorted_nbytes,
+    values_nbytes,
+)
+from srs_ooc.trees.response import TreeLimits
 
-JUDGES: dict[str, type[Params]] = {
-    "probe": ProbeParams,
-    "positive": PositiveParams,
-    "decoy": DecoyParams,
-    "none": NoJudgeParams,
+JUDGES: dict[str, type[Judge]] = {
+    "probe": ProbeJudge,
+    "positive": PositiveJudge,
+    "decoy": DecoyJudge,
+    "none": NoJudge,
 }
-"""The options of each judge, by its name."""
+"""Each judge by its name."""
 INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
 NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
@@ -99,7 +104,7 @@ class RunSpec:
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
-        Options of the method, of what grows the trees, and of the judge.
+        The method, what grows the trees, and the judge, each with its options.
     model : ModelParams
         What is fitted on each subspace, and how features are scored by it.
     """
@@ -108,9 +113,9 @@ class RunSpec:
     excluded: str
     rows: str
     run: RunParams
-    sampler: Params
+    sampler: Method
     learner: TreeParams
-    judging: Params
+    judging: Judge
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
 
@@ -157,7 +162,7 @@ class RunSpec:
                 rows=record["rows"],
                 validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
-                sampler=method_of(run.method).params.restored(record),
+                sampler=method_of(run.method).restored(record),
                 learner=TreeParams.restored(record),
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
@@ -208,25 +213,25 @@ class RunSpec:
         return int(getattr(self.sampler, "draw_block", 1))
 
     @property
-    def method(self) -> Method:
+    def method(self) -> type[Method]:
         """The method by which subspaces are chosen."""
-        return method_of(self.run.method)
+        return type(self.sampler)
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the memory that the method takes for what it learns."""
-        return self.method.state_nbytes(self.sampler, n_rows, self.n_items(n_features))
+        return self.sampler.state_nbytes(n_rows, self.n_items(n_features))
 
     @property
     def draws_by_weight(self) -> bool:
         """Whether some features are drawn more often than others, by scores of their columns."""
-        return self.method.score is not None
+        return self.method.draws_by_scores
 
     @property
     def min_draws(self) -> int:
         """Draws that the probe asks for to be exceeded, where it judges; else its default."""
-        if isinstance(self.judging, ProbeParams):
+        if isinstance(self.judging, ProbeJudge):
             return self.judging.probe_min_draws
-        return int(ProbeParams.options()["probe_min_draws"].default)
+        return int(ProbeJudge.options()["probe_min_draws"].default)
 
     @property
     def limits(self) -> TreeLimits:
@@ -234,9 +239,9 @@ class RunSpec:
         return self.learner.limits
 
     @property
-    def decoy_judge(self) -> DecoyParams | None:
+    def decoy_judge(self) -> DecoyJudge | None:
         """The options of the final verdict; None where features are judged on the way."""
-        return self.judging if isinstance(self.judging, DecoyParams) else None
+        return self.judging if isinstance(self.judging, DecoyJudge) else None
 
     @property
     def concludes(self) -> bool:
@@ -249,11 +254,6 @@ class RunSpec:
         return 0 if self.decoy_judge is None else self.decoy_judge.decoys
 
     @property
-    def n_copies_apart(self) -> int:
-        """Features and their families, where these are drawn apart; else 1."""
-        return 1 + self.decoys if self.decoys > 1 else 1
-
-    @property
     def permutations(self) -> int:
         """Permutation runs."""
         return 0 if self.decoy_judge is None else self.decoy_judge.permutations
@@ -264,13 +264,6 @@ class RunSpec:
         assert self.decoy_judge is not None
         return self.decoy_judge.fdr
 
-    @property
-    def keep(self) -> int:
-        """Leading items held where no judge says on the way what is kept."""
-        if self.decoy_judge is None:
-            return 0 if self.model.is_tree else LEADERS
-        return self.decoy_judge.keep
-
     def n_items(self, n_features: int) -> int:
         """Return how many items there are: the features and their decoys."""
         return (1 + self.decoys) * n_features
@@ -278,13 +271,7 @@ class RunSpec:
     @property
     def n_columns(self) -> int:
         """Columns of a block: those of a subspace, and the probe where there is one."""
-        return self.subspace_size + isinstance(self.judging, ProbeParams)
-
-    def make_judge(self) -> Judge | None:
-        """Return the relevance test by which features enter F; None where it has none."""
-        if isinstance(self.judging, ProbeParams):
-            return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
-        return PositiveJudge() if isinstance(self.judging, PositiveParams) else None
+        return self.subspace_size + isinstance(self.judging, ProbeJudge)
 
 
 # What memory a run needs, from published allowances and the shape of its table.
@@ -368,7 +355,7 @@ def work_nbytes(
     ``extra`` bytes of :func:`extra_nbytes`; where it ``judges_candidates``, rows in order too.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
-    scratch = learner_nbytes(
+    scratch = scratch_nbytes(
         shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
     )
     return (
@@ -400,7 +387,7 @@ def fixed_nbytes(spec: RunSpec, shape: TrainingShape) -> list[tuple[str, int]]:
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
             f"labels of {shape.n_rows} rows",
-            TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels),
+            rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels),
         ),
         ("ledger", LEDGER_NBYTES),
         *(judging if spec.concludes else []),
@@ -476,7 +463,7 @@ def settle_model(
                     "Leave it out."
                 )
         return model
-    holds = "alpha" in method.params.options() and exact_share(str(given.get("alpha", "0.5"))) > 0
+    holds = "alpha" in method.options() and exact_share(str(given.get("alpha", "0.5"))) > 0
     importance = model.model_importance or (PERMUTATION if holds else SUBSPACES)
     if holds and importance == SUBSPACES:
         raise UsageError(
@@ -504,24 +491,21 @@ def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -
         )
 
 
-def fits_of(spec: RunSpec, n_candidates: int) -> Fits:
-    """Return what an iteration fits, of ``n_candidates`` features that may be drawn."""
-    return spec.method.fits(spec.sampler, n_candidates, spec.subspace_size)
-
-
 def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     """Return what is worth saying before a run starts."""
-    notes = spec.method.notes(spec.sampler, n_rows, n_candidates, 1 + spec.decoys)
+    notes = spec.sampler.notes(n_rows, n_candidates, 1 + spec.decoys)
     if spec.model.is_tree or not spec.method.judges_candidates:
         return notes
-    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
-    n_iterations, fits = ends[0] if ends else 1, fits_of(spec, n_candidates)
-    fitted = f"{n_iterations * fits.n_models:,.0f} models are fitted, each by a library"
-    if fits.n_criteria:
-        n_criteria = n_iterations * fits.n_criteria
+    sizes = n_candidates, spec.subspace_size
+    ends = spec.sampler.most_iterations(*sizes)
+    n_iterations, n_criteria = ends[0] if ends else 1, spec.sampler.criteria_each(*sizes)
+    n_models = n_iterations * spec.sampler.models_each(*sizes)
+    fitted = f"{n_models:,.0f} models are fitted, each by a library"
+    if n_criteria:
+        n_criteria *= n_iterations
         return (
             *notes,
-            f"--model {spec.model.model}: {spec.method.criterion(spec.sampler)} is computed for "
+            f"--model {spec.model.model}: {spec.sampler.judged_by} is computed for "
             f"{n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how long that takes.",
         )
     return (

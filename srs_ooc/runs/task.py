@@ -104,7 +104,7 @@ class Task:
         """Read the task of a run, with what judge or model needs; errors as of :meth:`of`."""
         exchanges = spec.concludes or not spec.model.is_tree
         task = cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges)
-        if not spec.method.needs_positions(spec.sampler):
+        if not spec.sampler.needs_positions:
             return task
         return replace(task, positions=np.asarray(store.array("positions")))
 

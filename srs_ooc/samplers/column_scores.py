@@ -4,6 +4,9 @@ They are leverage, for tables of few rows and of many, and squared norms. As who
 weigh what LESS draws.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,53 +14,104 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import orthonormal, products, top_eigenvectors
-from srs_ooc.samplers.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
 
-# Leverage scores from left singular vectors: one pass over the columns.
+# What a column score is: a number for each column, from a few passes over all of them.
+
+CODES, VALUES = "codes", "values"
+"""What of a store columns are scored on: the option ``matrix`` of a method that has them scored."""
+BLOCK_COLUMNS = 256
+"""Columns of a block at most: so many products of two 8-bit codes sum exactly in float32."""
+BLOCK_CELLS = 1 << 21
+"""Cells of a block at most, where a single column has no more."""
+
+Columns = NDArray[np.floating[Any]]
+"""(n_columns, n_rows), C-contiguous, nothing missing."""
+Blocks = Callable[[], Iterator[tuple[int, Columns]]]
+"""Yields one pass: the number of a block's first column, and the block."""
+
+
+class ColumnScore(Protocol):
+    """Learns from all columns, block by block, and gives each a score from 0 on.
+
+    Every pass shows the same blocks in the same order. A block is float64, or float32 where all of
+    it are whole numbers of at most 254. Its memory is used again: it is neither kept nor changed.
+    """
+
+    @property
+    def n_passes(self) -> int:
+        """How often all columns are shown."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes at most, its scores included, before it takes any."""
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Learn from the columns with numbers from ``first`` on."""
+
+    def end_pass(self) -> None:
+        """Take note that all columns were shown once more."""
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the score of each column once all passes are over; float64 (n_columns,)."""
+
+
+def block_columns(n_rows: int) -> int:
+    """Return how many columns a block has: from the rows alone, so that sums are the same."""
+    return max(1, min(BLOCK_COLUMNS, BLOCK_CELLS // n_rows))
+
+
+def n_blocks(n_columns: int, n_rows: int) -> int:
+    """Return how many blocks a pass over a table has."""
+    return ceil_div(n_columns, block_columns(n_rows))
+
+
+def score_columns(
+    score: ColumnScore, blocks: Blocks, keep_going: Callable[[], bool] = lambda: True
+) -> NDArray[np.float64] | None:
+    """Return the score of each column; None if told to stop before.
+
+    Linear algebra is done by one thread: several round in their own ways, and on a machine that has
+    other work they wait for each other at every block (measured: six times as long).
+
+    Parameters
+    ----------
+    score : ColumnScore
+        As new.
+    blocks : callable
+        Begins a pass.
+    keep_going : callable
+        Asked after every block.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        for _ in range(score.n_passes):
+            for first, columns in blocks():
+                score.update(first, columns)
+                if not keep_going():
+                    return None
+            score.end_pass()
+        return score.scores()
+
+
+def shifted(columns: Columns, *, center: bool) -> Columns:
+    """Return the columns less a number near their means, of the same dtype; as they are if not.
+
+    Whole numbers stay whole and no larger than they were, so that their products sum exactly; a
+    constant column is exactly 0. What is left of the means is taken off where products are summed.
+    """
+    if not center:
+        return columns
+    out = columns - columns[:, :1]
+    out -= np.rint(out.mean(axis=1, dtype=np.float64))[:, None].astype(columns.dtype)
+    return out
+
+
+# Leverage scores, from left singular vectors: in two passes for tables of few rows.
 
 VECTOR_BITS = 26
 """Vectors are rounded to whole multiples of ``2**-VECTOR_BITS``, so that their products with codes
 sum exactly, in whatever order they are added."""
-
-
-class Projection:
-    """pi_j = (1/r) sum over i <= r of v_i(j)^2 (Eq. 1), with v_i(j) = u_i . a_j / sigma_i.
-
-    Parameters
-    ----------
-    n_columns : int
-        d.
-    vectors : float64 (r, n_rows)
-        Left singular vectors u_i.
-    squares : float64 (r,)
-        sigma_i^2.
-    exact : bool
-        The columns are codes.
-    """
-
-    def __init__(
-        self,
-        n_columns: int,
-        vectors: NDArray[np.float64],
-        squares: NDArray[np.float64],
-        *,
-        exact: bool,
-    ) -> None:
-        self._vectors = np.rint(np.ldexp(vectors, VECTOR_BITS)).T
-        self._exact = exact
-        self._scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
-        self.scores = np.zeros(n_columns)
-
-    def update(self, first: int, columns: Columns) -> None:
-        """Score some columns."""
-        out = self.scores[first : first + len(columns)]
-        # One vector after the other: a sum along rows may be taken in another order elsewhere.
-        found = products(self._vectors, columns.T, exact=self._exact)
-        for of_one, scale in zip(found, self._scales, strict=True):
-            out += np.square(of_one) * scale
-
-
-# Leverage scores in two passes, for tables of few rows.
 
 MOST_ROWS = 3000
 """Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.samplers.column_scores`."""
@@ -66,7 +120,8 @@ MOST_ROWS = 3000
 class Leverage:
     """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
 
-    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors.
+    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors: pi_j is
+    (1/r) sum over i <= r of v_i(j)^2, with v_i(j) = u_i . a_j / sigma_i.
 
     Parameters
     ----------
@@ -87,7 +142,8 @@ class Leverage:
         self._rank, self._center = min(rank, n_rows), center
         self.n_passes = 2
         self._gram: NDArray[np.float64] | None = None
-        self._projection: Projection | None = None
+        self._found: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._scores: NDArray[np.float64] = np.zeros(0)
 
     @property
     def nbytes(self) -> int:
@@ -101,10 +157,15 @@ class Leverage:
     def update(self, first: int, columns: Columns) -> None:
         """Learn from some columns, or score them."""
         some = shifted(columns, center=self._center)
-        if self._projection is not None:
-            self._projection.update(first, some)
-        else:
+        if self._found is None:
             self._add(first, some)
+            return
+        vectors, scales = self._found
+        out = self._scores[first : first + len(columns)]
+        # One vector after the other: a sum along rows may be taken in another order elsewhere.
+        found = products(vectors, some.T, exact=self._exact)
+        for of_one, scale in zip(found, scales, strict=True):
+            out += np.square(of_one) * scale
 
     def _add(self, first: int, some: Columns) -> None:
         """Add up products of rows."""
@@ -114,18 +175,23 @@ class Leverage:
 
     def end_pass(self) -> None:
         """Find the singular vectors once all products are there."""
-        if self._projection is None:
+        if self._found is None:
             assert self._gram is not None
             if self._center:
                 center_both(self._gram)
             found = top_eigenvectors(self._gram, self._rank)
             self._gram = None
-            self._projection = Projection(self._n_columns, *found, exact=self._exact)
+            self._begin_scoring(*found)
+
+    def _begin_scoring(self, vectors: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+        """Score from the next pass on, by vectors u_i (r, n_rows) and sigma_i^2."""
+        scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
+        self._found = np.rint(np.ldexp(vectors, VECTOR_BITS)).T, scales
+        self._scores = np.zeros(self._n_columns)
 
     def scores(self) -> NDArray[np.float64]:
         """Return the leverage scores; they sum to 1 unless all columns are constant."""
-        assert self._projection is not None
-        return self._projection.scores
+        return self._scores
 
 
 def center_both(gram: NDArray[np.float64]) -> None:
@@ -212,7 +278,7 @@ class SketchedLeverage(Leverage):
     def end_pass(self) -> None:
         """Turn the sums into a basis, or into the singular vectors."""
         self._pass += 1
-        if self._projection is not None:
+        if self._found is not None:
             return
         sums, self._sums = self._sums, np.zeros((0, 0))
         if self._center:
@@ -225,9 +291,7 @@ class SketchedLeverage(Leverage):
         basis = np.ldexp(self._basis, -VECTOR_BITS)
         inner = products(basis.T, sums)
         vectors, values = top_eigenvectors((inner + inner.T) / 2, self._rank)
-        self._projection = Projection(
-            self._n_columns, products(vectors.T, basis), values, exact=self._exact
-        )
+        self._begin_scoring(products(vectors.T, basis), values)
         self._basis = None
 
 

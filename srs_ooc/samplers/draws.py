@@ -1,7 +1,5 @@
 """Drawing items: distinct ones, from kept features and all others, by weights, in small subsets."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,56 +11,10 @@ from srs_ooc.native import _native
 
 # Drawing items by whole-number weights: exact, and the same on every machine.
 
-_GROUP = 64
+GROUP = 64
 """Items whose weights are summed in advance."""
 _LOOKED_UP = 1024
 """Places of the line that are looked up together, to bound the memory."""
-ITEM_NBYTES = 4 + 8 / _GROUP
-"""Memory of an item."""
-
-
-class WeightedLine:
-    """Items laid on a line, each as long as its weight.
-
-    Parameters
-    ----------
-    weights : uint32 (n_items,)
-        Kept, not copied.
-
-    Attributes
-    ----------
-    total : int
-        Length of the line.
-    n_positive : int
-        Items that have a length.
-    """
-
-    def __init__(self, weights: NDArray[np.uint32]) -> None:
-        self.weights = weights
-        starts = np.arange(0, len(weights), _GROUP)
-        self._ends = np.cumsum(np.add.reduceat(weights, starts, dtype=np.uint64))
-        self.total = int(self._ends[-1])
-        self.n_positive = int(np.count_nonzero(weights))
-
-    def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Return the item that lies at each place, from 0 to ``total - 1``, and where it begins."""
-        items = np.empty(len(places), np.uint32)
-        starts = np.empty(len(places), np.uint64)
-        for first in range(0, len(places), _LOOKED_UP):
-            some = slice(first, first + _LOOKED_UP)
-            items[some], starts[some] = self._find(places[some])
-        return items, starts
-
-    def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        groups = np.searchsorted(self._ends, places, side="right")
-        members = groups[:, None] * _GROUP + np.arange(_GROUP)
-        lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
-        lengths[members >= len(self.weights)] = 0
-        ends = np.cumsum(lengths, axis=1)
-        ends += (self._ends[groups] - ends[:, -1])[:, None]
-        within = (ends <= places[:, None]).sum(axis=1)
-        one = np.arange(len(places))
-        return members[one, within], ends[one, within] - lengths[one, within]
 
 
 def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
@@ -81,49 +33,24 @@ def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
     return found % np.uint64(bound)
 
 
-def draw_with_replacement(line: WeightedLine, key: int, count: int) -> NDArray[np.uint32]:
-    """Return ``count`` items, each drawn by the weights from all of them; in order drawn."""
-    return line.find(uniform_below(key, count, line.total))[0]
-
-
-def draw_without_replacement(line: WeightedLine, key: int, count: int) -> NDArray[np.uint32]:
-    """Return ``count`` distinct items, each drawn by the weights from those left; in order drawn.
-
-    In rounds: as many as are wanted are drawn with replacement from what lay on the line when the
-    round began, and of equal ones the first counts. To pass over an item drawn twice is to draw
-    from the others, so the law is that of one draw after another.
-    """
-    drawn, starts = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-    number = 0
-    while len(drawn) < count:
-        order = np.argsort(starts)
-        lengths = line.weights[drawn[order]].astype(np.uint64)
-        removed = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-        places = uniform_below(
-            derive(key, number), count - len(drawn), line.total - int(removed[-1])
-        )
-        # Where the items drawn would lie if those before them were taken off the line.
-        gaps = starts[order] - removed[:-1]
-        places += removed[np.searchsorted(gaps, places, side="right")]
-        items, begins = line.find(places)
-        first = np.sort(np.unique(items, return_index=True)[1])
-        drawn = np.concatenate([drawn, items[first]])
-        starts = np.concatenate([starts, begins[first]])
-        number += 1
-    return drawn
-
-
 class WeightedDrawing:
     """Subspaces of items drawn by weights; none is held for kept features.
+
+    The items are laid on a line, each as long as its weight, and places on it are drawn.
 
     Parameters
     ----------
     weights : uint32 (n_items,)
-        0 for items that are never drawn.
+        0 for items that are never drawn. Kept, not copied.
     subspace_size : int
         k of the paper: items drawn for a tree.
     replacement : bool
         Draw with replacement: a subspace then has ``subspace_size`` items at most.
+
+    Attributes
+    ----------
+    total : int
+        Length of the line.
 
     Raises
     ------
@@ -136,9 +63,11 @@ class WeightedDrawing:
     def __init__(
         self, weights: NDArray[np.uint32], subspace_size: int, *, replacement: bool
     ) -> None:
-        self._line, self.subspace_size = WeightedLine(weights), subspace_size
-        self._draw = draw_with_replacement if replacement else draw_without_replacement
-        found = self._line.n_positive
+        self.weights, self.subspace_size, self._again = weights, subspace_size, replacement
+        starts = np.arange(0, len(weights), GROUP)
+        self._ends = np.cumsum(np.add.reduceat(weights, starts, dtype=np.uint64))
+        self.total = int(self._ends[-1])
+        found = int(np.count_nonzero(weights))
         if found < (1 if replacement else subspace_size):
             raise UsageError(
                 f"--subspace-size: expected at most {found}, the features and decoys with a score "
@@ -147,7 +76,56 @@ class WeightedDrawing:
 
     def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
         """Return the subspace of the iteration with ``key``; uint32, distinct, ascending."""
-        return np.unique(self._draw(self._line, derive(key, Purpose.WEIGHTED), self.subspace_size))
+        return np.unique(self.drawn(derive(key, Purpose.WEIGHTED)))
+
+    def drawn(self, key: int) -> NDArray[np.uint32]:
+        """Return ``subspace_size`` items, each drawn by the weights from all, or from those left.
+
+        In order drawn. Without replacement in rounds: as many as are wanted are drawn with
+        replacement from what lay on the line when the round began, and of equal ones the first
+        counts. To pass over an item drawn twice is to draw from the others, so the law is that of
+        one draw after another.
+        """
+        count = self.subspace_size
+        if self._again:
+            return self.find(uniform_below(key, count, self.total))[0]
+        drawn, starts = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        number = 0
+        while len(drawn) < count:
+            order = np.argsort(starts)
+            lengths = self.weights[drawn[order]].astype(np.uint64)
+            removed = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
+            n_left = self.total - int(removed[-1])
+            places = uniform_below(derive(key, number), count - len(drawn), n_left)
+            # Where the items drawn would lie if those before them were taken off the line.
+            gaps = starts[order] - removed[:-1]
+            places += removed[np.searchsorted(gaps, places, side="right")]
+            items, begins = self.find(places)
+            first = np.sort(np.unique(items, return_index=True)[1])
+            drawn = np.concatenate([drawn, items[first]])
+            starts = np.concatenate([starts, begins[first]])
+            number += 1
+        return drawn
+
+    def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+        """Return the item that lies at each place, from 0 to ``total - 1``, and where it begins."""
+        items = np.empty(len(places), np.uint32)
+        starts = np.empty(len(places), np.uint64)
+        for first in range(0, len(places), _LOOKED_UP):
+            some = slice(first, first + _LOOKED_UP)
+            items[some], starts[some] = self._find(places[some])
+        return items, starts
+
+    def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        groups = np.searchsorted(self._ends, places, side="right")
+        members = groups[:, None] * GROUP + np.arange(GROUP)
+        lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
+        lengths[members >= len(self.weights)] = 0
+        ends = np.cumsum(lengths, axis=1)
+        ends += (self._ends[groups] - ends[:, -1])[:, None]
+        within = (ends <= places[:, None]).sum(axis=1)
+        one = np.arange(len(places))
+        return members[one, within], ends[one, within] - lengths[one, within]
 
 
 # Distinct random integers: the face of the native draws.
@@ -270,12 +248,28 @@ class Drawing:
 # Subsets of uniform size, drawn by weights of which most are equal (RaSE's candidates).
 
 
-@dataclass(frozen=True)
-class SubsetWeights:
-    """Weights of ``n_candidates`` features: some have their own, the others all the same.
+def draw_subsets(
+    key: int,
+    first: int,
+    count: int,
+    largest: int,
+    n_candidates: int,
+    heavy: NDArray[np.uint32],
+    counts: NDArray[np.int32],
+    *,
+    unit: float,
+    light: float,
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Draw subsets ``first`` .. ``first + count - 1`` of the sequence of ``key``.
 
-    Attributes
+    Parameters
     ----------
+    key : int
+        64-bit key.
+    first, count : int
+        Which of them.
+    largest : int
+        The size of a subset is uniform from 1 to this.
     n_candidates : int
         |V|.
     heavy : uint32 (n_heavy,)
@@ -284,45 +278,16 @@ class SubsetWeights:
         Their weights in units of ``unit``.
     unit, light : float
         Weight of a count, and of each other feature; above 0.
+
+    Returns
+    -------
+    members : uint32
+        One subset after another, each ascending.
+    bounds : int64 (count + 1,)
+        Where each begins, and the end.
     """
-
-    n_candidates: int
-    heavy: NDArray[np.uint32]
-    counts: NDArray[np.int32]
-    unit: float
-    light: float
-
-    def draw(
-        self, key: int, first: int, count: int, largest: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Draw subsets ``first`` .. ``first + count - 1`` of the sequence of ``key``.
-
-        Parameters
-        ----------
-        key : int
-            64-bit key.
-        first, count : int
-            Which of them.
-        largest : int
-            The size of a subset is uniform from 1 to this.
-
-        Returns
-        -------
-        members : uint32
-            One subset after another, each ascending.
-        bounds : int64 (count + 1,)
-            Where each begins, and the end.
-        """
-        bounds = np.empty(count + 1, np.int64)
-        members = _native.draw_subsets(
-            key,
-            first,
-            largest,
-            self.n_candidates,
-            self.heavy,
-            self.counts,
-            self.unit,
-            self.light,
-            bounds,
-        )
-        return np.frombuffer(members, np.uint32), bounds
+    bounds = np.empty(count + 1, np.int64)
+    members = _native.draw_subsets(
+        key, first, largest, n_candidates, heavy, counts, unit, light, bounds
+    )
+    return np.frombuffer(members, np.uint32), bounds

@@ -3,16 +3,13 @@
 Half of them go by what the ranking says, or a share by sensitivity (RFEST).
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.evidence.tally import by_score
-from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY, Unbounded
+from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY, Sampler
 from srs_ooc.samplers.draws import draw_distinct
 
 # The closing stage: the survivors of a screen held together and halved, round after round.
@@ -31,26 +28,14 @@ BATCHES = 10
 """Parts of a round's trees whose rankings are compared."""
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How rounds are grown.
-
-    Attributes
-    ----------
-    shares : tuple of (float, float)
-        For each kind of tree, which take turns: the part of the items that it sees in the first
-        round and in the last; evenly between.
-    leaf_share : float
-        Least rows of a leaf, as a part of the training rows.
-    """
-
-    shares: tuple[tuple[float, float], ...]
-    leaf_share: float
-
-
-MIXED = Manner(((0.2, 0.2), (0.3, 0.7)), 0.01)
+LEAF_SHARE = 0.01
+"""Least rows of a leaf, as a part of the training rows."""
+MIXED = (0.2, 0.2), (0.3, 0.7)
 """Few features that show only beside others are seen late, when trees see most of what is left.
 Beside those, trees that see few items, for many faint features, which mask one another."""
+BY_SENSITIVITY = ((0.3, 0.7),)
+"""One kind of tree, which sees more and more of what is left: losses of several kinds, which may be
+below zero, have no common measure."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
@@ -84,10 +69,16 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
     return best
 
 
-class Elimination(Unbounded):
+class Elimination(Sampler):
     """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
 
     Iteration t is tree t % TREES of round t // TREES.
+
+    Items are scored by their importances, or by sensitivity (RFEST): not by how much their splits
+    decrease impurity in the rows of a tree, but by how much worse the tree does, on the rows that
+    it was not grown on, when the item is altered. An item that only fits noise gains nothing there,
+    however often it is split on; a score may be below zero. How many features leave in a round, and
+    when to stop, is not in RFEST's supplement: a half, either way.
 
     Parameters
     ----------
@@ -95,12 +86,15 @@ class Elimination(Unbounded):
         The survivors.
     key : int
         64-bit key that breaks ties.
-    manner : Manner
-        How rounds are grown.
+    shares : tuple of (float, float)
+        For each kind of tree, which take turns: the part of the items that it sees in the first
+        round and in the last; evenly between.
     most : int
         Items a tree may see at most.
     fewest : int
         Items below which no round begins.
+    by_sensitivity : bool
+        What items are scored by.
 
     Attributes
     ----------
@@ -108,7 +102,8 @@ class Elimination(Unbounded):
         By rank once :attr:`is_over`; before, those still in come first, in ascending order.
     scores : float64 (n,)
         Mean importance in the last round each was in, in units of ``2**-36``
-        (:func:`joint_scores`).
+        (:func:`joint_scores`); by sensitivity the mean loss that altering an item brings, likewise:
+        of the probability of the true class, or of R2.
     rounds : uint8 (n,)
         That round, from 0.
     batch_ranks : uint16 (BATCHES, n)
@@ -117,33 +112,30 @@ class Elimination(Unbounded):
         Trees of the round that are done.
     """
 
-    name: ClassVar[str] = "closing"
-    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    name = "closing"
     _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
     def __init__(
         self,
         items: NDArray[np.uint32],
         key: int,
-        manner: Manner,
+        shares: tuple[tuple[float, float], ...],
         most: int,
         fewest: int = FINALISTS,
+        *,
+        by_sensitivity: bool = False,
     ) -> None:
         n = len(items)
-        self._key, self.manner, self._most = key, manner, most
+        self.needs = frozenset({SENSITIVITY if by_sensitivity else IMPORTANCE})
+        self._key, self._shares, self.capacity = key, shares, most
         self.items = np.sort(items)
         self.scores = np.zeros(n)
         self.rounds = np.zeros(n, np.uint8)
         self.batch_ranks = np.zeros((BATCHES, n), np.uint16)
-        self.importance = np.zeros((len(manner.shares) * BATCHES, n), np.int64)
+        self.importance = np.zeros((len(shares) * BATCHES, n), np.int64)
         self.n_drawn = np.zeros_like(self.importance)
         self.round = self.tree = 0
         self.sizes = round_sizes(n, fewest)
-
-    @property
-    def capacity(self) -> int:
-        """The most items a tree sees."""
-        return self._most
 
     @property
     def n_kept(self) -> int:
@@ -169,14 +161,14 @@ class Elimination(Unbounded):
         return Subspace(alive[np.sort(drawn)])
 
     def _kind(self, iteration: int) -> int:
-        return iteration % len(self.manner.shares)
+        return iteration % len(self._shares)
 
     def _n_seen(self, iteration: int) -> int:
         last = max(len(self.sizes) - 1, 1)
-        first_share, last_share = self.manner.shares[self._kind(iteration)]
+        first_share, last_share = self._shares[self._kind(iteration)]
         share = first_share + (last_share - first_share) * self.round / last
         size = self.sizes[self.round]
-        return min(max(round(share * size), min(2, size)), self._most)
+        return min(max(round(share * size), min(2, size)), self.capacity)
 
     def version(self, iteration: int) -> int:
         """Return the round under way: those still in change with it."""
@@ -200,7 +192,7 @@ class Elimination(Unbounded):
     def _end_round(self) -> None:
         n = self.sizes[self.round]
         items = self.items[:n].copy()
-        by_kind = (len(self.manner.shares), BATCHES, -1)
+        by_kind = (len(self._shares), BATCHES, -1)
         importance = self.importance[:, :n].reshape(by_kind)
         n_drawn = self.n_drawn[:, :n].reshape(by_kind)
         total = joint_scores(importance.sum(1), n_drawn.sum(1))
@@ -232,32 +224,3 @@ class Elimination(Unbounded):
         for name in self._ARRAYS:
             setattr(self, name, arrays[name].copy())
         self.round, self.tree = (int(i) for i in arrays["at"])
-
-
-# Recursive elimination by sensitivity (RFEST): train, score, drop the lowest, and again.
-#
-# The rounds are those of `srs_ooc.samplers.elimination`: all items still in are grown together,
-# each tree on a random part of them, and the lower half then leaves. What differs is what an item
-# is scored by: not how much its splits decrease impurity in the rows of a tree, but how much worse
-# the tree does, on the rows that it was not grown on, when the item is altered. An item that only
-# fits noise gains nothing there, however often it is split on; a score may be below zero.
-#
-# How many features leave in a round, and when to stop, is not in the supplement: a half, and as in
-# the other stage. Nothing here knows which items are decoys.
-
-BY_SENSITIVITY = Manner(((0.3, 0.7),), 0.01)
-"""One kind of tree, which sees more and more of what is left: losses of several kinds, which may be
-below zero, have no common measure."""
-
-
-class SensitivityElimination(Elimination):
-    """A sampler of shrinking rounds, by sensitivity; parameters as of :class:`Elimination`.
-
-    Attributes
-    ----------
-    scores : float64 (n,)
-        Mean loss that altering an item brings, in the last round each was in, in units of
-        ``2**-36``: of the probability of the true class, or of R2.
-    """
-
-    needs: ClassVar[frozenset[str]] = frozenset({SENSITIVITY})

@@ -3,7 +3,7 @@
 Rows are held out, and folds of the others made, by hashes alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Params, Share, Whole, option
+from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import (
     Outcome,
     Pages,
@@ -27,21 +27,30 @@ from srs_ooc.base.records import (
 from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.tally import largest, mean_importance
-from srs_ooc.samplers.base import Ground, Sampler, Unbounded
+from srs_ooc.samplers.base import IMPORTANCE, Method, Sampler, SamplerContext
 from srs_ooc.samplers.draws import Drawing
 
 # A screen before a method: it learns on the features that random subspaces rank first.
 
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
-SCORE_NBYTES = 12
-"""Bytes a feature: its score, and its place where some are excluded."""
+_SCORE = "score_of_chosen"
+"""What the method's array is called behind a screen: ``score`` is that of all features."""
 _NONE = np.zeros(0, np.uint32)
 
 
-class ScreenParams(Params):
-    """Options of a screen; without one all features are learnt on."""
+class HeldOutMethod(Method):
+    """A method that learns from rows held out, on all features or those that a screen ranks first.
 
+    Without ``screen`` all features are learnt on. Its sampler has a large array ``score`` of the
+    features, by which the method ranks.
+    """
+
+    judges = ("none",)
+    learner: ClassVar[Mapping[str, Any]] = {"splitter": "best"}
+    any_model = splits_rows = True
+    needs: ClassVar[frozenset[str]]
+    """What its sampler must learn of each subspace."""
     screen: int | None = option(
         Whole(1),
         "Learn on N features only: those that trees on random subspaces rank first. These trees "
@@ -93,17 +102,31 @@ class ScreenParams(Params):
         """Return the features of a subspace of the screen, unless q is less; 0 without one."""
         return ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
 
-    def screen_nbytes(self, n_features: int) -> int:
-        """Return the bytes that a screen takes besides: a score each, and the ranking's pieces."""
-        return SCORE_NBYTES * n_features if self.screen is not None else 0
-
     def n_screen_trees(self, n_candidates: int, subspace_size: int) -> int:
         """Return the trees of the screen; 0 without one."""
         size = min(subspace_size, self.screen_size(n_candidates))
         return ceil_div(self.screen_draws * n_candidates, size) if size else 0
 
+    def make(self, context: SamplerContext) -> Sampler:
+        """Return the sampler, behind a screen where that leaves features out."""
+        folds = self.folds_of(context)
+        if self.screens(context.n_candidates):
+            return Screened(self, context, folds.training)
+        return self.learn(context, folds)
 
-class Screened(Unbounded):
+    def learn(self, context: SamplerContext, folds: "Folds", score: str = "score") -> Sampler:
+        """Return what learns on all the features of ``context``.
+
+        ``score`` is what it calls the array that the method ranks by.
+        """
+        raise NotImplementedError
+
+    def folds_of(self, context: SamplerContext) -> "Folds":
+        """Return the folds of a run's rows; :func:`folds_for` makes them."""
+        raise NotImplementedError
+
+
+class Screened(Sampler):
     """Grows trees on random subspaces, then has a method learn on the features they rank first.
 
     The method knows nothing of it: its features are numbered from 0, and its iterations count from
@@ -112,53 +135,42 @@ class Screened(Unbounded):
 
     Parameters
     ----------
-    params : ScreenParams
-        How many features are learnt on, and how many trees rank them.
-    ground : Ground
+    method : HeldOutMethod
+        Which method, how many features it learns on, and how many trees rank them.
+    context : SamplerContext
         What the method would be made for, were there no screen.
     rows : int32 (n,)
         Rows that trees are grown on, ascending: none that is held out.
-    make : callable
-        ``make(ground) -> Sampler``, the method's on the features chosen.
     """
 
-    name: ClassVar[str]
-    needs: ClassVar[frozenset[str]]
-
     def __init__(
-        self,
-        params: ScreenParams,
-        ground: Ground,
-        rows: NDArray[np.int32],
-        make: Callable[[Ground], Sampler],
+        self, method: HeldOutMethod, context: SamplerContext, rows: NDArray[np.int32]
     ) -> None:
-        p, q = ground.n_candidates, ground.subspace_size
-        self._ground, self._make = ground, make
-        self._count, self._n_trees = params.n_learnt(p), params.n_screen_trees(p, q)
+        p, self.capacity = context.n_candidates, context.subspace_size
+        self._how, self._context = method, context
+        self._count = method.n_learnt(p)
+        self._n_trees = method.n_screen_trees(p, self.capacity)
         self._split = RowSplit(rows, rows[:0])
-        self._drawing = Drawing(p, min(q, params.screen_size(p)), "0", ground.candidates)
-        self._score = np.zeros(ground.n_items)
-        self._scored = np.ones(n_pages(ground.n_items), np.bool_)
+        size = min(self.capacity, method.screen_size(p))
+        self._drawing = Drawing(p, size, "0", context.candidates)
+        self._score = np.zeros(context.n_items)
+        self._scored = np.ones(n_pages(context.n_items), np.bool_)
         self._n_grown = 0
         self._chosen: NDArray[np.uint32] = _NONE
         self._method: Sampler | None = None
+        self.name, self.needs = method.ranks_by, method.needs | {IMPORTANCE}
 
     def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
         count = len(chosen)
-        ground = replace(
-            self._ground,
+        context = replace(
+            self._context,
             n_items=count,
-            n_candidates=count,
             candidates=None,
-            subspace_size=min(self._ground.subspace_size, count),
+            subspace_size=min(self.capacity, count),
         )
-        self._chosen, self._method = chosen, self._make(ground)
+        folds = self._how.folds_of(context)
+        self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
         return self._method
-
-    @property
-    def capacity(self) -> int:
-        """The most features of a subspace, of the screen and after."""
-        return self._ground.subspace_size
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return a random subspace, or what the method proposes."""
@@ -180,7 +192,7 @@ class Screened(Unbounded):
             return
         self._n_grown += 1
         if self._n_grown == self._n_trees:
-            self._begin(best_of(self._ground, self._count))
+            self._begin(best_of(self._context, self._count))
 
     def step(self) -> bool:
         """Learn a little, where the method does."""
@@ -203,12 +215,11 @@ class Screened(Unbounded):
         if self._method is None:
             return State(pages, facts=facts)
         own = self._method.state()
-        if (score := own.pages["score"]).changed.any():
+        if (score := own.pages[_SCORE]).changed.any():
             self._score[self._chosen] = score.array
             touch(self._scored, self._chosen)
-        others = {_renamed(name): found for name, found in own.pages.items()}
         arrays = {**own.arrays, "chosen": self._chosen}
-        return State(others | pages, arrays, facts | (own.facts or {}))
+        return State({**own.pages, **pages}, arrays, facts | (own.facts or {}))
 
     def restore(self, saved: Saved) -> None:
         """Take up the screen, or the method's work, where it was committed."""
@@ -218,44 +229,18 @@ class Screened(Unbounded):
         saved.fill("score", self._score)
         self._scored[:] = False
         if "chosen" in saved.arrays:
-            self._begin(saved.arrays["chosen"].astype(np.uint32)).restore(_OfMethod(saved))
+            self._begin(saved.arrays["chosen"].astype(np.uint32)).restore(saved)
 
 
-def best_of(ground: Ground, count: int) -> NDArray[np.uint32]:
+def best_of(context: SamplerContext, count: int) -> NDArray[np.uint32]:
     """Return the features that may be drawn of the largest mean importance, ascending."""
-    offered, tally = ground.candidates, ground.tally
+    offered, tally = context.candidates, context.tally
     if offered is None:
-        offered = np.arange(ground.n_items, dtype=np.uint32)
+        offered = np.arange(context.n_items, dtype=np.uint32)
     places = largest(
-        lambda piece: mean_importance(tally, offered[piece]), len(offered), count, ground.key
+        lambda piece: mean_importance(tally, offered[piece]), len(offered), count, context.key
     )
     return np.sort(offered[places])
-
-
-def _renamed(name: str) -> str:
-    """Return the name of the method's array: ``score`` is that of all features."""
-    return "score_of_chosen" if name == "score" else name
-
-
-class _OfMethod:
-    """What of a committed state is the method's own."""
-
-    def __init__(self, saved: Saved) -> None:
-        self._saved = saved
-
-    @property
-    def facts(self) -> Any:
-        return self._saved.facts
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return self._saved.arrays
-
-    def length(self, name: str) -> int:
-        return self._saved.length(_renamed(name))
-
-    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
-        self._saved.fill(_renamed(name), out, first_page)
 
 
 # Rows held out for validation and folds of the others, by hashes alone.
@@ -420,13 +405,12 @@ def validation_share_option() -> Any:
     )
 
 
-def folds_for(ground: Ground, n_folds: int, validation_share: str) -> Folds:
+def folds_for(context: SamplerContext, n_folds: int, validation_share: str) -> Folds:
     """Return the folds of a run's rows, as even in each class as can be."""
-    assert ground.response is not None, "a run has a response"
     return make_folds(
-        ground.response.labels,
+        context.known.labels,
         n_folds,
-        derive(ground.key, Purpose.FOLDS),
+        derive(context.key, Purpose.FOLDS),
         share=float(validation_share),
-        validation=ground.validation,
+        validation=context.validation,
     )

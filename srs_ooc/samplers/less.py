@@ -9,10 +9,18 @@ import numpy as np
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import CODES, VALUES, ColumnScore, Ground, Method, Sampler, ScoreGround
-from srs_ooc.samplers.column_scores import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
-from srs_ooc.samplers.draws import ITEM_NBYTES, WeightedDrawing
-from srs_ooc.samplers.srs import Leaders, SequentialRandomSubspace
+from srs_ooc.samplers.base import Method, Sampler, SamplerContext
+from srs_ooc.samplers.column_scores import (
+    CODES,
+    MOST_ROWS,
+    VALUES,
+    ColumnScore,
+    Leverage,
+    SketchedLeverage,
+    SquaredNorm,
+)
+from srs_ooc.samplers.draws import GROUP, WeightedDrawing
+from srs_ooc.samplers.srs import sampler_by
 
 LEVERAGE, NORM = "leverage", "norm"
 SPARED = 4
@@ -56,15 +64,14 @@ class ScoreParams(Params):
         by_values = given.get("scores") == NORM
         return super().settle({"matrix": VALUES if by_values else CODES} | dict(given), table)
 
-    def score(self, ground: ScoreGround) -> ColumnScore | None:
+    def score(self, n_rows: int, n_items: int, n_copies: int, key: int) -> ColumnScore | None:
         """Return what scores the columns; None where a file has the scores."""
-        n_rows, n_items = ground.n_rows, ground.n_items
         if self.scores == NORM:
             return SquaredNorm(n_rows, n_items, center=self.center)
         if self.scores != LEVERAGE:
             return None
         # Each direction of the features has a copy in every family of decoys.
-        rank, exact = self.rank * ground.n_copies, self.matrix == CODES
+        rank, exact = self.rank * n_copies, self.matrix == CODES
         if n_rows <= MOST_ROWS:
             return Leverage(n_rows, n_items, rank, center=self.center, exact=exact)
         return SketchedLeverage(
@@ -73,7 +80,7 @@ class ScoreParams(Params):
             rank,
             center=self.center,
             power_passes=self.power_passes,
-            key=derive(ground.key, Purpose.SKETCH),
+            key=derive(key, Purpose.SKETCH),
             exact=exact,
         )
 
@@ -99,9 +106,12 @@ class ScoreParams(Params):
         )
 
 
-class LessParams(ScoreParams):
-    """Options of LESS."""
+class Less(ScoreParams, Method):
+    """LESS: Random Subspace that draws features by their columns' scores."""
 
+    summary = "Random Subspace by leverage scores or norms of the columns"
+    judges = ("decoy", "probe", "positive")
+    any_model = draws_by_scores = True
     replacement: bool = option(
         Flag(),
         "Draw the features of a subspace with replacement; it then has up to --subspace-size.",
@@ -126,27 +136,13 @@ class LessParams(ScoreParams):
 
     def state_nbytes(self, n_rows: int, n_items: int) -> int:
         """Return the bytes of what items are drawn by."""
-        return ceil(ITEM_NBYTES * n_items)
+        return ceil((4 + 8 / GROUP) * n_items)
 
-
-def _make(params: LessParams, ground: Ground) -> Sampler:
-    """Return the sampler, which tells what passes a relevance test where one is on the way."""
-    weights = ground.weights
-    if weights is None:
-        weights = np.zeros(ground.n_items, np.uint32)
-        weights[slice(None) if ground.candidates is None else ground.candidates] = 1
-    drawing = WeightedDrawing(weights, ground.subspace_size, replacement=params.replacement)
-    if ground.judge is None:
-        return Leaders(drawing, ground.tally, 0, ground.round_size, ground.key)
-    return SequentialRandomSubspace(
-        drawing, ground.judge, ground.tally, ground.n_items, ground.round_size
-    )
-
-
-LESS = Method(
-    "Random Subspace by leverage scores or norms of the columns",
-    LessParams,
-    _make,
-    ("decoy", "probe", "positive"),
-    any_model=True,
-)
+    def make(self, context: SamplerContext) -> Sampler:
+        """Return the sampler; it holds nothing where no relevance test is on the way."""
+        weights = context.weights
+        if weights is None:
+            weights = np.zeros(context.n_items, np.uint32)
+            weights[slice(None) if context.candidates is None else context.candidates] = 1
+        drawing = WeightedDrawing(weights, context.subspace_size, replacement=self.replacement)
+        return sampler_by(drawing, context, 0)

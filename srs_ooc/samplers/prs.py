@@ -6,59 +6,40 @@ worth too few of them. ``docs/methods/prs.md`` has the equations and what differ
 """
 
 from collections.abc import Mapping
-from functools import partial
 from math import ceil, sqrt
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Number, Params, Share, Whole, exact_share, option
+from srs_ooc.base.options import Number, Params, Share, Text, Whole, exact_share, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.samplers import prs_math
 from srs_ooc.samplers.base import (
-    IMPORTANCE,
     PREDICTIONS,
+    SCREEN_NBYTES,
     Ensemble,
-    Ground,
-    Method,
     Sampler,
-    Unbounded,
+    SamplerContext,
 )
 from srs_ooc.samplers.held_out import (
     Folds,
-    Screened,
-    ScreenParams,
+    HeldOutMethod,
     folds_for,
     folds_option,
     models_option,
     validation_share_option,
 )
-from srs_ooc.samplers.prs_math import NBYTES as GRID_NBYTES
-from srs_ooc.samplers.prs_math import (
-    Adam,
-    BernoulliSubsets,
-    Descent,
-    Grid,
-    GridSize,
-    Truth,
-    effective_number,
-    feasible,
-    gradient,
-    log_ratios,
-    projected,
-    shortened,
-    size_of,
-    weights_by,
-)
+from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
 MOST_RATIOS = 1 << 16
 """Features up to which what was computed for beta is kept for the next fold."""
 
 
-class ParametricRandomSubspace(Unbounded):
+class ParametricRandomSubspace(Sampler):
     """Learns with which probability each feature is to be in a subset.
 
     Iteration by iteration it has T models grown for each fold; then it learns by steps until these
@@ -66,7 +47,7 @@ class ParametricRandomSubspace(Unbounded):
 
     Parameters
     ----------
-    descent : Descent
+    params : DescentParams
         How it learns.
     folds : Folds
         Rows held out.
@@ -80,8 +61,12 @@ class ParametricRandomSubspace(Unbounded):
         64-bit key of the subsets.
     candidates : uint32, optional
         Features that may be drawn; default all.
-    smoothness : Grid, optional
-        Penalty on neighbours on a grid that differ; default none.
+    grid : int64 (height, width), optional
+        The feature of each pixel; default features have no neighbours.
+    smoothness : float
+        Factor of the penalty on neighbours that differ, lambda_2.
+    score : str
+        What :attr:`best` is called in the state.
 
     Attributes
     ----------
@@ -93,39 +78,47 @@ class ParametricRandomSubspace(Unbounded):
         Those of the best epoch so far.
     """
 
-    name: ClassVar[str] = "prs"
-    needs: ClassVar[frozenset[str]] = frozenset({PREDICTIONS})
+    name = "prs"
+    needs = frozenset({PREDICTIONS})
 
     def __init__(
         self,
-        descent: Descent,
+        params: "DescentParams",
         folds: Folds,
         truth: Truth,
         n_features: int,
         capacity: int,
         key: int,
         candidates: NDArray[np.uint32] | None = None,
-        smoothness: Grid | None = None,
+        *,
+        grid: NDArray[np.int64] | None = None,
+        smoothness: float = 0.0,
+        score: str = "score",
     ) -> None:
-        self._descent, self._folds, self._truth = descent, folds, truth
-        self._capacity, self._key = capacity, derive(key, Purpose.SUBSETS)
-        self._may = None
+        self._params, self._folds, self._truth = params, folds, truth
+        self._n_models, self._sparsity = params.models, float(params.sparsity)
+        self._wanted_worth = float(params.effective_share) * params.models
+        self.capacity, self._key = capacity, derive(key, Purpose.SUBSETS)
+        self._may, n_candidates = None, n_features
         if candidates is not None:
-            self._may = np.zeros(n_features, np.bool_)
+            self._may, n_candidates = np.zeros(n_features, np.bool_), len(candidates)
             self._may[candidates] = True
-        first = np.full(n_features, descent.inclusion)
-        self.beta = feasible(first, self._may, descent.largest_mean, descent.inclusion)
+        self._largest_mean = largest_mean(capacity, n_candidates)
+        inclusion = float(params.inclusion)
+        first = np.full(n_features, inclusion)
+        self.beta = prs_math.feasible(first, self._may, self._largest_mean, inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
         self._ratios: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
-        self._adam = Adam(np.zeros(n_features), np.zeros(n_features))
-        n_votes = self.n_folds * descent.n_models * folds.most_predicted
+        self._moments, self._powers = np.zeros((2, n_features)), (1.0, 1.0)
+        n_votes = self.n_folds * params.models * folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
         self._voted = np.ones(n_pages(n_votes), np.bool_)
         self._stepped, self._drawn, self._bettered = (
             np.ones(n_pages(n_features), np.bool_) for _ in range(3)
         )
-        self._penalty: float | NDArray[np.float64] = descent.sparsity
-        self._first_deal, self._smoothness = folds, smoothness
+        self._penalty: float | NDArray[np.float64] = self._sparsity
+        self._first_deal, self._grid, self._smoothness = folds, grid, smoothness
+        self._score = score
         self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
         self._first = self._n_grown = self.n_drawn = self.epoch = self._fold = 0
         self._begin_drawing(0)
@@ -133,7 +126,7 @@ class ParametricRandomSubspace(Unbounded):
     def _begin_drawing(self, deal: int) -> None:
         """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
         self._deal = deal
-        shape = self._descent.n_models, self._capacity, self.n_folds
+        shape = self._n_models, self.capacity, self.n_folds
         self._subsets = BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
         self._folds = self._first_deal.dealt(deal) if deal else self._first_deal
 
@@ -143,18 +136,13 @@ class ParametricRandomSubspace(Unbounded):
         return len(self._folds.splits)
 
     @property
-    def capacity(self) -> int:
-        """The most features a subset has."""
-        return self._capacity
-
-    @property
     def n_wanted(self) -> int:
         """Models of the set that is being grown, or was grown last."""
-        return self._descent.n_models * (1 if self.phase == FINAL else self.n_folds)
+        return self._n_models * (1 if self.phase == FINAL else self.n_folds)
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subset of a model: T of the first fold come first, then T of the next."""
-        fold, t = divmod((iteration - self._first) % self.n_wanted, self._descent.n_models)
+        fold, t = divmod((iteration - self._first) % self.n_wanted, self._n_models)
         is_final = self.phase == FINAL
         split = self._folds.whole if is_final else self._folds.splits[fold]
         return Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
@@ -170,13 +158,13 @@ class ParametricRandomSubspace(Unbounded):
     def progress(self) -> Step:
         """Return the epochs, of which the models at the end count as the last."""
         models = f"{self._first + self._n_grown:,} models"
-        return Step(models, self.epoch, self._descent.n_epochs + 1, unit="epochs")
+        return Step(models, self.epoch, self._params.epochs + 1, unit="epochs")
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Take the votes of a model; the last one of the set begins the learning."""
         if self.phase == GROWING:
             assert outcome.predictions is not None
-            fold, t = divmod(self._n_grown, self._descent.n_models)
+            fold, t = divmod(self._n_grown, self._n_models)
             rows = self._folds.splits[fold].predicted
             self._votes_of(fold)[t] = self._truth.votes(outcome.predictions[0], rows)
             start = self._n_grown * self._folds.most_predicted
@@ -188,7 +176,7 @@ class ParametricRandomSubspace(Unbounded):
 
     def _votes_of(self, fold: int) -> NDArray[np.float32]:
         """Return the votes of a fold's models, (T, n_predicted); a view."""
-        n_models, most = self._descent.n_models, self._folds.most_predicted
+        n_models, most = self._n_models, self._folds.most_predicted
         votes = self._votes.reshape(self.n_folds, n_models, most)
         of_fold: NDArray[np.float32] = votes[fold, :, : len(self._folds.splits[fold].predicted)]
         return of_fold
@@ -210,25 +198,27 @@ class ParametricRandomSubspace(Unbounded):
         ``beta`` does not change in place before the ratios are forgotten.
         """
         if self._ratios is None or self._ratios[0] is not beta:
-            self._ratios = beta, log_ratios(beta, self.alpha)
-        found = weights_by(self._subsets.of_fold(fold), self._descent.n_models, self._ratios[1])
+            self._ratios = beta, prs_math.log_ratios(beta, self.alpha)
+        found = prs_math.weights_by(self._subsets.of_fold(fold), self._n_models, self._ratios[1])
         if len(beta) > MOST_RATIOS:
             self._ratios = None
         return found
 
     def _descend(self, fold: int) -> None:
         weights = self._weights(fold, self.beta)
-        if effective_number(weights) < self._descent.least_worth:
+        if prs_math.effective_number(weights) < prs_math.BOUND * self._wanted_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
         rows = self._folds.splits[fold].predicted[self._folds.own[fold]]
         votes = self._votes_of(fold)[:, self._folds.own[fold]].astype(np.float64)
-        mean = (weights[:, None] * votes).sum(0) / self._descent.n_models
+        mean = (weights[:, None] * votes).sum(0) / self._n_models
         slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
-        by_beta = gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
+        by_beta = prs_math.gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
         by_beta += self._penalty
-        if self._smoothness is not None:
-            by_beta += self._smoothness.slopes(self.beta)
-        change = self._adam.step(projected(self.beta, by_beta), self._descent.rate)
+        if self._grid is not None:
+            by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
+        taken = prs_math.projected(self.beta, by_beta)
+        rate = float(self._params.learning_rate)
+        change, self._powers = prs_math.adam_step(self._moments, self._powers, taken, rate)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
 
@@ -236,13 +226,16 @@ class ParametricRandomSubspace(Unbounded):
         """Return beta less the change, shortened so that the fold's models keep their worth."""
 
         def taken(change: NDArray[np.float64]) -> NDArray[np.float64]:
-            bounds = self._descent.largest_mean, 1.0 / self._descent.n_models
-            return feasible(self.beta - change, self._may, *bounds)
+            bounds = self._largest_mean, 1.0 / self._n_models
+            return prs_math.feasible(self.beta - change, self._may, *bounds)
 
         def keeps(beta: NDArray[np.float64]) -> bool:
-            return effective_number(self._weights(fold, beta)) >= self._descent.least_worth
+            return (
+                prs_math.effective_number(self._weights(fold, beta))
+                >= prs_math.BOUND * self._wanted_worth
+            )
 
-        return shortened(self.beta, change, taken, keeps)
+        return prs_math.shortened(self.beta, change, taken, keeps)
 
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
@@ -252,9 +245,10 @@ class ParametricRandomSubspace(Unbounded):
             self.best_objective, self.best_epoch = objective, self.epoch
             self.keep_best()
         waited = self.epoch - self.best_epoch
-        if self.epoch == self._descent.n_epochs or waited >= self._descent.patience:
+        patience = self._params.epochs if self._params.patience is None else self._params.patience
+        if self.epoch == self._params.epochs or waited >= patience:
             self._draw_anew(FINAL, self.best)
-        elif worth < self._descent.effective_share * self._descent.n_models:
+        elif worth < self._wanted_worth:
             self._draw_anew(GROWING, self.beta)
 
     def _looked(self) -> tuple[float, float]:
@@ -265,13 +259,13 @@ class ParametricRandomSubspace(Unbounded):
         worth = loss = 0.0
         for fold in range(self.n_folds):
             weights = self._weights(fold, self.beta)
-            worth += effective_number(weights) / self.n_folds
+            worth += prs_math.effective_number(weights) / self.n_folds
             votes = self._votes_of(fold)[:, self._folds.held_out[fold]]
-            mean = (weights[:, None] * votes).sum(0) / self._descent.n_models
+            mean = (weights[:, None] * votes).sum(0) / self._n_models
             loss += self._truth.loss(mean, self._folds.validation) / self.n_folds
-        if self._smoothness is not None:
-            loss += self._smoothness.value(self.beta)
-        return worth, loss + self._descent.sparsity * float(self.beta.sum())
+        if self._grid is not None:
+            loss += self._smoothness * prs_math.roughness(self.beta, self._grid)
+        return worth, loss + self._sparsity * float(self.beta.sum())
 
     def keep_best(self) -> None:
         """Keep the probabilities as those of the best epoch."""
@@ -290,10 +284,10 @@ class ParametricRandomSubspace(Unbounded):
     def _large(self) -> dict[str, Pages]:
         return {
             "beta": Pages(self.beta, self._stepped),
-            "first": Pages(self._adam.first, self._stepped),
-            "second": Pages(self._adam.second, self._stepped),
+            "first": Pages(self._moments[0], self._stepped),
+            "second": Pages(self._moments[1], self._stepped),
             "alpha": Pages(self.alpha, self._drawn),
-            "score": Pages(self.best, self._bettered),
+            self._score: Pages(self.best, self._bettered),
             "votes": Pages(self._votes, self._voted),
         }
 
@@ -309,8 +303,8 @@ class ParametricRandomSubspace(Unbounded):
             "fold": self._fold,
             "best_epoch": self.best_epoch,
             "best_objective": None if self.best_epoch == 0 else self.best_objective,
-            "first_power": self._adam.first_power,
-            "second_power": self._adam.second_power,
+            "first_power": self._powers[0],
+            "second_power": self._powers[1],
         }
         return State(pages=self._large(), facts=facts)
 
@@ -330,8 +324,7 @@ class ParametricRandomSubspace(Unbounded):
         if facts["best_epoch"] and ("deal" in facts or self.phase == FINAL):
             self.best_epoch = int(facts["best_epoch"])
             self.best_objective = float(facts["best_objective"])
-        self._adam.first_power = float(facts["first_power"])
-        self._adam.second_power = float(facts["second_power"])
+        self._powers = float(facts["first_power"]), float(facts["second_power"])
         self._begin_drawing(int(facts.get("deal", 0)))  # ledgers without it had one deal
 
 
@@ -340,6 +333,8 @@ class ParametricRandomSubspace(Unbounded):
 FEATURE_NBYTES = 104
 """Bytes for each feature, beyond those that every run may keep (law 11): beta, alpha, the best
 epoch's probabilities and two moments stay, sums and terms of a step come and go."""
+GRID_NBYTES = 40
+"""The same where features have neighbours: its place, their differences, and sums of these."""
 SPREADS = 6
 """Standard deviations of a subset's size that q leaves room for."""
 
@@ -427,19 +422,6 @@ class DescentParams(Params):
             f"{self.models * self.folds:,} models are grown at each epoch: slow. {remedy}",
         )
 
-    def descent(self, n_features: int, subspace_size: int) -> Descent:
-        """Return how the probabilities of so many features are learnt, in subsets of q at most."""
-        return Descent(
-            self.models,
-            float(self.inclusion),
-            self.epochs,
-            self.epochs if self.patience is None else self.patience,
-            float(self.learning_rate),
-            float(self.effective_share),
-            float(self.sparsity),
-            largest_mean(subspace_size, n_features),
-        )
-
 
 def largest_mean(subspace_size: int, n_candidates: int) -> float:
     """Return the largest sum of probabilities whose subsets fit q, but for a chance below 1e-8.
@@ -452,15 +434,24 @@ def largest_mean(subspace_size: int, n_candidates: int) -> float:
     return root * root
 
 
+def subsets_nbytes(n_models: int, capacity: int, n_folds: int) -> int:
+    """Return the most bytes that the subsets kept in memory take."""
+    members = n_folds * n_models * capacity
+    return 12 * (members if members <= prs_math.STORED else n_models * capacity)
+
+
 # Options of Parametric Random Subspace, and what follows from them before a run starts.
 
 LEAST_ROOM = 512
 """Features that q has room for at least, where there are so many."""
 
 
-class PrsParams(ScreenParams, DescentParams):
-    """Options of Parametric Random Subspace; defaults are the paper's."""
+class Prs(HeldOutMethod, DescentParams):
+    """Parametric Random Subspace; defaults are the paper's."""
 
+    summary = "Parametric Random Subspace: learns each feature's probability"
+    ranks_by = ParametricRandomSubspace.name
+    needs = ParametricRandomSubspace.needs
     smoothness: str = option(
         Number(),
         "Penalty on neighbours on --grid: times the sum of their probabilities' absolute "
@@ -469,7 +460,7 @@ class PrsParams(ScreenParams, DescentParams):
         metavar="LAMBDA",
     )
     grid: str | None = option(
-        GridSize(),
+        Text(lambda _, value: "x".join(map(str, prs_math.size_of(value)))),
         "Features that may be drawn are pixels of an image, row by row in the order of the table.",
         default_text="features have no neighbours",
         metavar="HEIGHTxWIDTH",
@@ -500,9 +491,9 @@ class PrsParams(ScreenParams, DescentParams):
 
     def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
         """Check what is learnt, and that the grid has as many pixels as there are features."""
-        super().check(n_rows, self.n_learnt(n_candidates), subspace_size)
+        DescentParams.check(self, n_rows, self.n_learnt(n_candidates), subspace_size)
         if self.grid is not None:
-            height, width = size_of(self.grid)
+            height, width = prs_math.size_of(self.grid)
             if height * width != n_candidates:
                 raise UsageError(
                     f"--grid: expected as many pixels as features that may be drawn, found "
@@ -516,10 +507,10 @@ class PrsParams(ScreenParams, DescentParams):
         n_predicted = ceil(n_rows * (share + (1 - share) / self.folds)) if share else n_rows
         votes = (self.folds + 3) * self.models * (n_predicted + 2) * 4
         n_learnt = self.n_learnt(n_features)
-        members = BernoulliSubsets.nbytes(self.models, n_learnt, self.folds)
+        members = subsets_nbytes(self.models, n_learnt, self.folds)
         each = FEATURE_NBYTES + (0 if self.grid is None else GRID_NBYTES)
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
-        return own + self.screen_nbytes(n_features)
+        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def mean_columns(self, n_candidates: int) -> int:
         """Return the mean size of a subset at first; later ones are smaller."""
@@ -542,53 +533,35 @@ class PrsParams(ScreenParams, DescentParams):
             "Learn on fewer, such as --screen 500: those that random subspaces rank first.",
         )
 
+    @property
     def needs_positions(self) -> bool:
-        """Return whether features have neighbours."""
+        """Whether features have neighbours."""
         return self.grid is not None
 
     def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
         """Return that the last models predict: their mean, or the majority of their votes."""
         return Ensemble(votes=True) if facts.get("phase") == FINAL else None
 
+    def folds_of(self, context: SamplerContext) -> Folds:
+        """Return rows held out, and folds of the others."""
+        return folds_for(context, self.folds, self.validation_share)
 
-class ScreenedPrs(Screened):
-    """The features that a screen ranks first, and then their probabilities."""
-
-    name: ClassVar[str] = ParametricRandomSubspace.name
-    needs: ClassVar[frozenset[str]] = ParametricRandomSubspace.needs | {IMPORTANCE}
-
-
-def _make(params: PrsParams, ground: Ground) -> Sampler:
-    response = ground.response
-    assert response is not None, "a run has a response"
-    folds = folds_for(ground, params.folds, params.validation_share)
-    if params.screens(ground.n_candidates):
-        return ScreenedPrs(params, ground, folds.training, partial(_make, params))
-    smoothness = None
-    if params.grid is not None and float(params.smoothness) > 0:
-        offered = np.arange(ground.n_items) if ground.candidates is None else ground.candidates
-        smoothness = Grid.of(
-            size_of(params.grid), offered, ground.positions, float(params.smoothness)
+    def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
+        """Return what learns the probabilities."""
+        grid, smoothness = None, float(self.smoothness)
+        if self.grid is not None and smoothness > 0:
+            may = context.candidates
+            offered = np.arange(context.n_items) if may is None else may
+            grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
+        return ParametricRandomSubspace(
+            self,
+            folds,
+            Truth.of(context.known, folds.training),
+            context.n_items,
+            context.subspace_size,
+            context.key,
+            context.candidates,
+            grid=grid,
+            smoothness=smoothness,
+            score=score,
         )
-    return ParametricRandomSubspace(
-        params.descent(ground.n_candidates, ground.subspace_size),
-        folds,
-        Truth.of(response, folds.training),
-        ground.n_items,
-        ground.subspace_size,
-        ground.key,
-        ground.candidates,
-        smoothness,
-    )
-
-
-PRS = Method(
-    "Parametric Random Subspace: learns each feature's probability",
-    PrsParams,
-    _make,
-    judges=("none",),
-    learner={"splitter": "best"},
-    any_model=True,
-    ranks_by=ParametricRandomSubspace.name,
-    splits_rows=True,
-)

@@ -6,7 +6,7 @@ and powers are native, with the same bits on every machine.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,78 +27,39 @@ _HALVINGS = 60
 _MOST_HALVINGS = 30
 
 
-@dataclass(frozen=True)
-class Descent:
-    """How probabilities are learnt.
+def adam_step(
+    moments: NDArray[np.float64],
+    powers: tuple[float, float],
+    gradient: NDArray[np.float64],
+    rate: float,
+) -> tuple[NDArray[np.float64], tuple[float, float]]:
+    """Take a gradient in; return what is to be taken from beta, and the powers after it.
 
-    Attributes
+    Parameters
     ----------
-    n_models : int
-        T.
-    inclusion : float
-        Probability of each feature at first.
-    n_epochs : int
-        Epochs at most; each takes a step for every fold.
-    patience : int
-        Epochs without a better objective after which it ends.
+    moments : float64 (2, p)
+        Moving averages of the gradient and of its square; changed.
+    powers : tuple of float
+        Their decay rates to the power of the steps taken, which correct for the start at 0.
+    gradient : float64 (p,)
+        Lost.
     rate : float
         Adam's learning rate.
-    effective_share : float
-        Models are grown again where their weights are worth fewer than this share of them.
-    sparsity : float
-        The penalty's factor, lambda.
-    largest_mean : float
-        Bound of the sum of probabilities.
     """
-
-    n_models: int
-    inclusion: float
-    n_epochs: int
-    patience: int
-    rate: float
-    effective_share: float
-    sparsity: float
-    largest_mean: float
-
-    @property
-    def least_worth(self) -> float:
-        """Models that a step leaves a fold's models worth, at least."""
-        return BOUND * self.effective_share * self.n_models
-
-
-@dataclass
-class Adam:
-    """Adam's memory.
-
-    Attributes
-    ----------
-    first, second : float64 (p,)
-        Moving averages of the gradient and of its square.
-    first_power, second_power : float
-        Decay rates to the power of the steps taken, which correct for the start at 0.
-    """
-
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    first_power: float = 1.0
-    second_power: float = 1.0
-
-    def step(self, gradient: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-        """Take the gradient in; return what is to be taken from beta. ``gradient`` is lost."""
-        self.first *= FIRST
-        self.first += (1.0 - FIRST) * gradient
-        self.second *= SECOND
-        gradient *= gradient
-        gradient *= 1.0 - SECOND
-        self.second += gradient
-        self.first_power *= FIRST
-        self.second_power *= SECOND
-        out = self.second / (1.0 - self.second_power)
-        np.sqrt(out, out=out)
-        out += LEAST
-        np.divide(self.first, out, out=out)
-        out *= rate / (1.0 - self.first_power)
-        return out
+    first, second = moments
+    first *= FIRST
+    first += (1.0 - FIRST) * gradient
+    second *= SECOND
+    gradient *= gradient
+    gradient *= 1.0 - SECOND
+    second += gradient
+    powers = powers[0] * FIRST, powers[1] * SECOND
+    out = second / (1.0 - powers[1])
+    np.sqrt(out, out=out)
+    out += LEAST
+    np.divide(first, out, out=out)
+    out *= rate / (1.0 - powers[0])
+    return out, powers
 
 
 def shortened(
@@ -191,24 +152,9 @@ _LEAST_RATIO = 2.0**-200
 _PIECE = 1 << 16
 
 
-@dataclass(frozen=True)
-class Members:
-    """The features of some subsets, one subset after another.
-
-    Attributes
-    ----------
-    features : uint32 (n,)
-        Ascending within a subset.
-    owners : int64 (n,)
-        The subset of each, ascending.
-    """
-
-    features: NDArray[np.uint32]
-    owners: NDArray[np.int64]
-
-
-Subsets = Iterable[Members]
-"""T subsets in pieces: each subset whole in one piece."""
+Subsets = Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]]
+"""T subsets in pieces, each subset whole in one: their features, ascending within a subset, and the
+number of the subset that each is in, ascending."""
 
 
 def log_ratios(
@@ -243,8 +189,8 @@ def weights_by(
     """Return ``w_t``, at most 1e50, from :func:`log_ratios`; float64 (n_subsets,)."""
     total, terms = ratios
     sums = np.zeros(n_subsets)
-    for part in subsets:
-        sums += np.bincount(part.owners, terms[part.features], n_subsets)
+    for features, owners in subsets:
+        sums += np.bincount(owners, terms[features], n_subsets)
     return np.minimum(powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
 
 
@@ -274,7 +220,7 @@ def gradient(
 
     Parameters
     ----------
-    subsets : iterable of Members
+    subsets : iterable of (features, owners)
         The T subsets.
     beta : float64 (p,)
         Where the gradient is wanted.
@@ -287,10 +233,10 @@ def gradient(
     counts = np.zeros(n_features, np.int64)
     held, held_slopes = np.zeros(n_features), np.zeros(n_features)
     moments = weights * slopes
-    for part in subsets:
-        counts += np.bincount(part.features, minlength=n_features)
-        held += np.bincount(part.features, weights[part.owners], n_features)
-        held_slopes += np.bincount(part.features, moments[part.owners], n_features)
+    for features, owners in subsets:
+        counts += np.bincount(features, minlength=n_features)
+        held += np.bincount(features, weights[owners], n_features)
+        held_slopes += np.bincount(features, moments[owners], n_features)
     out, total, total_slopes = np.zeros(n_features), weights.sum(), moments.sum()
     places = np.flatnonzero((counts > 0) & (counts < n_subsets))
     for start in range(0, len(places), _PIECE):
@@ -342,7 +288,7 @@ class BernoulliSubsets:
     ) -> None:
         self._alpha, self._key = alpha, key
         self._n_models, self._capacity = n_models, capacity
-        self._stored: dict[int, Members] | None = None
+        self._stored: dict[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] | None = None
         if n_folds * n_models * capacity <= STORED:
             self._stored = {}
 
@@ -350,9 +296,9 @@ class BernoulliSubsets:
         """Return the features of one subset, ascending."""
         if self._stored is None:
             return self._drawn(fold, t)
-        members = self._kept(self._stored, fold)
-        first, last = np.searchsorted(members.owners, (t, t + 1))
-        return members.features[first:last]
+        features, owners = next(self.of_fold(fold))
+        first, last = np.searchsorted(owners, (t, t + 1))
+        return features[first:last]
 
     def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
         key = derive(derive(self._key, fold), t)
@@ -371,28 +317,25 @@ class BernoulliSubsets:
             found.append(start + np.flatnonzero(uniform < alpha))
         return np.concatenate(found).astype(np.uint32)
 
-    def of_fold(self, fold: int) -> Iterator[Members]:
-        """Yield the subsets of a fold, in pieces."""
+    def of_fold(self, fold: int) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+        """Yield the subsets of a fold, in pieces; see :data:`Subsets`."""
         if self._stored is not None:
-            yield self._kept(self._stored, fold)
+            if fold not in self._stored:
+                self._stored[fold] = self._draw_fold(fold)
+            yield self._stored[fold]
             return
         for t in range(self._n_models):
             features = self._drawn(fold, t)
-            yield Members(features, np.full(len(features), t, np.int64))
+            yield features, np.full(len(features), t, np.int64)
 
-    def _kept(self, stored: dict[int, Members], fold: int) -> Members:
-        if fold not in stored:
-            stored[fold] = self._draw_fold(fold)
-        return stored[fold]
-
-    def _draw_fold(self, fold: int) -> Members:
+    def _draw_fold(self, fold: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Draw all subsets of a fold, as many together as a piece has room for."""
         n_features, found = len(self._alpha), []
         together = max(1, _PIECE // n_features)
         for start in range(0, self._n_models, together):
             found += self._draw_some(fold, range(start, min(start + together, self._n_models)))
         sizes = [len(features) for features in found]
-        return Members(np.concatenate(found), np.repeat(np.arange(self._n_models), sizes))
+        return np.concatenate(found), np.repeat(np.arange(self._n_models), sizes)
 
     def _draw_some(self, fold: int, numbers: range) -> list[NDArray[np.uint32]]:
         if len(self._alpha) > _PIECE:
@@ -407,12 +350,6 @@ class BernoulliSubsets:
             features if len(features) <= self._capacity else self._drawn(fold, t, 1)
             for t, features in zip(numbers, found, strict=True)
         ]
-
-    @staticmethod
-    def nbytes(n_models: int, capacity: int, n_folds: int) -> int:
-        """Return the most bytes that subsets kept in memory take."""
-        members = n_folds * n_models * capacity
-        return 12 * (members if members <= STORED else n_models * capacity)
 
 
 # What Parametric Random Subspace minimises: the loss of the mean prediction of its models.
@@ -450,9 +387,7 @@ class Truth:
     @staticmethod
     def of(response: Response, training: NDArray[np.int32]) -> "Truth":
         """Return the truth of a response, centred by the mean of the ``training`` rows."""
-        weights = np.ones(len(response.labels))
-        if response.n_channels > int(response.is_regression):
-            weights = response.channels[0].astype(np.float64)
+        weights = response.weights
         if response.scale is None:
             return Truth(response.labels, None, weights, 0.0)
         numbers = response.channels[-1] / weights / response.scale
@@ -492,17 +427,6 @@ class Truth:
 
 # Features on a grid, such as pixels: how much neighbours' probabilities differ.
 
-NBYTES = 40
-"""Bytes for each feature: its place, its neighbours' differences, and their sums."""
-
-
-class GridSize:
-    """Height and width of a grid, as text: ``28x28``."""
-
-    def canonical(self, name: str, value: Any) -> str:
-        """Return the text without leading zeros."""
-        return "x".join(map(str, size_of(value)))
-
 
 def size_of(text: Any) -> tuple[int, int]:
     """Return height and width.
@@ -522,60 +446,44 @@ def _is_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 10 and int(part) > 0
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Which feature lies where, and the penalty on neighbours that differ (fused lasso, Eq. 20).
+def grid_of(
+    size: tuple[int, int],
+    offered: NDArray[np.integer[Any]],
+    positions: NDArray[np.integer[Any]] | None,
+) -> NDArray[np.int64]:
+    """Return the feature of each pixel; features lie in the order of their table, row by row.
 
-    Attributes
+    Parameters
     ----------
-    features : int64 (height, width)
-        The feature of each pixel.
-    strength : float
-        lambda_2.
+    size : tuple of int
+        Height and width; their product is the number of features offered.
+    offered : int (n,)
+        Stored positions of the features that may be drawn.
+    positions : int (n_features,) or None
+        Where each stored feature lies in the table; None where that is its stored position.
     """
+    in_table = offered if positions is None else np.asarray(positions)[offered]
+    return offered[np.argsort(in_table)].astype(np.int64).reshape(size)
 
-    features: NDArray[np.int64]
-    strength: float = 1.0
 
-    @classmethod
-    def of(
-        cls,
-        size: tuple[int, int],
-        offered: NDArray[np.integer[Any]],
-        positions: NDArray[np.integer[Any]] | None,
-        strength: float = 1.0,
-    ) -> Self:
-        """Return a grid of features in the order of their table, row by row.
+def roughness(beta: NDArray[np.float64], grid: NDArray[np.int64]) -> float:
+    """Return the sum of the absolute differences of neighbours on a grid (fused lasso, Eq. 20)."""
+    pixels = beta[grid]
+    down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
+    return float(np.abs(down).sum()) + float(np.abs(right).sum())
 
-        Parameters
-        ----------
-        size : tuple of int
-            Height and width; their product is the number of features offered.
-        offered : int (n,)
-            Stored positions of the features that may be drawn.
-        positions : int (n_features,) or None
-            Where each stored feature lies in the table; None where that is its stored position.
-        strength : float
-            lambda_2.
-        """
-        in_table = offered if positions is None else np.asarray(positions)[offered]
-        return cls(offered[np.argsort(in_table)].astype(np.int64).reshape(size), strength)
 
-    def value(self, beta: NDArray[np.float64]) -> float:
-        """Return what is added to the objective: absolute differences of neighbours, summed."""
-        pixels = beta[self.features]
-        down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
-        return self.strength * (float(np.abs(down).sum()) + float(np.abs(right).sum()))
-
-    def slopes(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a subgradient of that, float64 (p,): of equal neighbours the difference has 0."""
-        pixels = beta[self.features]
-        down, right = np.sign(np.diff(pixels, axis=0)), np.sign(np.diff(pixels, axis=1))
-        by_pixel = np.zeros(pixels.shape)
-        by_pixel[1:] += down
-        by_pixel[:-1] -= down
-        by_pixel[:, 1:] += right
-        by_pixel[:, :-1] -= right
-        out = np.zeros(len(beta))
-        out[self.features] = by_pixel
-        return self.strength * out
+def roughness_slopes(
+    beta: NDArray[np.float64], grid: NDArray[np.int64], strength: float
+) -> NDArray[np.float64]:
+    """Return a subgradient of ``strength`` times that: of equal neighbours it is 0; (p,)."""
+    pixels = beta[grid]
+    down, right = np.sign(np.diff(pixels, axis=0)), np.sign(np.diff(pixels, axis=1))
+    by_pixel = np.zeros(pixels.shape)
+    by_pixel[1:] += down
+    by_pixel[:-1] -= down
+    by_pixel[:, 1:] += right
+    by_pixel[:, :-1] -= right
+    out = np.zeros(len(beta))
+    out[grid] = by_pixel
+    return strength * out

@@ -7,9 +7,8 @@ round. ``docs/methods/rase.md`` has the equations.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from math import exp, isqrt
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
 from srs_ooc.base.records import (
+    EBIC,
+    RIC,
     Candidates,
     Criterion,
     Outcome,
@@ -32,25 +33,17 @@ from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import log
 from srs_ooc.samplers.base import (
-    CROSS_VALIDATION,
-    EBIC,
-    IMPORTANCE,
     LOSS,
-    OUT_OF_BAG,
     PREDICTIONS,
-    RIC,
-    VALIDATION,
+    SCREEN_NBYTES,
     Ensemble,
-    Fits,
-    Ground,
-    Method,
     Sampler,
-    Unbounded,
+    SamplerContext,
 )
-from srs_ooc.samplers.draws import SubsetWeights
+from srs_ooc.samplers.draws import draw_subsets
 from srs_ooc.samplers.held_out import (
-    Screened,
-    ScreenParams,
+    Folds,
+    HeldOutMethod,
     deal,
     folds_for,
     folds_option,
@@ -165,7 +158,7 @@ class Votes:
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
 
 
-class RandomSubspaceEnsemble(Unbounded):
+class RandomSubspaceEnsemble(Sampler):
     """Learns which features the best small subspaces hold.
 
     An iteration judges as many of a model's subspaces as ``capacity`` has room for. A round ends
@@ -173,12 +166,14 @@ class RandomSubspaceEnsemble(Unbounded):
 
     Parameters
     ----------
-    params : RaseParams
+    params : Rase
         How it searches.
-    ground : Ground
+    context : SamplerContext
         What is searched; its ``subspace_size`` is at least ``params.max_size``.
     votes : Votes
         What its models say of rows held out.
+    score_name : str
+        What :attr:`score` is called in the state.
 
     Attributes
     ----------
@@ -192,24 +187,26 @@ class RandomSubspaceEnsemble(Unbounded):
         Share of votes above which the best round says the second of two classes.
     """
 
-    name: ClassVar[str] = "rase"
-    needs: ClassVar[frozenset[str]] = frozenset({LOSS, PREDICTIONS})
+    name = "rase"
+    needs = frozenset({LOSS, PREDICTIONS})
 
-    def __init__(self, params: "RaseParams", ground: Ground, votes: Votes) -> None:
-        assert ground.response is not None, "a run has a response"
-        self._params, self._votes, self._strata = params, votes, ground.response.labels
-        self._candidates, self._n_candidates = ground.candidates, ground.n_candidates
-        self._capacity, self._key = ground.subspace_size, derive(ground.key, Purpose.JUDGED_SUBSETS)
-        self._rows_key = derive(ground.key, Purpose.JUDGED_ROWS)
+    def __init__(
+        self, params: "Rase", context: SamplerContext, votes: Votes, score_name: str = "score"
+    ) -> None:
+        self._params, self._votes, self._strata = params, votes, context.known.labels
+        self._candidates, self._n_candidates = context.candidates, context.n_candidates
+        self.capacity, self._score_name = context.subspace_size, score_name
+        self._key = derive(context.key, Purpose.JUDGED_SUBSETS)
+        self._rows_key = derive(context.key, Purpose.JUDGED_ROWS)
         sizes = params.candidates, params.max_size
-        self._batch = batch_size(*sizes, self._n_candidates, self._capacity)
+        self._batch = batch_size(*sizes, self._n_candidates, self.capacity)
         self.n_batches = ceil_div(params.candidates, self._batch)
         self._criterion = None
         if params.is_information:
             gamma = float(params.ebic_gamma)
             self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
-        self.score = np.zeros(ground.n_items)
-        self._bettered = np.ones(n_pages(ground.n_items), np.bool_)
+        self.score = np.zeros(context.n_items)
+        self._bettered = np.ones(n_pages(context.n_items), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
         self._least = np.inf
         self._kept: list[NDArray[np.uint32]] = []
@@ -217,10 +214,15 @@ class RandomSubspaceEnsemble(Unbounded):
         self.losses: list[float | None] = []
         self.best_round, self.cutoff = 0, 0.5
         self._drawn_by: list[NDArray[np.uint32]] = []
-        self._weights = self._weights_of([])
+        self._heavy, self._counts = self._weights_of([])
 
-    def _weights_of(self, kept: list[NDArray[np.uint32]]) -> SubsetWeights:
-        """Return eta where it is above C0 / log p, else C0 / p; uniform where nothing was kept."""
+    def _weights_of(
+        self, kept: list[NDArray[np.uint32]]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+        """Return the features with eta above C0 / log p, and how many kept subspaces hold each.
+
+        All others weigh C0 / p; where nothing was kept that is all.
+        """
         p, floor = self._n_candidates, float(self._params.floor)
         members, counts = eta(kept)
         if self._candidates is not None:
@@ -228,14 +230,7 @@ class RandomSubspaceEnsemble(Unbounded):
         unit = 1.0 / self._params.models
         least = floor / log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
-        return SubsetWeights(
-            p, members[heavy], counts[heavy].astype(np.int32), unit, floor / float(p)
-        )
-
-    @property
-    def capacity(self) -> int:
-        """The most features of an iteration."""
-        return self._capacity
+        return members[heavy], counts[heavy].astype(np.int32)
 
     @property
     def round(self) -> int:
@@ -265,7 +260,17 @@ class RandomSubspaceEnsemble(Unbounded):
         self, model: int, first: int, count: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         key = derive(derive(self._key, self.round), model)
-        members, bounds = self._weights.draw(key, first, count, self._params.max_size)
+        members, bounds = draw_subsets(
+            key,
+            first,
+            count,
+            self._params.max_size,
+            self._n_candidates,
+            self._heavy,
+            self._counts,
+            unit=1.0 / self._params.models,
+            light=float(self._params.floor) / float(self._n_candidates),
+        )
         return members if self._candidates is None else self._candidates[members], bounds
 
     def _splits(self, model: int) -> tuple[RowSplit, ...]:
@@ -339,7 +344,7 @@ class RandomSubspaceEnsemble(Unbounded):
             self._bettered[:] = True
         self.losses.append(loss)
         self._drawn_by, self._kept = self._kept, []
-        self._weights = self._weights_of(self._drawn_by)
+        self._heavy, self._counts = self._weights_of(self._drawn_by)
         self.phase = OVER if self.round == self._params.rounds else SEARCHING
 
     def state(self) -> State:
@@ -358,7 +363,7 @@ class RandomSubspaceEnsemble(Unbounded):
             "best_round": self.best_round,
             "cutoff": self.cutoff,
         }
-        return State({"score": Pages(self.score, self._bettered)}, arrays, facts)
+        return State({self._score_name: Pages(self.score, self._bettered)}, arrays, facts)
 
     def _lists(self) -> dict[str, list[NDArray[np.uint32]]]:
         return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
@@ -368,7 +373,7 @@ class RandomSubspaceEnsemble(Unbounded):
         facts = saved.facts
         if facts is None:
             return
-        saved.fill("score", self.score)
+        saved.fill(self._score_name, self.score)
         self._bettered[:] = False
         self.phase = str(facts["phase"])
         self._first, self._n_done = int(facts["begun"]), int(facts["done"])
@@ -381,7 +386,7 @@ class RandomSubspaceEnsemble(Unbounded):
             ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []
             subspaces[:] = [part.astype(np.uint32) for part in parts]
-        self._weights = self._weights_of(self._drawn_by)
+        self._heavy, self._counts = self._weights_of(self._drawn_by)
 
 
 # Options of Random Subspace Ensemble, and what follows from them before a run starts.
@@ -390,12 +395,17 @@ FEATURE_NBYTES = 8
 """Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
 MEMBER_NBYTES = 160
 """Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
+CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
-class RaseParams(ScreenParams):
-    """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
+class Rase(HeldOutMethod):
+    """Random Subspace Ensemble; defaults are those of the PRS paper."""
 
+    summary = "Random Subspace Ensemble: the best of many small subspaces, round after round"
+    judges_candidates = True
+    ranks_by = RandomSubspaceEnsemble.name
+    needs = RandomSubspaceEnsemble.needs
     models: int = models_option()
     candidates: int = option(
         Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
@@ -524,7 +534,7 @@ class RaseParams(ScreenParams):
         kept = 3 * 8 * self.models * self.max_size
         rows = n_rows * (64 + 40 * self.folds)
         own = FEATURE_NBYTES * self.n_learnt(n_features) + MEMBER_NBYTES * members + kept + rows
-        return own + self.screen_nbytes(n_features)
+        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the iterations of all rounds."""
@@ -536,15 +546,27 @@ class RaseParams(ScreenParams):
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
-    def fits(self, n_candidates: int, subspace_size: int) -> Fits:
-        """Return the models of an iteration, were no subspace given up, and its criteria."""
-        n_batches = self._n_batches(n_candidates, subspace_size)
+    @property
+    def judged_by(self) -> str:
+        """The criterion."""
+        return self.criterion
+
+    def most_columns(self, subspace_size: int) -> int:
+        """Return D."""
+        return self.max_size
+
+    def models_each(self, n_candidates: int, subspace_size: int) -> float:
+        """Return the models of an iteration, were no subspace given up."""
+        n_each = self._n_batches(n_candidates, subspace_size) + 1
         if self.is_information:
-            n_each = n_batches + 1
-            return Fits(1 / n_each, self.max_size, self.candidates / n_each)
+            return 1 / n_each
         n_splits = 1 if self.criterion == VALIDATION else self.folds
-        n_models = (self.candidates * n_splits + 1) / (n_batches + 1)
-        return Fits(n_models, self.max_size)
+        return (self.candidates * n_splits + 1) / n_each
+
+    def criteria_each(self, n_candidates: int, subspace_size: int) -> float:
+        """Return the subspaces that an information criterion judges."""
+        n_each = self._n_batches(n_candidates, subspace_size) + 1
+        return self.candidates / n_each if self.is_information else 0.0
 
     def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
         sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
@@ -555,7 +577,7 @@ class RaseParams(ScreenParams):
         """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
         return self.models * self.candidates * (self.max_size + 1) / 2
 
-    def notes(self, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
         said = self.no_screen(n_candidates)
         if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
@@ -580,6 +602,16 @@ class RaseParams(ScreenParams):
         first = int(facts["best_round"]) * self.models
         return Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
 
+    def folds_of(self, context: SamplerContext) -> Folds:
+        """Return rows held out; folds of the others are dealt anew for each model."""
+        return folds_for(context, max(2, self.folds), self.validation_share)
+
+    def learn(self, context: SamplerContext, folds: Folds, score: str = "score") -> Sampler:
+        """Return what searches."""
+        truth, n_classes = Truth.of(context.known, folds.training), context.known.n_classes
+        votes = Votes(truth, n_classes, folds.training, folds.validation, self.vote_cutoff)
+        return RandomSubspaceEnsemble(self, context, votes, score)
+
 
 def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
     """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration.
@@ -597,36 +629,3 @@ def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArra
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
     members, counts = np.unique(np.concatenate(subspaces), return_counts=True)
     return members, counts.astype(np.int64)
-
-
-class ScreenedRase(Screened):
-    """The features that a screen ranks first, and then the best small subspaces of them."""
-
-    name: ClassVar[str] = RandomSubspaceEnsemble.name
-    needs: ClassVar[frozenset[str]] = RandomSubspaceEnsemble.needs | {IMPORTANCE}
-
-
-def _make(params: RaseParams, ground: Ground) -> Sampler:
-    response = ground.response
-    assert response is not None, "a run has a response"
-    folds = folds_for(ground, max(2, params.folds), params.validation_share)
-    if params.screens(ground.n_candidates):
-        return ScreenedRase(params, ground, folds.training, partial(_make, params))
-    truth = Truth.of(response, folds.training)
-    sides = folds.training, folds.validation
-    votes = Votes(truth, response.n_classes, *sides, params.vote_cutoff)
-    return RandomSubspaceEnsemble(params, ground, votes)
-
-
-RASE = Method(
-    "Random Subspace Ensemble: the best of many small subspaces, round after round",
-    RaseParams,
-    _make,
-    judges=("none",),
-    learner={"splitter": "best"},
-    ranks_by=RandomSubspaceEnsemble.name,
-    splits_rows=True,
-    judges_candidates=True,
-    any_model=True,
-    criterion=lambda params: str(params.criterion),
-)

@@ -4,16 +4,14 @@ Beside it plain Random Subspace, alone or in two lanes that also hold the items 
 ranking, and the options of all of them.
 """
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.options import Params, Share, Whole, option
+from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Subspace, n_pages
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally, best_items
-from srs_ooc.samplers.base import IMPORTANCE, Ground, Method, Sampler, Unbounded
+from srs_ooc.samplers.base import IMPORTANCE, Method, Sampler, SamplerContext
 from srs_ooc.samplers.draws import Drawing, WeightedDrawing
 
 # The sampler's F: the features kept so far, in the order they entered.
@@ -101,7 +99,7 @@ class KeptSet:
             self._entered = np.concatenate([self._entered, more])
 
 
-class SequentialRandomSubspace(Unbounded):
+class SequentialRandomSubspace(Sampler):
     """Draws from F and all others; what passes the judge enters F for good.
 
     Parameters
@@ -118,8 +116,8 @@ class SequentialRandomSubspace(Unbounded):
         Iterations proposed from one F (1 in the paper).
     """
 
-    name: ClassVar[str] = "kept"
-    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    name = "kept"
+    needs = frozenset({IMPORTANCE})
 
     def __init__(
         self,
@@ -130,13 +128,8 @@ class SequentialRandomSubspace(Unbounded):
         round_size: int,
     ) -> None:
         self._drawing, self._judge, self._tally = drawing, judge, tally
-        self._round_size = round_size
+        self._round_size, self.capacity = round_size, drawing.subspace_size
         self.kept = KeptSet(n_features)
-
-    @property
-    def capacity(self) -> int:
-        """Q."""
-        return self._drawing.subspace_size
 
     @property
     def n_kept(self) -> int:
@@ -175,7 +168,7 @@ EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""
 
 
-class Leaders(Unbounded):
+class Leaders(Sampler):
     """Holds the leading items in every other round; the rounds between hold none.
 
     Beside what leads, features show that matter only with it; without it, those that it would
@@ -195,8 +188,8 @@ class Leaders(Unbounded):
         64-bit key that breaks ties of the ranking.
     """
 
-    name: ClassVar[str] = "leaders"
-    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    name = "leaders"
+    needs = frozenset({IMPORTANCE})
 
     def __init__(
         self,
@@ -208,14 +201,10 @@ class Leaders(Unbounded):
     ) -> None:
         self._drawing, self._tally, self._key = drawing, tally, key
         self._count, self._round_size = count, round_size
+        self.capacity = drawing.subspace_size
         self._every = -(-EVERY // round_size) * round_size
         self._items: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
         self._since = 0
-
-    @property
-    def capacity(self) -> int:
-        """Q."""
-        return self._drawing.subspace_size
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subspace of ``iteration``, in its round's lane."""
@@ -249,12 +238,21 @@ class Leaders(Unbounded):
 
 # The methods of this package that draw from kept features and all others.
 
-PAPERS_JUDGES = ("decoy", "probe", "positive")
+
+def sampler_by(drawing: Drawing | WeightedDrawing, context: SamplerContext, most: int) -> Sampler:
+    """Return a sampler that keeps what the judge admits, or holds at most so many leading items."""
+    judge, tally, round_size = context.judge, context.tally, context.round_size
+    if judge.admits:
+        return SequentialRandomSubspace(drawing, judge, tally, context.n_items, round_size)
+    return Leaders(drawing, tally, most, round_size, context.key)
 
 
-class RandomSubspaceParams(Params):
-    """Options of Random Subspace."""
+class RandomSubspace(Method):
+    """Random Subspace: nothing is held."""
 
+    summary = "Random Subspace: nothing is held"
+    judges = ("decoy", "probe", "positive")
+    any_model = True
     draw_block: int = option(
         Whole(1),
         "Draw new features by blocks of G neighbours on disk: as often each, in fewer and longer "
@@ -264,10 +262,29 @@ class RandomSubspaceParams(Params):
         metavar="G",
     )
 
+    @property
+    def held_share(self) -> str:
+        """Alpha."""
+        return "0"
 
-class SrsParams(RandomSubspaceParams):
-    """Options of Sequential Random Subspace."""
+    def make(self, context: SamplerContext) -> Sampler:
+        """Return the sampler: F by a relevance test, or the leaders where the verdict is last."""
+        drawing = Drawing(
+            context.n_candidates,
+            context.subspace_size,
+            self.held_share,
+            context.candidates,
+            self.draw_block,
+            context.judge.n_copies,
+            context.n_items,
+        )
+        return sampler_by(drawing, context, context.judge.n_leaders)
 
+
+class Srs(RandomSubspace):
+    """Sequential Random Subspace."""
+
+    summary = "Sequential Random Subspace"
     alpha: str = option(
         Share(),
         "Share of the subspace held for features already kept (0: Random Subspace). Not a "
@@ -276,27 +293,7 @@ class SrsParams(RandomSubspaceParams):
         metavar="SHARE",
     )
 
-
-def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
-    """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
-    alpha = params.alpha if isinstance(params, SrsParams) else "0"
-    drawing = Drawing(
-        ground.n_candidates,
-        ground.subspace_size,
-        alpha,
-        ground.candidates,
-        params.draw_block,
-        ground.n_copies,
-        ground.n_items,
-    )
-    if ground.judge is None:
-        return Leaders(drawing, ground.tally, ground.n_leaders, ground.round_size, ground.key)
-    return SequentialRandomSubspace(
-        drawing, ground.judge, ground.tally, ground.n_items, ground.round_size
-    )
-
-
-SRS = Method("Sequential Random Subspace", SrsParams, _make, PAPERS_JUDGES, any_model=True)
-RS = Method(
-    "Random Subspace: nothing is held", RandomSubspaceParams, _make, PAPERS_JUDGES, any_model=True
-)
+    @property
+    def held_share(self) -> str:
+        """Alpha."""
+        return self.alpha

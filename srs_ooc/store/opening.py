@@ -12,7 +12,7 @@ from srs_ooc.store.arrays import Borrow
 from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import CacheOptions, Mirror, RemoteColumns
-from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.store.store import ColumnStore, Store, Verified
 from srs_ooc.store.store_memory import MOST_REQUESTS, Geometry, cache_nbytes, requests_nbytes
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class RemoteStore(Store):
             return None  # it lists none
         return [size for _, size in self._objects.sizes()]
 
-    def verify(self) -> tuple[dict[str, int], int]:
+    def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
         self._have(*self.manifest.small_arrays)
         return super().verify()

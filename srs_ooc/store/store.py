@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,22 @@ class ColumnStore(Closing):
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
         self._maps.clear()
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was read of a store and found as it was written.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes read.
+    files : dict
+        Number of files, by what they hold.
+    """
+
+    nbytes: int
+    files: dict[str, int]
 
 
 class Store:
@@ -468,16 +485,8 @@ class Store:
     def _sizes(self) -> list[int] | None:
         return [file.stat().st_size for file in self.path.rglob("*") if file.is_file()]
 
-    def verify(self) -> tuple[dict[str, int], int]:
-        """Read all of it, and compare it with its checksums and its parts with each other.
-
-        Returns
-        -------
-        files : dict
-            Number of files, by what they hold.
-        nbytes : int
-            Bytes read.
-        """
+    def verify(self) -> Verified:
+        """Read all of it, and compare it with its checksums and its parts with each other."""
         self.check_files()
         path, manifest = self.path, self.manifest
         counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
@@ -506,7 +515,7 @@ class Store:
         if manifest.values_dtype is not None and is_category.any():
             for _ in self.column_parts(np.flatnonzero(is_category)):
                 pass
-        return counts, nbytes
+        return Verified(nbytes, counts)
 
 
 # All columns of a store from first to last, as numbers: for passes that look at each of them.

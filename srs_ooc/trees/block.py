@@ -1,29 +1,25 @@
-"""A block: the codes of one subspace, paged in and laid out for the kernel."""
+"""A block: the codes of one subspace, paged in and laid out for the kernel.
 
+Below it stands what memory a block takes, and whatever is done on it.
+"""
+
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.text import ceil_div
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
+from srs_ooc.trees.response import TreeLimits
 
 ALIGNMENT = 64
-
-
-def block_nbytes(n_columns: int, n_rows: int, code_nbytes: int) -> int:
-    """Return the bytes a block needs, in either layout, alignment included."""
-    return padded_columns(n_columns) * n_rows * code_nbytes + ALIGNMENT
+_NO_VALUES = np.zeros(0)
 
 
 def padded_columns(n_columns: int) -> int:
     """Return for how many columns a block has room."""
     return ceil_div(n_columns, _native.TILE) * _native.TILE
-
-
-def values_nbytes(n_columns: int, n_values: int) -> int:
-    """Return the bytes that the values of a block's codes need."""
-    return 8 * padded_columns(n_columns) * n_values
 
 
 class Block:
@@ -67,6 +63,18 @@ class Block:
         self.values: NDArray[np.float64] | None = None
         if n_values:
             self.values = np.zeros((padded_columns(n_columns), n_values))
+
+    @property
+    def layout(self) -> tuple[NDArray[np.uint8], int, bool, int]:
+        """The raw memory, bytes of a code, whether in tiles, and rows: what native code is told."""
+        return self.codes, self.code_nbytes, self.tiled, self.n_rows
+
+    @property
+    def flat_values(self) -> tuple[NDArray[np.float64], int]:
+        """The values one after another, and how many each column has; none where there are none."""
+        if self.values is None:
+            return _NO_VALUES, 0
+        return self.values.reshape(-1), self.values.shape[1]
 
     def use_tiles(self) -> None:
         """Lay the same memory out in tiles from now on; what it holds is lost."""
@@ -136,3 +144,91 @@ class Block:
         )
         if self.values is not None:
             self.values[target] = self.values[source]
+
+
+# What a block, trees on it, and the rows that they are grown on or asked about take of memory.
+
+WORK_NBYTES = 4 * MB
+"""Memory for rows that a tree is asked about together."""
+
+
+def block_nbytes(n_columns: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes a block needs, in either layout, alignment included."""
+    return padded_columns(n_columns) * n_rows * code_nbytes + ALIGNMENT
+
+
+def values_nbytes(n_columns: int, n_values: int) -> int:
+    """Return the bytes that the values of a block's codes need."""
+    return 8 * padded_columns(n_columns) * n_values
+
+
+def rows_nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
+    """Return the bytes of :class:`TrainingRows`, the temporaries of making them included."""
+    return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
+
+
+def scratch_nbytes(
+    n_rows: int,
+    n_columns: int,
+    n_classes: int,
+    code_nbytes: int,
+    n_channels: int = 0,
+    *,
+    best: bool = False,
+    n_threads: int = 1,
+) -> int:
+    """Return the bytes :func:`grow_tree` allocates while it works."""
+    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
+    return _native.scratch_nbytes(*shape, best, n_threads)
+
+
+def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the bytes needed to record a tree, the copies of its record on their way included.
+
+    Seven numbers of 4 bytes a node while it grows; as bytes at most 16 a split, 4 a leaf, and 9 for
+    a class in a leaf, held up to five times while they are put together, copied and written.
+    """
+    n_leaves = limits.most_leaves(n_rows)
+    n_pairs = max(n_leaves, min(n_rows, n_leaves * n_classes))
+    return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
+
+
+def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the most bytes the record of one tree takes."""
+    n_leaves = limits.most_leaves(n_rows)
+    return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
+
+
+def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
+    """Return the scratch bytes that best splits take besides."""
+    shape = n_rows, 1, n_classes, 1, n_channels
+    return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
+
+
+def thread_nbytes(
+    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
+) -> int:
+    """Return the most scratch bytes of one more thread that works on a tree."""
+    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
+    best = splitter == "best"
+    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)
+
+
+@lru_cache(maxsize=4096)
+def granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) -> int:
+    """Return the bytes of growing a tree of a shape, and of recording it."""
+    n_fitted, _, n_classes = shape[:3]
+    return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
+
+
+def sorted_nbytes(n_rows: int, n_columns: int) -> int:
+    """Return the bytes of the rows in order of each column, and of what is made of them.
+
+    In use are those of the columns of one subset, split by split, which are far fewer.
+    """
+    return 3 * n_rows * n_columns
+
+
+def effects_nbytes(n_slots: int, n_outputs: int, code_nbytes: int) -> int:
+    """Return the bytes of a row: its codes, as they are and altered, and its effects."""
+    return n_slots * (2 * code_nbytes + 8 * n_outputs) + 8 * n_outputs + 64

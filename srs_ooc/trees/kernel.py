@@ -4,19 +4,17 @@
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import Block, granted_nbytes
 from srs_ooc.trees.response import IMPURITIES, GrownTree, Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import predict_block
 
 _ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
-_NO_VALUES = np.zeros((0, 0), dtype=np.float64)
 
 
 def instruction_sets() -> list[str]:
@@ -71,15 +69,10 @@ def grow_tree(
         Grow each tree on as many rows drawn with replacement; of a regression only.
     """
     kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
-    values = _NO_VALUES if block.values is None else block.values
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
-        block.codes,
-        block.code_nbytes,
-        block.tiled,
-        block.n_rows,
-        values.reshape(-1),
-        values.shape[1],
+        *block.layout,
+        *block.flat_values,
         features,
         kinds,
         rows.order,
@@ -90,7 +83,7 @@ def grow_tree(
         rows.root_scale,
         key,
         limits.max_features,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         limits.min_decrease,
         limits.splitter == "best",
@@ -107,38 +100,6 @@ def grow_tree(
     return GrownTree(importance, *sizes)
 
 
-def scratch_nbytes(
-    n_rows: int,
-    n_columns: int,
-    n_classes: int,
-    code_nbytes: int,
-    n_channels: int = 0,
-    *,
-    best: bool = False,
-    n_threads: int = 1,
-) -> int:
-    """Return the bytes :func:`grow_tree` allocates while it works."""
-    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
-    return _native.scratch_nbytes(*shape, best, n_threads)
-
-
-def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
-    """Return the bytes needed to record a tree, the copies of its record on their way included.
-
-    Seven numbers of 4 bytes a node while it grows; as bytes at most 16 a split, 4 a leaf, and 9 for
-    a class in a leaf, held up to five times while they are put together, copied and written.
-    """
-    n_leaves = limits.most_leaves(n_rows)
-    n_pairs = max(n_leaves, min(n_rows, n_leaves * n_classes))
-    return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
-
-
-def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
-    """Return the most bytes the record of one tree takes."""
-    n_leaves = limits.most_leaves(n_rows)
-    return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
-
-
 # A tree on few columns that are sorted once, and what it says of other rows, in one native call.
 #
 # Where the native function does not work, `grow_and_ask` grows the tree by the general kernel, has
@@ -149,7 +110,6 @@ MOST_BYTE_COLUMNS = {False: 64, True: 16}
 """Columns of bytes up to which sorting is faster, of classes and of a regression (measured at 270
 rows): the kernel looks at 64 bytes at once. Of 16-bit codes it always is."""
 _NO_TARGETS = np.zeros(0, np.int32)
-_NO_COLUMN_VALUES = np.zeros(0, np.float64)
 
 
 def takes_sorted(
@@ -175,14 +135,7 @@ def takes_sorted(
         return False
     shape = n_fitted, n_columns, response.n_classes, block.code_nbytes, response.n_channels
     own = _native.sorted_scratch_nbytes(block.n_rows, n_columns, n_fitted, n_predicted, block.tiled)
-    return own <= _granted_nbytes(shape, limits)
-
-
-@lru_cache(maxsize=4096)
-def _granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) -> int:
-    """Return the bytes of growing a tree of a shape, and of recording it."""
-    n_fitted, _, n_classes = shape[:3]
-    return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
+    return own <= granted_nbytes(shape, limits)
 
 
 def grow_sorted(
@@ -218,14 +171,9 @@ def grow_sorted(
     response = rows.response
     importance = np.zeros(len(features), np.int64)
     shares = np.zeros((len(predicted), response.n_classes))
-    values = block.values
     is_complete = _native.grow_sorted(
-        block.codes,
-        block.code_nbytes,
-        block.tiled,
-        block.n_rows,
-        _NO_COLUMN_VALUES if values is None else values.reshape(-1),
-        0 if values is None else values.shape[1],
+        *block.layout,
+        *block.flat_values,
         features,
         rows.order,
         predicted,
@@ -234,7 +182,7 @@ def grow_sorted(
         response.n_classes,
         rows.root_scale,
         tree_key,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         isa,
         importance,
@@ -387,7 +335,7 @@ def judge_all_at_once(
         response.labels,
         response.channels[0] if response.is_regression else _NO_TARGETS,
         response.n_classes,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         isa,
         losses,
@@ -442,7 +390,7 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
 
     Squared errors are in whole-number targets; the first of equally likely classes is said.
     """
-    weights = weights_of(response)[rows]
+    weights = response.weights[rows]
     if response.is_regression:
         targets = response.channels[-1][rows] / weights
         errors = said[:, 0] - targets
@@ -455,28 +403,12 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
     return total
 
 
-def weights_of(response: Response) -> NDArray[np.float64]:
-    """Return the weight of each row; float64 (n_rows,)."""
-    if response.n_channels > int(response.is_regression):
-        weights: NDArray[np.float64] = response.channels[0].astype(np.float64)
-        return weights
-    return np.ones(len(response.labels))
-
-
 def mean_losses(
     sums: NDArray[np.float64], response: Response, splits: tuple[RowSplit, ...]
 ) -> NDArray[np.float64]:
     """Return mean losses of the rows predicted, in the units of the target."""
-    weights = weights_of(response)
+    weights = response.weights
     weight = float(sum(weights[s.predicted].sum() for s in splits))
     scale = 1.0 if response.scale is None else response.scale
     means: NDArray[np.float64] = sums / (scale * scale) / weight
     return means
-
-
-def sorted_nbytes(n_rows: int, n_columns: int) -> int:
-    """Return the bytes of the rows in order of each column, and of what is made of them.
-
-    In use are those of the columns of one subset, split by split, which are far fewer.
-    """
-    return 3 * n_rows * n_columns

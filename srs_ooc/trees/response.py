@@ -55,6 +55,14 @@ class Response:
         return len(self.channels)
 
     @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of each row; float64 (n_rows,)."""
+        if self.n_channels > int(self.is_regression):
+            weights: NDArray[np.float64] = self.channels[0].astype(np.float64)
+            return weights
+        return np.ones(len(self.labels))
+
+    @property
     def flush(self) -> int:
         """Rows whose channels add up within 32 bits."""
         largest = int(np.abs(self.channels).max(initial=1))
@@ -223,11 +231,6 @@ class TrainingRows:
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 
-    @staticmethod
-    def nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
-        """Return the bytes needed, the temporaries of construction included."""
-        return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
-
 
 def times_drawn(key: int, n: int) -> NDArray[np.int64]:
     """Return how often each of ``n`` rows is drawn with replacement by ``key``; int64 (n,)."""
@@ -298,6 +301,11 @@ class TreeLimits:
     impurity: str = "gini"
     min_decrease: int = 0
     splitter: str = "random"
+
+    @property
+    def depth_bound(self) -> int:
+        """The depth at which nodes are leaves, -1 for none."""
+        return -1 if self.max_depth is None else self.max_depth
 
     def most_leaves(self, n_rows: int) -> int:
         """Return the most leaves a tree on ``n_rows`` rows can have."""

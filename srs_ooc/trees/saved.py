@@ -240,11 +240,6 @@ class Effects:
             array[:] = 0
 
 
-def row_nbytes(n_slots: int, n_outputs: int, code_nbytes: int) -> int:
-    """Return the bytes of a row: its codes, as they are and altered, and its :class:`Effects`."""
-    return n_slots * (2 * code_nbytes + 8 * n_outputs) + 8 * n_outputs + 64
-
-
 def add_effects(
     trees: Trees,
     slot: NDArray[np.int64],

@@ -63,7 +63,7 @@ def test_options_take_plain_decimals_of_at_most_nine_places(text):
 
 
 def test_the_longest_share_is_compared_without_overflow():
-    judge, tally = ProbeJudge(10, "0.999999999"), Tally(1)
+    judge, tally = ProbeJudge(probe_min_draws=10, probe_min_wins="0.999999999"), Tally(1)
     tally.n_drawn[0] = tally.n_better[0] = 2**32 - 1
     outcome = Outcome(np.zeros(1, np.uint32), np.ones(1, np.int64), 0)
     assert judge.admit(tally, outcome).tolist() == [True]
@@ -80,8 +80,8 @@ def test_what_is_no_share_is_refused(wrong):
     for refuse in (exact_share, share_text):
         with pytest.raises(ValueError, match="from 0 to 1"):
             refuse(wrong)
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        ProbeJudge(10, wrong)
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        ProbeJudge.settle({"probe_min_wins": wrong}, None)
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
+from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verification import verify_compactions
+from srs_ooc.runs.verification import verify_run
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import decode_trees
@@ -81,7 +82,8 @@ def family(source):
 
 def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     ledger, site = table
-    candidates, nested = nest_run(ledger, site)
+    candidates, nested = Candidates.of_run(ledger, N_FEATURES), nest_run(ledger, site)
+    assert nested.n_selected == candidates.n_selected
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
     first = [family(source) for source in order[:4]]
@@ -91,7 +93,7 @@ def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     n_representatives = len(selected) - 8
     assert all(family(source) is not None for source in order[n_representatives : len(selected)])
     for feature, source in zip(nested.order[:4], order, strict=False):
-        others = sources(site, nested.stand_ins(int(feature)))
+        others = sources(site, nested.stand_ins[str(feature)])
         assert {family(other) for other in others} == {family(source)}
         assert len(others) == 2
 
@@ -103,8 +105,7 @@ def test_a_pooled_order_is_by_the_product_of_ranks():
 
 
 def found_of(result):
-    curve = result.curve
-    return result.order, result.stand_ins, result.n_selected_within, curve.scores.tolist()
+    return result.order, result.members, result.n_selected_within, result.held_out.scores.tolist()
 
 
 @pytest.mark.slow
@@ -134,13 +135,14 @@ def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table)
         for at in range(0, len(data), 1 + len(data) // 60):
             file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
             with pytest.raises(RunError, match="as it was written"):
-                list(verify_compactions(ledger.run))
+                verify_run(ledger.run)
             n_looked_at += 1
         with pytest.raises(RunError, match="as it was written"):
             compact(ledger, site, 3, 1)
         file.write_bytes(data)
     assert n_looked_at > 100
-    assert sum(found.count for found in verify_compactions(ledger.run)) >= 4
+    files = verify_run(ledger.run).files
+    assert sum(count for what, count in files.items() if "compactions" in what) >= 4
 
 
 def _copied(ledger, site, tmp_path):
@@ -159,9 +161,9 @@ def _copied(ledger, site, tmp_path):
 def test_what_decides_the_classes_is_found_by_a_handful(table):
     ledger, site = table
     found = compact(ledger, site, 3, 1)
-    assert 3 <= found.curve.smallest() <= 8
-    assert found.curve.means.max() > 0.8
-    assert len(found.n_selected_within) == len(found.curve.scores) == 3
+    assert 3 <= found.held_out.smallest() <= 8
+    assert found.held_out.means.max() > 0.8
+    assert len(found.n_selected_within) == len(found.held_out.scores) == 3
 
 
 def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
@@ -175,10 +177,10 @@ def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
 
     watching = Site(site.store, 512, 1, watch)
     after = compact(ledger, watching, 3, 1, max_features=17)
-    assert 17 in after.curve.sizes
+    assert 17 in after.held_out.sizes
     assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
-    kept = [after.curve.sizes.index(size) for size in before.curve.sizes]
-    np.testing.assert_array_equal(after.curve.scores[:, kept], before.curve.scores)
+    kept = [after.held_out.sizes.index(size) for size in before.held_out.sizes]
+    np.testing.assert_array_equal(after.held_out.scores[:, kept], before.held_out.scores)
 
 
 @pytest.mark.slow
@@ -186,12 +188,12 @@ def test_more_repeats_go_on_from_those_that_are_there(table):
     ledger, site = table
     before = compact(ledger, site, 3, 1)
     after = compact(ledger, site, 3, 2)
-    assert len(after.curve.scores) == 6
-    assert after.chosen(7) == 7
-    assert after.chosen(10_000) == len(after.order)
-    assert after.chosen() == after.curve.smallest()
-    first = dict(zip(before.curve.sizes, before.curve.scores.T, strict=True))
-    for size, scores in zip(after.curve.sizes, after.curve.scores.T, strict=True):
+    assert len(after.held_out.scores) == 6
+    assert len(after.members) == after.held_out.smallest()
+    assert len(compact(ledger, site, 3, 2, max_features=7).members) == 7
+    assert len(compact(ledger, site, 3, 2, max_features=10_000).members) == len(after.order)
+    first = dict(zip(before.held_out.sizes, before.held_out.scores.T, strict=True))
+    for size, scores in zip(after.held_out.sizes, after.held_out.scores.T, strict=True):
         np.testing.assert_array_equal(scores[:3], first[size])
 
 
@@ -204,8 +206,8 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
     found = compact(ledger, site, 3, 2)
     ledger.close()
     assert found.n_selected == 0
-    assert 0.35 < found.curve.means.mean() < 0.6
-    assert found.curve.means.max() < 0.65
+    assert 0.35 < found.held_out.means.mean() < 0.6
+    assert found.held_out.means.max() < 0.65
 
 
 def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
@@ -333,7 +335,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
         ledger, site = run_on(Store.open(store), run, Request(Options(), iterations=100))
         found = compact(ledger, site, 2, 1)
         ledger.close()
-        best = found.curve.means.max()
+        best = found.held_out.means.max()
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
 

@@ -367,8 +367,8 @@ def test_what_a_run_refuses_is_a_value_error_in_pythons_spelling(wrong):
 def test_every_option_of_a_run_is_a_parameter():
     """Those of other methods than SRS, and of other models than trees, are given in ``options``."""
     parameters = set(inspect.signature(SRSSelector).parameters) | {"seed"}  # random_state
-    srs = set(method_of("srs").params.options())
-    of_others = {name for _, method in methods() for name in method.params.options()} - srs
+    srs = set(method_of("srs").options())
+    of_others = {name for _, method in methods() for name in method.options()} - srs
     of_others |= set(ModelParams.options())
     assert set(declared()) - of_others <= parameters
     defaults = {p.default for p in inspect.signature(SRSSelector).parameters.values()}

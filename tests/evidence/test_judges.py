@@ -17,6 +17,10 @@ def outcome(features, importance, probe=None):
     return Outcome(np.array(features, np.uint32), np.array(importance, np.int64), probe)
 
 
+def probe_judge(draws, wins):
+    return ProbeJudge(probe_min_draws=draws, probe_min_wins=wins)
+
+
 def test_positive_admits_any_importance_above_zero():
     result = outcome([4, 2, 9], [0, 1, 5])
     assert PositiveJudge().admit(Tally(10), result).tolist() == [False, True, True]
@@ -24,7 +28,7 @@ def test_positive_admits_any_importance_above_zero():
 
 
 def test_a_feature_is_admitted_when_drawn_more_than_l_times_and_better_in_beta_of_them():
-    judge, tally = ProbeJudge(10, "0.9"), Tally(3)
+    judge, tally = probe_judge(10, "0.9"), Tally(3)
     admitted = []
     for draw in range(1, 31):
         # Feature 0 always wins, feature 1 loses draws 1 and 2, feature 2 only ever ties.
@@ -39,7 +43,7 @@ def test_a_feature_is_admitted_when_drawn_more_than_l_times_and_better_in_beta_o
 
 def test_beta_is_compared_exactly():
     """19 wins of 20 are a share of at least 0.95, which binary floating point would not say."""
-    judge, tally = ProbeJudge(10, "0.95"), Tally(1)
+    judge, tally = probe_judge(10, "0.95"), Tally(1)
     tally.n_drawn[0], tally.n_better[0] = 20, 19
     assert judge.admit(tally, outcome([0], [1], 0)).tolist() == [True]
     tally.n_better[0] = 18
@@ -48,7 +52,7 @@ def test_beta_is_compared_exactly():
 
 @given(st.integers(0, 2**32), st.integers(0, 12), st.sampled_from(["0", "0.5", "0.95", "1"]))
 def test_admission_is_what_fractions_say(seed, min_draws, share):
-    rng, judge, tally = np.random.default_rng(seed), ProbeJudge(min_draws, share), Tally(30)
+    rng, judge, tally = np.random.default_rng(seed), probe_judge(min_draws, share), Tally(30)
     tally.n_drawn[:] = rng.integers(1, 21, 30)
     tally.n_better[:] = rng.integers(0, tally.n_drawn + 1)
     features = rng.choice(30, 10, replace=False)
@@ -61,7 +65,7 @@ def test_admission_is_what_fractions_say(seed, min_draws, share):
 
 
 def test_the_probe_copies_each_column_equally_often():
-    sources = np.bincount([ProbeJudge(10, "0.95").probe(key, 8).source for key in range(8000)])
+    sources = np.bincount([probe_judge(10, "0.95").probe(key, 8).source for key in range(8000)])
     assert len(sources) == 8
     assert ((sources - 1000) ** 2 / 1000).sum() < 7 + 5 * np.sqrt(14)
 

@@ -14,11 +14,15 @@ from srs_ooc.evidence.correlation import cluster_items, dependent_items, largest
 from srs_ooc.evidence.rank_tests import least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_items, best_of_each
 from srs_ooc.evidence.verdict import (
+    Comparison,
+    certify,
     count_decoys,
     exceeds_chance,
     fewest_features,
     passing_level,
+    pool,
 )
+from srs_ooc.samplers.elimination import Elimination
 
 
 def cut(is_decoy, n_families, largest, level, **given):
@@ -336,3 +340,122 @@ def test_valid_tests_are_hardly_ever_overruled_by_their_decoys():
         exceeds = exceeds_chance(is_decoy[order], 1, 1, 1000 * p_values[order])
         overruled += exceeds[-1]
     assert overruled <= 2
+
+
+# The pooled ranking: who comes first, and in which order the others follow.
+
+EVEN = ((0.3, 0.3),)
+N = 120
+
+
+def closed(seed):
+    """Return a closing stage that is over, of items 0, 3, 6, ...: rounds of 120, 60 and 30."""
+    rng = np.random.default_rng(seed)
+    stage = Elimination(np.arange(0, 3 * N, 3, dtype=np.uint32), seed, EVEN, N)
+    stage.items = rng.permutation(stage.items)
+    stage.rounds = np.repeat(np.array([2, 1, 0], np.uint8), [30, 30, 60])
+    for number in range(3):
+        there = stage.rounds == number
+        stage.scores[there] = np.sort(rng.integers(0, 50, np.count_nonzero(there)))[::-1]
+    return stage
+
+
+@examples(60)
+@given(st.integers(0, 9), st.sets(st.integers(0, 3 * N - 1), max_size=60), st.data())
+def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chosen, data):
+    stage = closed(seed)
+    outstanding = np.array(sorted(chosen), np.uint32)
+    values = st.sampled_from([400.0, 320.0, 9.0, 4.0, 2.0])
+    strengths = np.array([data.draw(values) for _ in chosen], np.float32)
+    pooled = pool(stage.items, outstanding, strengths, 7)
+    m = len(outstanding)
+    assert pooled.n_outstanding == m
+    assert sorted(pooled.items[:m]) == sorted(chosen)
+    own = dict(zip(outstanding.tolist(), strengths.tolist(), strict=True))
+    assert pooled.strengths.tolist() == [own[item] for item in pooled.items[:m].tolist()]
+    assert np.all(np.diff(pooled.strengths) <= 0)
+    np.testing.assert_allclose(
+        pooled.p_values, np.maximum(10.0 ** -pooled.strengths.astype(float), 1e-300)
+    )
+    rest = [item for item in stage.items.tolist() if item not in chosen]
+    assert pooled.items[m:].tolist() == rest
+    there = pooled.closing_places >= 0
+    assert set(pooled.items[~there].tolist()) == chosen - set(stage.items.tolist())
+    np.testing.assert_array_equal(stage.items[pooled.closing_places[there]], pooled.items[there])
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_ties_among_outstanding_items_are_broken_at_random(key):
+    items = np.arange(1, 200, dtype=np.uint32)
+    equal = np.zeros(len(items), np.float32)
+    order = pool(closed(0).items, items, equal, key).items[: len(items)]
+    assert not np.array_equal(order, items)
+    again = pool(closed(0).items, items[::-1].copy(), equal, key).items[: len(items)]
+    np.testing.assert_array_equal(order, again)
+
+
+def test_with_nothing_outstanding_the_ranking_is_the_closing_stages():
+    stage = closed(3)
+    pooled = pool(stage.items, np.zeros(0, np.uint32), np.zeros(0, np.float32), 1)
+    np.testing.assert_array_equal(pooled.items, stage.items)
+    np.testing.assert_array_equal(pooled.closing_places, np.arange(N))
+
+
+# Who exceeds what runs on permuted targets reach.
+
+REACHED = st.just(0.0) | st.floats(1e-9, 99)
+"""Scores are whole numbers, and strengths logarithms of a p-value of single precision."""
+
+
+def test_the_larger_of_both_counts_on_the_scale_of_the_medians():
+    permuted = np.array([[2.0, 5.0], [4.0, 5.0], [2.0, 10.0], [2.0, 5.0]])
+    comparison = Comparison.of((9.0, 5.0), permuted)
+    assert comparison.scale.tolist() == [2.0, 5.0]
+    assert comparison.bests.tolist() == [1.0, 2.0, 2.0, 1.0]
+    found = comparison.statistics(np.array([9.0, 1.0, 0.0]), np.array([0.0, 20.0, 1.0]))
+    np.testing.assert_allclose(found, [4.5, 4.0, 0.2])
+    np.testing.assert_allclose(comparison.levels(found), [0.2, 0.2, 1.0])
+
+
+def test_as_many_permutation_runs_may_reach_it_as_the_level_allows():
+    permuted = np.stack([np.arange(1.0, 20.0), np.zeros(19)], axis=1)
+    comparison = Comparison.of((0.5, 0.0), permuted)
+    scores = np.array([30.0, 19.0, 18.5, 18.0, 17.5])
+    for level, n in ((Fraction(1, 20), 1), (Fraction(1, 10), 3), (Fraction(3, 20), 5)):
+        verdict = certify(comparison, scores, np.zeros(5), level)
+        assert verdict.is_selected.tolist() == [True] * n + [False] * (5 - n)
+        np.testing.assert_array_equal(verdict.is_selected, verdict.levels <= float(level))
+        assert verdict.n_above == n
+
+
+@examples(100)
+@given(
+    st.lists(st.tuples(REACHED, REACHED), min_size=9, max_size=19),
+    st.lists(st.tuples(REACHED, REACHED), min_size=1, max_size=5),
+    st.integers(1, 4),
+)
+def test_a_place_is_certified_if_and_only_if_its_level_holds(permuted, places, tenths):
+    level = Fraction(tenths, 10)
+    own = tuple(np.array(places).max(axis=0))
+    comparison = Comparison.of(own, np.array(permuted))
+    scores, strengths = np.array(places).T
+    verdict = certify(comparison, scores, strengths, level)
+    np.testing.assert_array_equal(verdict.is_selected, verdict.levels <= float(level))
+
+
+def test_under_the_global_null_no_more_than_the_level_certify_anything():
+    rng = np.random.default_rng(4)
+    n_wrong, n = 0, 2000
+    for _ in range(n):
+        # Bests of scores and of strengths that go together, as they do.
+        both = rng.gumbel(5, 1, (10, 2)) + rng.gumbel(0, 1, (10, 1))
+        both = np.maximum(both, 0.0)
+        verdict = certify(Comparison.of(tuple(both[0]), both[1:]), both[:1, 0], both[:1, 1],
+                          Fraction(1, 10))  # fmt: skip
+        n_wrong += verdict.n_above
+    assert n_wrong / n <= 0.1 + 3 * np.sqrt(0.09 / n)
+
+
+def test_where_nothing_shows_nothing_is_certified():
+    comparison = Comparison.of((0.0, 0.0), np.zeros((9, 2)))
+    assert certify(comparison, np.zeros(3), np.zeros(3), Fraction(1, 10)).n_above == 0

@@ -1,7 +1,22 @@
-"""Stores of genes whose network is known, with files of the names of regulators and targets."""
+"""Stores of genes whose network is known, their networks, and edges as they are read."""
+
+import csv
 
 import numpy as np
 from stores import make_store
+
+from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import NetworkRequest, settle_network
+from srs_ooc.store.store import Store
+
+JOINT = {"method": "prs", "models": 12, "folds": 3, "epochs": 8, "inclusion": 0.3, "joint": 0.001}
+METHODS = {
+    "genie3": {"trees": 40},
+    "srs": {"method": "srs", "trees": 120, "subspace_size": 4},
+    "prs": JOINT | {"joint": 0},
+    "joint": JOINT,
+}
+"""Options of each method, quick."""
 
 
 def expression(n_genes, n_regulators, n_rows, *, seed, noise):
@@ -23,3 +38,22 @@ def write_genes(folder, values, n_regulators, first_target):
     places = range(first_target, len(values))
     (folder / "targets.txt").write_text("".join(f"f{i}\n" for i in places))
     return folder
+
+
+def files_of(folder):
+    return {name: folder / f"{name}.txt" for name in ("regulators", "targets")}
+
+
+def network(folder, out, *, watch=lambda _: True, notes=None, **options):
+    """Work on a network of ``t.zarr`` in a folder."""
+    kinds = {"top", "threads", "memory_mb", "regulators", "targets", "rows", "run"}
+    asked = {name: options.pop(name) for name in kinds & set(options)}
+    note = (lambda _: None) if notes is None else notes.append
+    params = settle_network(({} if "method" in options else METHODS["genie3"]) | options)
+    request = NetworkRequest(out, params, **asked)
+    return work_on_network(Store.open(folder / "t.zarr"), request, watch, note)
+
+
+def edges_of(file):
+    with file.open(newline="") as stream:
+        return [(r["regulator"], r["target"], float(r["weight"])) for r in csv.DictReader(stream)]

@@ -13,11 +13,10 @@ from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import (
     TREE_MODEL,
+    BaseModel,
     DecodedBlock,
-    EstimatorMaker,
-    FittedModel,
-    JsonObject,
     Target,
+    json_object,
     make_estimator,
 )
 from srs_ooc.learners.tree_learner import Columns
@@ -160,21 +159,19 @@ def test_the_loss_of_whole_votes_is_the_error_rate_and_that_of_shares_half_the_b
 def test_classes_absent_from_the_rows_fitted_on_get_no_share():
     target = Target(np.array([0, 0, 2, 2, 1]), 3)
     columns = np.array([[0.0], [0.1], [1.0], [1.1]])
-    linear = EstimatorMaker("linear", {}, is_regression=False)
-    fitted = FittedModel(linear, target, columns, np.arange(4), 1)
-    shares = fitted.predict(columns)
+    linear = BaseModel("linear", {}, target)
+    shares = linear.fit(columns, np.arange(4), 1)(columns)
     assert not shares[:, 1].any()
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    one = FittedModel(linear, target, columns[:2], np.arange(2), 1)
-    assert one.predict(columns).tolist() == [[1, 0, 0]] * 4
+    of_one = linear.fit(columns[:2], np.arange(2), 1)
+    assert of_one(columns).tolist() == [[1, 0, 0]] * 4
 
 
 @pytest.mark.parametrize("regression", [False, True])
 def test_a_model_asked_of_no_rows_predicts_none(regression):
     target = Target(ROWS / 30.0, 1) if regression else Target(ROWS % 2, 2)
-    maker = EstimatorMaker("knn", {}, is_regression=regression)
-    fitted = FittedModel(maker, target, np.arange(30.0)[:, None], ROWS, 0)
-    assert fitted.predict(np.zeros((0, 1))).shape == (0, target.n_classes)
+    predict = BaseModel("knn", {}, target).fit(np.arange(30.0)[:, None], ROWS, 0)
+    assert predict(np.zeros((0, 1))).shape == (0, target.n_classes)
 
 
 @pytest.mark.parametrize(
@@ -197,20 +194,21 @@ def test_what_is_no_estimator_for_the_target_is_refused_by_name(name, params, re
 
 def test_parameters_that_a_fit_refuses_are_refused_with_its_reason():
     target, columns = Target(ROWS % 2, 2), np.arange(30.0)[:, None]
-    maker = EstimatorMaker("knn", {"n_neighbors": -1}, is_regression=False)
+    model = BaseModel("knn", {"n_neighbors": -1}, target)
     for _ in range(2):
         with pytest.raises(UsageError, match="n_neighbors"):
-            FittedModel(maker, target, columns, ROWS, 0)
+            model.fit(columns, ROWS, 0)
 
 
 def test_estimators_made_again_and_again_are_those_of_the_constructor():
     """Random states that nobody gave are seeded by the key, in nested estimators too."""
     known, columns = ROWS % 2, np.random.default_rng(0).normal(size=(30, 3))
     params = {"n_estimators": 3, "random_state": 7}
-    maker = EstimatorMaker("sklearn.ensemble.RandomForestClassifier", params, is_regression=False)
-    assert [maker.fitted(columns, known, key).random_state for key in (1, 2)] == [7, 7]
-    maker = EstimatorMaker("sklearn.svm.SVC", {"C": 2.0}, is_regression=False)
-    first, again, other = (maker.fitted(columns, known, key) for key in (1, 1, 2))
+    target = Target(known, 2)
+    forest = BaseModel("sklearn.ensemble.RandomForestClassifier", params, target)
+    assert [forest._fitted(columns, known, key).random_state for key in (1, 2)] == [7, 7]
+    machine = BaseModel("sklearn.svm.SVC", {"C": 2.0}, target)
+    first, again, other = (machine._fitted(columns, known, key) for key in (1, 1, 2))
     assert first is not again
     assert first.C == 2.0
     assert first.random_state == again.random_state != other.random_state
@@ -238,13 +236,12 @@ def test_nothing_is_imported_from_the_current_folder_unless_pythonpath_names_it(
 @pytest.mark.parametrize("text", ["[1]", "{", "3", '{"a": NaN}'])
 def test_parameters_that_are_no_json_object_are_refused(text):
     with pytest.raises(UsageError, match="--model-params: expected a JSON object"):
-        JsonObject().canonical("model_params", text)
+        json_object("model_params", text)
 
 
 def test_one_object_has_one_text():
-    kind = JsonObject()
     texts = ['{"b": 1, "a": [2]}', '{"a":[2],"b":1}', {"b": 1, "a": [2]}]
-    assert {kind.canonical("model_params", text) for text in texts} == {'{"a":[2],"b":1}'}
+    assert {json_object("model_params", text) for text in texts} == {'{"a":[2],"b":1}'}
 
 
 def test_scores_and_standard_errors_are_those_of_two_samples_with_one_variance():

@@ -13,20 +13,10 @@ from digests import digest_of_array, digest_of_json, rounded, sha256
 
 import srs_ooc
 import srs_ooc.estimators
+import srs_ooc.extend
 import srs_ooc.testing
 from srs_ooc import ingest
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.errors import (
-    BudgetError,
-    InputError,
-    RunError,
-    SrsOocError,
-    StoreError,
-    UsageError,
-)
-from srs_ooc.base.options import Choice, Params, Share, Text, Whole, option
-from srs_ooc.base.records import Iteration, Outcome, State, Stateful, Step, Subspace
-from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
@@ -43,7 +33,6 @@ from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options, TrainingShape
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
-from srs_ooc.samplers.base import Fits, Ground, Method, Sampler
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
 from srs_ooc.store.manifest import chunk_file, read_manifest
@@ -211,15 +200,9 @@ def commands():
 
 
 PUBLIC_MODULES = {
-    module.__name__: module for module in (srs_ooc, srs_ooc.testing, srs_ooc.estimators)
+    module.__name__: module
+    for module in (srs_ooc, srs_ooc.testing, srs_ooc.estimators, srs_ooc.extend)
 }
-EXTENDED = {
-    kind.__name__: kind
-    for kind in (
-        Method, Ground, Fits, Params, Choice, Share, Text, Whole, option, Subspace, Outcome,
-        Iteration, Step, State, Stateful, Sampler, derive, derive_array, Comparison, Sensitivity,
-        Network, SrsOocError, UsageError, StoreError, RunError, InputError, BudgetError,
-    )
-}  # fmt: skip
-"""What docs/extending.md and the reference name beyond the public modules."""
+EXTENDED = {kind.__name__: kind for kind in (Comparison, Sensitivity, Network)}
+"""What the reference names beyond the public modules."""
 GROUPS = {"formats": FORMATS_GROUP, "samplers": SAMPLERS_GROUP}

@@ -44,7 +44,7 @@ def test_the_seconds_are_those_of_both_parts(monkeypatch):
     monkeypatch.setattr(speed, "estimated_speed", estimated)
     subject = planned("prs", screen=N_FIRST, epochs=50)
     spec = subject.spec
-    n_all = spec.method.most_iterations(spec.sampler, P, spec.subspace_size)[0]
+    n_all = spec.sampler.most_iterations(P, spec.subspace_size)[0]
     found = speed_of(subject, memory_plan(subject))
     assert found.seconds * n_all == pytest.approx(2000 * 5.0 + (n_all - 2000) * 0.25)
     assert "2,000 trees of the screen of 5 s each" in found.how

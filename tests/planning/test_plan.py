@@ -242,8 +242,8 @@ def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
     planned = subject(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
     found = speed.estimated_speed(planned, memory_plan(planned))
     assert len(judged[0].losses) == speed.JUDGED_CANDIDATES
-    n_models = planned.spec.method.fits(planned.spec.sampler, 500, planned.spec.subspace_size)
-    of_all = n_models.n_models / (speed.JUDGED_CANDIDATES * speed.JUDGED_SPLITS)
+    n_models = planned.spec.sampler.models_each(500, planned.spec.subspace_size)
+    of_all = n_models / (speed.JUDGED_CANDIDATES * speed.JUDGED_SPLITS)
     assert found.seconds == pytest.approx(of_all, rel=0.05)
     assert "an iteration, the most there can be" in found.how
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.store import Store

@@ -130,7 +130,7 @@ def test_a_store_is_made_there_read_from_there_and_replaced(bucket, tmp_path):
     srs_ooc.ingest(values.T[:, 1:], f"{bucket}/t.zarr", target=labels, overwrite=True)
     with pytest.raises(StoreError, match="replaced"):
         there.check_unchanged()
-    assert open_store(f"{bucket}/t.zarr").verify()[1] > 0
+    assert open_store(f"{bucket}/t.zarr").verify().nbytes > 0
 
 
 def test_a_store_larger_than_a_part_is_copied_whole(bucket, tmp_path):

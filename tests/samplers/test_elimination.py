@@ -12,12 +12,11 @@ from srs_ooc.samplers.elimination import (
     MIXED,
     TREES,
     Elimination,
-    Manner,
     joint_scores,
     round_sizes,
 )
 
-EVEN = Manner(((0.3, 0.3),), 0.0)
+EVEN = ((0.3, 0.3),)
 
 
 @dataclass

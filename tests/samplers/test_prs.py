@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.samplers.held_out import make_folds
-from srs_ooc.samplers.prs import FINAL, PRS, ParametricRandomSubspace, PrsParams
-from srs_ooc.samplers.prs_math import BOUND, Descent, Truth, effective_number, feasible
+from srs_ooc.samplers.prs import (
+    FINAL,
+    DescentParams,
+    ParametricRandomSubspace,
+    Prs,
+    largest_mean,
+)
+from srs_ooc.samplers.prs_math import BOUND, Truth, effective_number, feasible
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 
@@ -19,26 +25,16 @@ LABELS = np.arange(N_ROWS) % 2
 RELEVANT = (3, 7)
 
 
-def sampler_of(n_features=40, *, regression=False, candidates=None, **given):
-    descent = Descent(
-        **{
-            "n_models": 30,
-            "inclusion": 0.1,
-            "n_epochs": 40,
-            "patience": 40,
-            "rate": 0.005,
-            "effective_share": 0.9,
-            "sparsity": 0.0,
-            "largest_mean": float(n_features),
-        }
-        | given
-    )
+def sampler_of(n_features=40, *, regression=False, candidates=None, capacity=None, **given):
+    options = {"models": 30, "inclusion": 0.1, "epochs": 40, "learning_rate": 0.005, "folds": 4}
+    params = DescentParams.settle(options | given, None)
     folds = make_folds(LABELS, 4, 1, share=0.2)
     response = Response.classes(LABELS, 2)
     if regression:
         response = Response.targets(LABELS + np.linspace(0, 0.1, N_ROWS))
     truth = Truth.of(response, folds.training)
-    return ParametricRandomSubspace(descent, folds, truth, n_features, n_features, 5, candidates)
+    capacity = capacity or n_features
+    return ParametricRandomSubspace(params, folds, truth, n_features, capacity, 5, candidates)
 
 
 def outcome_of(iteration, subspace, *, regression=False):
@@ -81,10 +77,10 @@ class Copy:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("regression", [False, True])
 def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
-    whole = sampler_of(n_epochs=6, regression=regression)
+    whole = sampler_of(epochs=6, regression=regression)
     seen = [(iteration, Copy(whole)) for iteration in states(whole, regression=regression)]
     for iteration, copy in seen[:: max(1, len(seen) // 40)]:
-        again = sampler_of(n_epochs=6, regression=regression)
+        again = sampler_of(epochs=6, regression=regression)
         again.restore(copy)
         assert Copy(again).bits() == copy.bits()
         for _ in states(again, regression=regression, iteration=iteration):
@@ -95,14 +91,14 @@ def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
 @pytest.mark.parametrize("phase", ["learning", FINAL])
 def test_the_objective_of_an_older_ledger_bounds_no_epoch_to_come(phase):
     """It was of the models of all folds together: lower than that of as many as are kept."""
-    whole = sampler_of(n_epochs=6)
+    whole = sampler_of(epochs=6)
     copy = next(
         copy for copy in (Copy(whole) for _ in states(whole))
         if copy.facts["phase"] == phase and copy.facts["epoch"] > 1
     )  # fmt: skip
     del copy.facts["deal"]
     copy.facts["best_objective"] = -1.0
-    again = sampler_of(n_epochs=6)
+    again = sampler_of(epochs=6)
     again.restore(copy)
     assert again.best_epoch == (copy.facts["best_epoch"] if phase == FINAL else 0)
     for _ in states(again):
@@ -113,7 +109,7 @@ def test_the_objective_of_an_older_ledger_bounds_no_epoch_to_come(phase):
 
 def test_what_changed_since_a_commit_is_marked():
     """A ledger that writes only marked pages has the whole state."""
-    sampler = sampler_of(n_epochs=3)
+    sampler = sampler_of(epochs=3)
     kept = {name: np.zeros_like(pages.array) for name, pages in sampler.state().pages.items()}
     for _ in states(sampler):
         for name, pages in sampler.state().pages.items():
@@ -138,13 +134,14 @@ def test_relevant_features_come_to_lead(regression):
 @given(
     st.sampled_from([0.001, 0.05, 0.9]),
     st.sampled_from([0.0, 0.01, 10.0]),
-    st.sampled_from([2.0, 40.0]),
+    st.sampled_from([17, 40]),
 )
-def test_probabilities_stay_in_their_set(rate, sparsity, largest):
+def test_probabilities_stay_in_their_set(rate, sparsity, capacity):
     candidates = np.arange(0, 40, 2, dtype=np.uint32)
     sampler = sampler_of(
-        n_epochs=8, rate=rate, sparsity=sparsity, largest_mean=largest, candidates=candidates
+        epochs=8, learning_rate=rate, sparsity=sparsity, capacity=capacity, candidates=candidates
     )
+    largest = largest_mean(capacity, 20)
     for iteration in states(sampler):
         assert (sampler.beta >= 0).all()
         assert (sampler.beta <= 1).all()
@@ -155,7 +152,7 @@ def test_probabilities_stay_in_their_set(rate, sparsity, largest):
 
 
 def test_a_step_leaves_its_models_worth_half_the_share_even_with_many_features():
-    sampler = sampler_of(20_000, n_epochs=2, rate=0.01, inclusion=0.02)
+    sampler = sampler_of(20_000, epochs=2, learning_rate=0.01, inclusion=0.02)
     n_steps = 0
     for _ in states(sampler):
         before, fold = sampler.beta.copy(), sampler._fold
@@ -181,7 +178,7 @@ def test_models_are_grown_again_when_their_weights_are_worth_too_few():
 
 
 def test_it_ends_after_the_epochs_of_its_patience():
-    sampler = sampler_of(n_epochs=1000, patience=5, rate=0.02)
+    sampler = sampler_of(epochs=1000, patience=5, learning_rate=0.02)
     for _ in states(sampler):
         pass
     assert sampler.epoch == sampler.best_epoch + 5 < 1000
@@ -198,7 +195,7 @@ def test_the_penalty_makes_subsets_smaller():
 
 
 def test_a_version_says_when_a_proposal_would_differ():
-    sampler, seen = sampler_of(n_epochs=6), {}
+    sampler, seen = sampler_of(epochs=6), {}
     for iteration in states(sampler):
         for guess in (iteration, iteration + 1):
             proposed = sampler.propose(guess, 0).features.tolist()
@@ -266,7 +263,7 @@ def test_another_deal_of_the_same_rows_is_as_even_and_another_one(n_folds, seed,
 
 
 def test_models_that_are_grown_again_are_grown_on_another_deal_of_the_rows():
-    sampler, deals = sampler_of(rate=0.02), {}
+    sampler, deals = sampler_of(learning_rate=0.02), {}
     for iteration in states(sampler):
         if sampler.phase == "growing":
             split = sampler.propose(iteration, 0).split
@@ -278,10 +275,10 @@ def test_models_that_are_grown_again_are_grown_on_another_deal_of_the_rows():
 
 def test_it_keeps_to_the_contract_of_samplers_while_it_grows_learns_and_ends():
     asked = {"models": 4, "folds": 2, "epochs": 6, "learning_rate": "0.05"}
-    params, made = PrsParams.settle(asked, None), []
+    params, made = Prs.settle(asked, None), []
 
     def make(ground):
-        sampler = PRS.make(params, ground)
+        sampler = params.make(ground)
         made.append(sampler)
         return sampler
 

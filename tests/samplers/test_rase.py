@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Criterion, Outcome
 from srs_ooc.base.seeds import below, derive
-from srs_ooc.samplers.base import Fits
-from srs_ooc.samplers.draws import SubsetWeights
+from srs_ooc.samplers.draws import draw_subsets
 from srs_ooc.samplers.held_out import resample
 from srs_ooc.samplers.prs_math import Truth
 from srs_ooc.samplers.rase import (
     OVER,
-    RASE,
     SEARCHING,
     TRAINING,
     RandomSubspaceEnsemble,
-    RaseParams,
+    Rase,
     Votes,
     eta,
 )
@@ -36,24 +34,38 @@ def settled(table=TABLE, **given):
     options = SMALL | given
     if options.get("criterion") in ("validation", "ric", "ebic") and "folds" not in given:
         del options["folds"]
-    return RaseParams.settle(options, table)
+    return Rase.settle(options, table)
 
 
 @pytest.mark.parametrize("criterion", ["cv", "oob", "validation", "ric", "ebic"])
 @pytest.mark.parametrize("q", [24, 9])
 def test_it_keeps_the_contract_of_samplers(criterion, q):
     params = settled(criterion=criterion, vote_cutoff="training" if q == 9 else "half")
-    check_sampler(lambda ground: RASE.make(params, ground), subspace_size=q, n_iterations=80)
+    check_sampler(params.make, subspace_size=q, n_iterations=80)
 
 
 def test_it_keeps_the_contract_on_some_of_the_features():
     some = np.arange(3, 400, 5, dtype=np.uint32)
     check_sampler(
-        lambda ground: RASE.make(settled(), ground),
+        settled().make,
         subspace_size=24,
         n_iterations=40,
         candidates=some,
     )
+
+
+def weights_of(n_candidates, heavy, counts, unit, light):
+    return SimpleNamespace(
+        n_candidates=n_candidates,
+        heavy=np.array(heavy, np.uint32),
+        counts=np.array(counts, np.int32),
+        unit=unit,
+        light=light,
+    )
+
+
+def draw(weights, key, first, count, largest):
+    return draw_subsets(key, first, count, largest, **vars(weights))
 
 
 def draw_one(weights, key, number, largest):
@@ -102,9 +114,9 @@ def _at(counts, place):
 def test_native_draws_equal_their_twin(seed, p, data):
     heavy = sorted(data.draw(st.sets(st.integers(0, p - 1))))
     counts = data.draw(st.lists(st.integers(1, 9), min_size=len(heavy), max_size=len(heavy)))
-    weights = SubsetWeights(p, np.array(heavy, np.uint32), np.array(counts, np.int32), 0.1, 0.1 / p)
+    weights = weights_of(p, heavy, counts, 0.1, 0.1 / p)
     largest = data.draw(st.integers(1, p))
-    members, bounds = weights.draw(seed, 3, 4, largest)
+    members, bounds = draw(weights, seed, 3, 4, largest)
     for i in range(4):
         own = members[bounds[i] : bounds[i + 1]].tolist()
         assert own == draw_one(weights, seed, 3 + i, largest)
@@ -113,12 +125,11 @@ def test_native_draws_equal_their_twin(seed, p, data):
 
 
 def test_sizes_are_uniform_and_first_members_follow_the_weights():
-    heavy, counts = np.array([4, 9], np.uint32), np.array([30, 10], np.int32)
-    weights = SubsetWeights(20, heavy, counts, 0.01, 0.01)
+    weights = weights_of(20, [4, 9], [30, 10], 0.01, 0.01)
     n = 40_000
-    sizes = np.diff(weights.draw(5, 0, n, 4)[1])
+    sizes = np.diff(draw(weights, 5, 0, n, 4)[1])
     assert np.abs(np.bincount(sizes, minlength=5)[1:] / n - 0.25).max() < 0.01
-    members = weights.draw(6, 0, n, 1)[0]
+    members = draw(weights, 6, 0, n, 1)[0]
     shares = np.bincount(members, minlength=20) / n
     total = 0.4 + 18 * 0.01
     assert shares[4] == pytest.approx(0.3 / total, abs=0.01)
@@ -127,8 +138,8 @@ def test_sizes_are_uniform_and_first_members_follow_the_weights():
 
 
 def test_second_members_follow_the_weights_of_those_left():
-    weights = SubsetWeights(3, np.array([0], np.uint32), np.array([8], np.int32), 1.0, 1.0)
-    members, bounds = weights.draw(8, 0, 60_000, 2)
+    weights = weights_of(3, [0], [8], 1.0, 1.0)
+    members, bounds = draw(weights, 8, 0, 60_000, 2)
     pairs = members[np.repeat(np.diff(bounds) == 2, np.diff(bounds))].reshape(-1, 2)
     # {1, 2}: 1 then 2 or 2 then 1, each 1/10 times 1/9.
     assert (pairs == [1, 2]).all(1).mean() == pytest.approx(2 / 90, abs=0.005)
@@ -144,12 +155,12 @@ def test_a_resample_predicts_the_rows_it_left_out():
 
 def works(params, judge, q=24):
     """Take a sampler through all its rounds; ``judge(features)`` is a candidate's loss."""
-    work = _Work(lambda ground: RASE.make(params, ground), 400, q, 1, None)
+    work = _Work(params.make, 400, q, 1, None)
     sampler, weights = work.sampler, []
     assert isinstance(sampler, RandomSubspaceEnsemble)
     while not sampler.done(work.iteration):
         if sampler.phase == SEARCHING:
-            weights.append(sampler._weights)
+            weights.append(sampler._heavy)
         subspace = work.propose(work.iteration)
         features, c = subspace.features, subspace.candidates
         losses = predictions = None
@@ -177,13 +188,11 @@ def test_each_model_is_the_best_of_its_subspaces_in_whatever_batches_they_come()
 def test_weights_of_a_round_are_shares_of_the_last_ones_kept_subspaces_or_the_floor():
     params = settled(floor="0.5", rounds=2, validation_share="0")
     sampler, weights = works(params, lambda part: float(part.min()))
-    assert len(weights[0].heavy) == 0
+    assert len(weights[0]) == 0
     members, counts = eta(sampler._drawn_by)
-    later = sampler._weights
     least = 0.5 / np.log(400)
-    assert later.heavy.tolist() == members[counts / 4 > least].tolist()
-    assert (later.counts * later.unit).tolist() == (counts[counts / 4 > least] / 4).tolist()
-    assert later.light == 0.5 / 400
+    assert sampler._heavy.tolist() == members[counts / 4 > least].tolist()
+    assert sampler._counts.tolist() == counts[counts / 4 > least].tolist()
     assert sampler.score[members].tolist() == (counts / 4).tolist()
     assert sampler.score.sum() == counts.sum() / 4
 
@@ -241,15 +250,17 @@ def test_options_out_of_range_are_refused_by_name(given, says):
 def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models():
     params = settled(criterion="ebic", ebic_gamma="0.5")
     assert params.folds == 0
-    work = _Work(lambda ground: RASE.make(params, ground), 400, 24, 1, None)
+    work = _Work(params.make, 400, 24, 1, None)
     candidates = work.propose(0).candidates
     (split,) = candidates.splits
     assert isinstance(work.sampler, RandomSubspaceEnsemble)
     assert len(split.fitted) == round(0.8 * len(work.sampler._strata))
     assert len(split.predicted) == 0
     assert candidates.criterion == Criterion("ebic", 0.5, 400)
-    assert params.fits(400, 9) == Fits(1 / 4, 4, 6 / 4)  # three batches of two, then a model
-    assert settled().fits(400, 9) == Fits((6 * 3 + 1) / 4, 4)
+    # Three batches of two, then a model.
+    assert (params.models_each(400, 9), params.criteria_each(400, 9)) == (1 / 4, 6 / 4)
+    assert (settled().models_each(400, 9), settled().criteria_each(400, 9)) == ((6 * 3 + 1) / 4, 0)
+    assert params.most_columns(9) == 4
 
 
 def test_a_cutoff_is_for_two_classes():
@@ -268,13 +279,13 @@ def test_sizes_and_folds_that_do_not_fit_are_refused():
 
 def test_by_default_d_is_the_root_of_the_rows_that_are_not_held_out():
     table = SimpleNamespace(n_rows=400, n_candidates=300, n_classes=2)
-    assert RaseParams.settle({"validation_share": "0.25"}, table).max_size == 17
+    assert Rase.settle({"validation_share": "0.25"}, table).max_size == 17
     few = SimpleNamespace(n_rows=400, n_candidates=5, n_classes=2)
-    assert RaseParams.settle({}, few).max_size == 5
+    assert Rase.settle({}, few).max_size == 5
 
 
 def test_above_its_coverage_it_says_how_many_features_are_never_seen():
-    params = RaseParams.settle({"max_size": 17}, TABLE)
+    params = Rase.settle({"max_size": 17}, TABLE)
     assert params.coverage == 450_000
     assert params.notes(100, 450_000, 1) == ()
     assert "37%" in params.notes(100, 450_001, 1)[0]

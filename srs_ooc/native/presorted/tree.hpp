@@ -18,7 +18,7 @@ template <typename Code> struct PresortedSplits {
     explicit PresortedSplits(const PresortedJob &job) : job(job), columns(job) {
         numbers = job.targets ? job.targets : job.n_classes == 2 ? job.labels : nullptr;
         scored.numbers = numbers;
-        scored.twice = few.lanes.twice = !job.targets;
+        scored.is_class = few.lanes.twice = !job.targets;
         few.lanes.min_leaf = static_cast<int32_t>(job.min_samples_leaf);
         few.lanes.n_classes = of_classes.n_classes = job.n_classes;
         of_classes.labels = job.labels;
@@ -53,7 +53,7 @@ template <typename Code> struct PresortedSplits {
         FewRowsLanes &lanes = few.lanes;
         if (!few.holds(node)) {
             Found best;
-            if (numbers) scored.set(node.n, static_cast<double>(node.total), lanes.min_leaf);
+            if (numbers) scored.set(node.n, node.total, lanes.min_leaf);
             for (int64_t m = 0; m < columns.n_members; ++m) try_member(m, node, ties, best);
             return best;
         }

@@ -1,0 +1,208 @@
+"""Permutations of rows keep strata and groups, and are uniform over what is allowed."""
+
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.evidence.decoys import Exchangeability, deal_folds, involution
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 60))
+def test_an_involution_pairs_all_rows_but_one_of_an_odd_number(key, n_rows):
+    partners = involution(key, n_rows)
+    np.testing.assert_array_equal(partners[partners], np.arange(n_rows))
+    assert np.count_nonzero(partners == np.arange(n_rows)) == n_rows % 2
+
+
+@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 3), min_size=1, max_size=60))
+def test_rows_stay_in_their_stratum(key, strata):
+    strata = np.array(strata, dtype=np.int32)
+    rows = Exchangeability(len(strata), strata)
+    for moved in (rows.involution(key), rows.permutation(key)):
+        np.testing.assert_array_equal(strata[moved], strata)
+    fixed = np.count_nonzero(rows.involution(key) == np.arange(len(strata)))
+    assert fixed == sum(n % 2 for n in Counter(strata.tolist()).values())
+
+
+@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=60), st.data())
+def test_groups_move_whole_in_order_and_only_with_their_like(key, groups, data):
+    groups = np.array(groups, dtype=np.int32)
+    strata = np.array(
+        data.draw(st.lists(st.integers(0, 1), min_size=len(groups), max_size=len(groups))),
+        dtype=np.int32,
+    )
+    rows = Exchangeability(len(groups), strata, groups)
+    involuted = rows.involution(key)
+    np.testing.assert_array_equal(involuted[involuted], np.arange(len(groups)))
+    for moved in (involuted, rows.permutation(key)):
+        np.testing.assert_array_equal(strata[moved], strata)
+        np.testing.assert_array_equal(np.sort(moved), np.arange(len(groups)))
+        for group in np.unique(groups):
+            members = np.flatnonzero(groups == group)
+            source = moved[members]
+            whole = np.flatnonzero(groups == groups[source[0]])
+            np.testing.assert_array_equal(source, whole)
+
+
+def test_involutions_are_uniform_over_pairings():
+    counts = Counter(tuple(involution(key, 4).tolist()) for key in range(3000))
+    assert len(counts) == 3
+    assert sum((n - 1000) ** 2 / 1000 for n in counts.values()) < 2 + 5 * np.sqrt(2 * 2)
+
+
+def test_permutations_are_uniform():
+    rows = Exchangeability(4, np.array([0, 0, 0, 1], dtype=np.int32))
+    counts = Counter(tuple(rows.permutation(key).tolist()) for key in range(3000))
+    assert len(counts) == 6
+    assert sum((n - 500) ** 2 / 500 for n in counts.values()) < 5 + 5 * np.sqrt(2 * 5)
+
+
+@examples(30)
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=7),
+    st.data(),
+    st.booleans(),
+)
+def test_arrangements_of_a_target_are_counted(target, data, grouped):
+    """By going through all permutations that keep strata and move groups whole."""
+    n, number = len(target), st.integers(0, 1)
+    strata = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
+    groups = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
+    rows = Exchangeability(n, strata, groups if grouped else None)
+    found = {tuple(np.array(target)[rows.permutation(key)]) for key in range(30 * 5040 // n)[:3000]}
+    counted = np.exp(rows.log_arrangements(np.array(target)))
+    assert len(found) <= counted * (1 + 1e-9)
+    if counted < 200:
+        assert len(found) == round(counted)
+
+
+PAIRS = np.repeat(np.arange(40, dtype=np.int32), 2)
+
+
+def test_pairs_are_enough_to_tell_and_too_few_are_refused_with_how_many_they_are():
+    target = np.tile([0, 1], 40)
+    Exchangeability(80, PAIRS).check(target, 80)
+    with pytest.raises(UsageError, match=r"at least 80 ways.* found 64"):
+        Exchangeability(12, PAIRS[:12]).check(target[:12], 80)
+
+
+def test_groups_without_partners_are_refused():
+    groups = np.repeat(np.arange(3, dtype=np.int32), (10, 20, 30))
+    with pytest.raises(UsageError, match="all have the same one"):
+        Exchangeability(60, None, groups).check(np.arange(60), 10)
+
+
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(1, 16),
+    st.lists(st.integers(0, 3), min_size=1, max_size=60),
+)
+def test_families_are_distinct_pairings_of_one_group(key, count, strata):
+    strata = np.array(strata, np.int32)
+    rows, identity = Exchangeability(len(strata), strata), np.arange(len(strata))
+    families = rows.families(key, count)
+    for family in families:
+        np.testing.assert_array_equal(family[family], identity)
+        np.testing.assert_array_equal(strata[family], strata)
+    group = {tuple(identity), *(tuple(family) for family in families)}
+    if (count + 1).bit_count() == 1:  # all of the group, as far as the rows tell
+        assert all(tuple(np.array(a)[list(b)]) in group for a in group for b in group)
+    if max(Counter(strata.tolist()).values()) >= 2 * (count + 1):
+        assert len(group) == count + 1
+
+
+@pytest.mark.parametrize("size", [2, 7, 50_000])
+def test_making_families_takes_what_is_planned(size):
+    n = 50_000
+    strata = np.arange(n, dtype=np.int32) // size
+    tracemalloc.start()
+    try:
+        Exchangeability(n, strata).families(3, 15)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken <= Exchangeability.nbytes(n, 15) + (1 << 21)
+
+
+def test_one_family_of_large_strata_is_a_pairing_as_before():
+    for n_rows in (4, 51, 100):
+        rows = Exchangeability(n_rows)
+        np.testing.assert_array_equal(rows.families(9, 1)[0], rows.involution(9))
+
+
+@pytest.mark.parametrize(("count", "least", "most"), [(1, 25, 55), (7, 31, 60)])
+def test_pairs_trade_places_by_chance_and_are_not_all_mirrored(count, least, most):
+    """Some forty sevenths are expected of seven families; half of one."""
+    families = Exchangeability(80, PAIRS).families(5, count)
+    moved = np.count_nonzero(families != np.arange(80), axis=1)
+    assert least <= moved.mean() <= most
+    assert moved.max() < 80
+
+
+# Folds: every row once, groups whole, classes and strata even.
+
+
+def labels(seed, n_rows, n_classes):
+    return np.random.default_rng(seed).integers(0, n_classes, n_rows).astype(np.int32)
+
+
+@examples(50)
+@given(st.integers(0, 99), st.integers(10, 90), st.integers(1, 5), st.integers(2, 6))
+def test_every_fold_has_its_part_of_every_class_and_stratum(seed, n_rows, n_classes, n_folds):
+    target, strata = labels(seed, n_rows, n_classes), labels(seed + 1, n_rows, 2)
+    assume(np.bincount(strata, minlength=2).min() >= n_folds)
+    folds = deal_folds(seed, n_folds, target, strata)
+    assert np.ptp(np.bincount(folds, minlength=n_folds)) <= 1
+    for label in range(n_classes):
+        for stratum in range(2):
+            there = (target == label) & (strata == stratum)
+            assert np.ptp(np.bincount(folds[there], minlength=n_folds)) <= 1
+
+
+@examples(50)
+@given(st.integers(0, 99), st.integers(8, 30), st.integers(2, 5))
+def test_groups_are_held_out_whole(seed, n_groups, n_folds):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), rng.integers(1, 5, n_groups))
+    rng.shuffle(groups)
+    target = (groups % 3).astype(np.int32)
+    folds = deal_folds(seed, n_folds, target, groups=groups)
+    for group in range(n_groups):
+        assert len(set(folds[groups == group].tolist())) == 1
+    of_group = np.array([folds[groups == group][0] for group in range(n_groups)])
+    for label in range(3):
+        counts = np.bincount(of_group[label::3], minlength=n_folds)
+        assert np.ptp(counts) <= 1
+
+
+def test_a_stratum_of_fewer_rows_than_folds_is_held_out_whole():
+    strata = np.repeat(np.arange(20), 2)
+    target = np.tile([0, 1], 20).astype(np.int32)
+    folds = deal_folds(3, 5, target, strata)
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    assert np.bincount(folds).tolist() == [8] * 5
+
+
+def test_numbers_are_kept_even():
+    target = np.random.default_rng(1).standard_normal(200)
+    folds = deal_folds(3, 5, target)
+    for low in np.quantile(target, np.arange(10) / 10):
+        there = (target >= low) & (target < np.sort(target)[np.sum(target < low) + 19])
+        assert np.ptp(np.bincount(folds[there], minlength=5)) <= 1
+
+
+def test_another_key_deals_otherwise():
+    target = labels(1, 60, 2)
+    assert (deal_folds(1, 5, target) != deal_folds(2, 5, target)).any()
+    np.testing.assert_array_equal(deal_folds(1, 5, target), deal_folds(1, 5, target))
+
+
+def test_more_folds_than_units_are_refused():
+    with pytest.raises(UsageError, match="found 5 folds of 3"):
+        deal_folds(1, 5, labels(1, 9, 2), groups=np.repeat([0, 1, 2], 3))

@@ -1,0 +1,432 @@
+"""Files that are no text tables become the store of their CSV; damage and changes are found."""
+
+import gzip
+import math
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+import srs_ooc
+from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.cli import main
+from srs_ooc.ingestion import scratch
+from srs_ooc.ingestion.ingest_memory import IngestMemory
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
+
+RNG = np.random.default_rng(3)
+VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
+VALUES += 0.0  # a sparse matrix keeps no sign of a zero, and a store does
+VALUES[3, 4] = VALUES[30, 0] = math.nan
+LABELS = ["no" if i % 3 else "yes" for i in range(31)]
+NAMES = [f"é{j}" for j in range(12)]
+
+
+def holds(store: Path, values=VALUES, names=NAMES, labels=LABELS, dtype="float64") -> None:
+    manifest = read_manifest(store)
+    group = zarr.open_group(store, mode="r")
+    found = np.empty(group["values"].shape)
+    found[group["positions"][:].astype(int)] = group["values"][:]
+    np.testing.assert_array_equal(found, values.T)
+    assert list(Names(store, manifest, "names")) == names
+    assert [manifest.classes[c] for c in group["target"][:]] == labels
+    assert manifest.values_dtype == dtype
+    assert manifest.n_missing_cells == np.isnan(values).sum()
+    Store.open(store).verify()
+
+
+def csv_checksums(folder: Path) -> dict:
+    lines = [",".join([*NAMES, "target"])]
+    for row, label in zip(VALUES.tolist(), LABELS, strict=True):
+        lines.append(",".join([*map(repr, row), label]))
+    (folder / "twin.csv").write_text("\n".join(lines))
+    return srs_ooc.ingest(folder / "twin.csv", folder / "twin.zarr").checksums
+
+
+def as_pandas():
+    return pytest.importorskip("pandas").DataFrame(VALUES, columns=NAMES)
+
+
+def as_polars():
+    frame = pytest.importorskip("polars").DataFrame(VALUES, schema=NAMES)
+    return frame.with_columns(frame[NAMES[4]].fill_nan(None))
+
+
+def as_arrow():
+    arrow = pytest.importorskip("pyarrow")
+    return arrow.table(
+        {name: arrow.array(c, from_pandas=True) for name, c in zip(NAMES, VALUES.T, strict=False)}
+    )
+
+
+def as_sparse(kind):
+    return pytest.importorskip("scipy.sparse").csr_array(VALUES).asformat(kind)
+
+
+OBJECTS = {
+    "C array": lambda: VALUES,
+    "Fortran array": lambda: np.asfortranarray(VALUES),
+    "big-endian array": lambda: VALUES.astype(">f8"),
+    "pandas": as_pandas,
+    "polars": as_polars,
+    "arrow": as_arrow,
+    "csr": lambda: as_sparse("csr"),
+    "csc": lambda: as_sparse("csc"),
+    "coo": lambda: as_sparse("coo"),
+}
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects(tmp_path, kind):
+    table = OBJECTS[kind]()
+    has_names = kind in ("pandas", "polars", "arrow")
+    names = None if has_names else NAMES
+    manifest = srs_ooc.ingest(table, tmp_path / "t.zarr", target=LABELS, names=names)
+    assert manifest.inferred == {"task": "classification: its values are texts"}
+    assert manifest.checksums == csv_checksums(tmp_path)
+    holds(tmp_path / "t.zarr")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.zarr", "twin.csv", "twin.zarr"]
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_npy_on_the_command_line(tmp_path, order, capsys):
+    np.save(tmp_path / "t.npy", np.array(VALUES, order=order))
+    (tmp_path / "names.txt").write_text("\n".join(NAMES) + "\n")
+    (tmp_path / "y.txt").write_text("\n".join(LABELS))
+    command = ["ingest", tmp_path / "t.npy", tmp_path / "t.zarr", "--names", tmp_path / "names.txt"]
+    with pytest.raises(SystemExit) as end:
+        main([str(part) for part in [*command, "--target-file", tmp_path / "y.txt"]])
+    assert not end.value.code, capsys.readouterr().err
+    holds(tmp_path / "t.zarr")
+    assert read_manifest(tmp_path / "t.zarr").checksums == csv_checksums(tmp_path)
+    assert (
+        read_manifest(tmp_path / "t.zarr").source["nbytes"] == (tmp_path / "t.npy").stat().st_size
+    )
+
+
+@pytest.mark.parametrize("keys", [("only",), ("other", "X")])
+def test_npz(tmp_path, keys):
+    np.savez_compressed(tmp_path / "t.npz", **dict.fromkeys(keys, VALUES))
+    srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS, names=NAMES)
+    holds(tmp_path / "t.zarr")
+
+
+def test_sparse_npz_and_its_cap(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    sparse.save_npz(tmp_path / "t.npz", as_sparse("csr"))
+    srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS, names=NAMES)
+    holds(tmp_path / "t.zarr")
+    with pytest.raises(BudgetError, match=r"t\.npz.*SciPy"):
+        srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
+    """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
+    np.save(tmp_path / "t.npy", VALUES)
+    made = []
+
+    def panels(path, n_features, n_rows_held):
+        made.append(path)
+        return scratch.Panels(path, n_features, min(10, n_rows_held) if path else n_rows_held)
+
+    monkeypatch.setattr("srs_ooc.ingestion.reading.Panels", panels)
+    if on_disk:
+        monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
+    srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
+    holds(tmp_path / "t.zarr")
+    assert [path is not None for path in made] == [on_disk]
+
+
+def test_a_target_in_long_rows(tmp_path, monkeypatch):
+    """Cells of one column are read one by one where rows are long, and in blocks."""
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG", 16)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._N_CELLS", 3)
+    table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
+    np.save(tmp_path / "t.npy", table)
+    srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", names=[*NAMES, "y"])
+    holds(tmp_path / "t.zarr", labels=[str(i % 2) for i in range(len(VALUES))])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32"])
+def test_narrow_dtypes(tmp_path, dtype):
+    values = RNG.integers(0, 2, (9, 4)).astype(dtype)
+    manifest = srs_ooc.ingest(values, tmp_path / "t.zarr", target=list("ab" * 4 + "a"))
+    assert manifest.inferred["names"] == "f0, f1, ..."
+    holds(
+        tmp_path / "t.zarr",
+        values.astype(float),
+        ["f0", "f1", "f2", "f3"],
+        list("ab" * 4 + "a"),
+        "float32",
+    )
+
+
+def test_target_and_ids_are_columns_of_a_frame(tmp_path):
+    frame = as_pandas().assign(y=LABELS, id=[f"r{i}" for i in range(31)], text="x")
+    manifest = srs_ooc.ingest(frame, tmp_path / "t.zarr", target="y", row_ids="id", ignore=["text"])
+    holds(tmp_path / "t.zarr")
+    assert (manifest.target_name, manifest.row_id_name) == ("y", "id")
+    assert list(Names(tmp_path / "t.zarr", manifest, "row_ids"))[-1] == "r30"
+    array = np.column_stack([VALUES, np.arange(31) % 2])
+    manifest = srs_ooc.ingest(array, tmp_path / "u.zarr")
+    assert (manifest.target_name, manifest.classes) == ("f12", ("0", "1"))
+    assert manifest.inferred["target"] == "last column"
+
+
+def test_nullable_pandas_and_arrow_columns(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "a": pandas.array([1, None, 3], "Int64"),
+            "b": pandas.array([True, False, None], "boolean"),
+            "c": pandas.array([0.5, None, 2.0], "Float32"),
+        }
+    )
+    srs_ooc.ingest(frame, tmp_path / "t.zarr", target=[1, 2, 2])
+    values = np.array([[1, 1, 0.5], [math.nan, 0, math.nan], [3, math.nan, 2]])
+    holds(tmp_path / "t.zarr", values, ["a", "b", "c"], ["1", "2", "2"], "float32")
+
+
+INFINITE = VALUES.copy()
+INFINITE[6, 5] = -np.inf
+
+BAD = {
+    "infinity": (
+        lambda: np.where(VALUES[2, 5] == VALUES, np.inf, VALUES),
+        r"row \d+, column 'f\d+'",
+    ),
+    "big integers": (
+        lambda: np.full((31, 2), 2**53 + 1),
+        r"found 9007199254740993",
+    ),
+    "complex": (lambda: VALUES * 1j, "expected numbers.*complex128"),
+    "objects": (lambda: VALUES.astype(object), "expected numbers.*object"),
+    "one dimension": (lambda: VALUES[0], r"rows x columns"),
+    "empty": (lambda: VALUES[:0], r"at least one row"),
+    "a list": (VALUES.tolist, "expected a path, a NumPy array.*builtins.list"),
+    "list column": (
+        lambda: as_pandas().assign(t=[[1]] * 31),
+        "'t', row 1: expected numbers or texts",
+    ),
+    "same names": (
+        lambda: as_pandas().set_axis([*NAMES[:-1], NAMES[0]], axis=1),
+        "distinct column",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_objects_are_refused_and_leave_nothing(tmp_path, case):
+    make, match = BAD[case]
+    with pytest.raises(InputError, match=match):
+        srs_ooc.ingest(make(), tmp_path / "t.zarr", target=LABELS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"target": LABELS[1:]}, "target: expected 31 items.*found 30"),
+        (
+            {"target": [None, *LABELS[1:]], "missing_target": "refuse"},
+            "row 1: column 'target': expected a target, found an empty cell",
+        ),
+        ({"target": ["u"] * 31}, "at least two classes"),
+        ({"target": "z"}, "no such column 'z'"),
+        (
+            {"target": LABELS, "names": NAMES[1:]},
+            "expected 12 names, one for each column, found 11",
+        ),
+        ({"target": LABELS, "row_ids": [1] * 31}, "distinct row ids"),
+        ({"target": Path("nowhere.txt")}, "nowhere.txt: expected a text file"),
+    ],
+)
+def test_bad_company(tmp_path, options, match):
+    with pytest.raises(InputError, match=match):
+        srs_ooc.ingest(VALUES, tmp_path / "t.zarr", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_files(tmp_path):
+    np.save(tmp_path / "t.npy", VALUES)
+    whole = (tmp_path / "t.npy").read_bytes()
+    (tmp_path / "t.npy").write_bytes(whole[:-8])
+    with pytest.raises(InputError, match=r"t\.npy: expected a \.npy file"):
+        srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS)
+    np.savez(tmp_path / "t.npz", a=VALUES, b=VALUES)
+    with pytest.raises(InputError, match="one named X, found a, b"):
+        srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS)
+    (tmp_path / "t.npz").write_bytes((tmp_path / "t.npz").read_bytes()[:-30])
+    with pytest.raises(InputError, match="damage"):
+        srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS)
+
+
+def test_the_package_loads_no_part_until_it_is_asked():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        srs_ooc.nothing  # noqa: B018
+    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.ingest"].ingest
+
+
+# svmlight files are the store of their dense table; scikit-learn's own file agrees.
+
+
+SVMLIGHT = "# made by hand\n+1 1:0.5 3:-2e3\n-1 qid:7 2:1 # note\n\n-1\n+1 3:.25\n"
+CELLS = [[0.5, 0, -2000], [0, 1, 0], [0, 0, 0], [0, 0, 0.25]]
+
+
+def values_of(store):
+    group = zarr.open_group(store, mode="r")
+    values = np.empty(group["values"].shape)
+    values[group["positions"][:].astype(int)] = group["values"][:]
+    return values.T
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.svm", "t.txt.gz"])
+def test_a_file_found_by_its_first_line_or_its_name(tmp_path, name):
+    raw = SVMLIGHT.encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    manifest = srs_ooc.ingest(tmp_path / name, tmp_path / "t.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "t.zarr"), CELLS)
+    assert list(Names(tmp_path / "t.zarr", manifest)) == ["f1", "f2", "f3"]
+    assert (manifest.classes, manifest.class_counts) == (("-1", "+1"), (2, 2))
+    assert (manifest.target_name, manifest.source["format"]) == ("label", "svmlight")
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_what_scikit_learn_writes(tmp_path, zero_based):
+    from sklearn.datasets import dump_svmlight_file
+
+    rng = np.random.default_rng(1)
+    table = np.round(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.4), 3)
+    table[0] = 1
+    path = str(tmp_path / "t")
+    dump_svmlight_file(table, rng.normal(size=40), path, zero_based=zero_based, comment="c")
+    manifest = srs_ooc.ingest(tmp_path / "t", tmp_path / "t.zarr")
+    np.testing.assert_allclose(values_of(tmp_path / "t.zarr"), table, rtol=1e-15)
+    assert manifest.task == "regression"
+    assert Names(tmp_path / "t.zarr", manifest)[0] == ("f0" if zero_based else "f1")
+
+
+@pytest.mark.parametrize("cell", ["2:x", "2", "x:1", "2:inf", "2:nan", "0:1", "1:1", "2:1:1"])
+def test_bad_cells_are_located(tmp_path, cell):
+    (tmp_path / "t.svm").write_text(f"1 1:1\n2 1:2 {cell}\n")
+    with pytest.raises(InputError, match=f"t.svm, line 2: expected index:value.*found '{cell}'"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.svm"]
+
+
+def test_nothing_and_too_small_a_cap(tmp_path):
+    (tmp_path / "t.svm").write_text("# nothing\n")
+    with pytest.raises(InputError, match="found none"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr")
+    (tmp_path / "t.svm").write_text(SVMLIGHT)
+    with pytest.raises(BudgetError, match=r"memory_mb=30 cannot hold .*t\.svm.*SciPy"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr", memory_mb=30)
+
+
+# Files that change, shrink or vanish while they are read, and archives that are damaged.
+
+
+N_ROWS, N_COLUMNS = 600, 60
+TABLE = np.random.default_rng(0).integers(0, 9, (N_ROWS, N_COLUMNS)).astype(float)
+TABLE[:, -1] = np.arange(N_ROWS) % 2
+
+
+def write_csv(path):
+    np.savetxt(path, TABLE, "%.1f", ",", header=",".join(map(str, range(N_COLUMNS))), comments="")
+
+
+WRITE = {
+    "rows.npy": lambda path: np.save(path, TABLE),
+    "columns.npy": lambda path: np.save(path, np.asfortranarray(TABLE)),
+    "t.csv": write_csv,
+}
+
+
+def shrink(path):
+    with path.open("r+b") as file:
+        file.truncate(300)
+
+
+def rewrite(path):
+    with path.open("r+b") as file:
+        file.seek(-200, 2)
+        file.write(b"1")
+
+
+def grow(path):
+    with path.open("ab") as file:
+        file.write(b"1\n")
+
+
+def replace(path):
+    shutil.copy(path, path.with_name("copy"))
+    rewrite(path.with_name("copy"))
+    path.with_name("copy").rename(path)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("change", [shrink, rewrite, grow, replace, lambda path: path.unlink()])
+@pytest.mark.parametrize("name", WRITE)
+def test_a_file_that_changes_makes_no_store(tmp_path, monkeypatch, name, change):
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 20_000)
+    path, done = tmp_path / name, []
+    WRITE[name](path)
+
+    def progress(what, *_):
+        if not done:
+            done.append(what)
+            change(path)
+
+    with pytest.raises(InputError, match=name.replace(".", r"\.")):
+        srs_ooc.ingest(path, tmp_path / "t.zarr", progress=progress)
+    assert done
+    assert {p.name for p in tmp_path.iterdir()} <= {name}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_damage_within_an_archive(tmp_path, method):
+    path = tmp_path / "t.npz"
+    np.save(tmp_path / "X.npy", TABLE)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.write(tmp_path / "X.npy", "X.npy")
+    data = bytearray(path.read_bytes())
+    data[200:400] = bytes(200)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"t\.npz: expected a \.npz file, found damage"):
+        srs_ooc.ingest(path, tmp_path / "t.zarr")
+    assert not (tmp_path / "t.zarr.partial").exists()
+
+
+def test_a_header_cut_in_two(tmp_path):
+    np.save(tmp_path / "t.npy", TABLE)
+    data = (tmp_path / "t.npy").read_bytes()
+    (tmp_path / "t.npy").write_bytes(data.replace(b"}", b"(", 1))
+    with pytest.raises(InputError, match=r"t\.npy: expected a \.npy file .*Get the file again"):
+        srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr")
+
+
+def test_damaged_sparse_archives(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.csr_matrix(TABLE)
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    parts |= {"shape": np.array(matrix.shape), "format": np.array(b"csr")}
+    for name, wrong in (
+        ("indices", matrix.indices + 9),
+        ("indptr", matrix.indptr[::-1].copy()),
+        ("shape", np.array([3])),
+        ("format", np.array(b"what")),
+    ):
+        np.savez(tmp_path / "t.npz", **parts | {name: wrong})
+        with pytest.raises(InputError, match=r"t\.npz: expected a sparse matrix"):
+            srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.npz"]

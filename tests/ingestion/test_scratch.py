@@ -1,0 +1,75 @@
+"""Panels give back what was put in, whatever their size; texts on disk behave like a list."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srs_ooc.ingestion.formats import Texts, hash_text
+from srs_ooc.ingestion.scratch import Panels, TextSpool, text_blocks
+
+
+@given(st.integers(1, 12), st.integers(1, 30), st.integers(1, 40), st.data())
+def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_held, data):
+    table = np.random.default_rng(p * n).normal(size=(p, n))
+    path = tmp_path_factory.mktemp("s") / "panels"
+    for rows in (rows_held, 0):  # 0: all in memory
+        with Panels(path, p, min(rows, n)) if rows else Panels(None, p, n) as spool:
+            assert path.exists() == (rows > 0)
+            check_panels(spool, table, data)
+        assert not path.exists()
+
+
+def check_panels(spool, table, data):
+    (p, n), panel_rows = table.shape, spool.panel.shape[1]
+    for start in range(0, n, panel_rows):
+        part = table[:, start : start + panel_rows]
+        spool.panel[:, : part.shape[1]] = part
+        spool.flush(part.shape[1])
+    spool.seal()
+    start = data.draw(st.integers(0, p - 1))
+    stop = data.draw(st.integers(start + 1, p))
+    np.testing.assert_array_equal(spool.read(start, stop), table[start:stop])
+
+
+def as_texts(texts: list[str]) -> Texts:
+    blocks = list(text_blocks(texts))
+    blob, ends = blocks[0] if blocks else (b"", np.zeros(0, np.uint64))
+    return Texts(blob, ends, np.array([hash_text(t.encode()) for t in texts], np.uint64))
+
+
+@given(st.lists(st.text(max_size=4), max_size=20), st.integers(0, 20), st.data())
+def test_text_spool_is_a_list(tmp_path_factory, texts, cut, data):
+    with TextSpool(tmp_path_factory.mktemp("t"), "x") as spool:
+        check_texts(spool, texts, cut, data)
+
+
+def check_texts(spool, texts, cut, data):
+    spool.append(as_texts(texts[:cut]))
+    spool.append(as_texts(texts[cut:]))
+    assert len(spool) == len(texts)
+    assert [spool.get(i).decode() for i in range(len(texts))] == texts
+    for text in [*texts, "never there"]:
+        assert spool.find(text) == (texts.index(text) if text in texts else None)
+    whole = [blob[: int(ends[-1])] for blob, ends in spool.blocks()]
+    assert b"".join(whole) == "".join(texts).encode()
+    repeated = [(texts.index(t), i) for i, t in enumerate(texts) if texts.index(t) < i]
+    assert spool.duplicates(limit=100) == repeated
+    skip = data.draw(st.frozensets(st.integers(0, max(0, len(texts) - 1)), max_size=3))
+    kept = []
+    for blob, ends in spool.blocks(skip):
+        starts = [0, *ends.tolist()]
+        kept += [blob[a:b].decode() for a, b in pairwise(starts)]
+    assert kept == [t for i, t in enumerate(texts) if i not in skip]
+
+
+def test_blocks_of_long_texts_stay_small(tmp_path):
+    texts = [str(i) * 200_000 for i in range(9)] + ["x"] * 40_000
+    with TextSpool(tmp_path, "x") as spool:
+        for text in texts:
+            spool.append(as_texts([text]))
+        sizes = [(len(blob), len(ends)) for blob, ends in spool.blocks()]
+    assert max(size for size, _ in sizes) <= 1 << 20
+    assert max(n for _, n in sizes) <= 1 << 14
+    assert sum(n for _, n in sizes) == len(texts)

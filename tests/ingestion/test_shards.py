@@ -1,0 +1,230 @@
+"""A table in pieces of columns makes the store of the joined table, whatever happens meanwhile."""
+
+import dataclasses
+import shutil
+from shutil import rmtree
+
+import numpy as np
+import pytest
+from access import command
+from command import srs_ooc
+
+from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.ingestion import shards
+from srs_ooc.ingestion.ingest import ingest, ingest_table
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.shards import ingest_pieces
+from srs_ooc.store.store import Store
+
+N = 40
+
+
+def columns(first, stop, seed=0):
+    """Names and cells: numbers, some missing, a few whole, every tenth a category."""
+    made = {}
+    for i in range(first, stop):
+        rng = np.random.default_rng([seed, i])
+        if i % 10 == 7:
+            made[f"f{i}"] = rng.choice(["ä", "b", "c,d"], N).tolist()
+        elif i % 10 == 3:
+            made[f"f{i}"] = rng.integers(0, 5, N).tolist()
+        else:
+            cells = np.round(rng.normal(size=N), 3 if i < 60 else 9).astype(object)
+            cells[rng.random(N) < 0.1] = "NA"
+            made[f"f{i}"] = cells.tolist()
+    return made
+
+
+ROLES = {"id": [f"r{i}" for i in range(N)], "label": ["case", "control"] * (N // 2)}
+
+
+def write(path, made):
+    quoted = [[f'"{cell}"' if "," in str(cell) else str(cell) for cell in c] for c in made.values()]
+    lines = [",".join(made), *(",".join(row) for row in zip(*quoted, strict=True))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Three pieces, of which the last has neither target nor ids; and the joined table."""
+    parts = [ROLES | columns(0, 31), ROLES | columns(31, 64), columns(64, 90)]
+    files = [write(tmp_path / f"p{i}.csv", part) for i, part in enumerate(parts)]
+    whole = write(tmp_path / "whole.csv", ROLES | columns(0, 90))
+    return files, whole
+
+
+OPTIONS = IngestOptions(target="label", row_ids="id", memory_mb=4000)
+
+
+def same(made, joined):
+    """All fields but where the table came from, checksums of every file included."""
+    a, b = dataclasses.asdict(made), dataclasses.asdict(joined)
+    assert a.pop("source")["pieces"] == 3
+    b.pop("source")
+    assert a == b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{}, {"keep_values": False}, {"code_dtype": "uint16"}])
+def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, change):
+    options = dataclasses.replace(OPTIONS, **change)
+    made = ingest_pieces(tables[0], tmp_path / "t.zarr", options)
+    same(made, ingest_table(tables[1], tmp_path / "whole.zarr", options))
+    store = Store.open(tmp_path / "t.zarr")
+    assert store.verify().nbytes > 0
+    assert list(store.names) == [f"f{i}" for i in range(90)]
+    assert not (tmp_path / "t.zarr.pieces").exists()
+
+
+@pytest.mark.slow
+def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
+    options = dataclasses.replace(OPTIONS, keep_values=False)
+    whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory._MERGED_NBYTES", 1)
+    monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 8 * N * 7)
+    small = ingest_pieces(tables[0], tmp_path / "small.zarr", options)
+    assert small.values_chunk != whole.values_chunk
+    assert Store.open(tmp_path / "small.zarr").verify().nbytes > 0
+    assert small.checksums["codes/c/0/0"] == whole.checksums["codes/c/0/0"]
+
+
+@pytest.mark.slow
+def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
+    done = []
+
+    def killed_after_two(do, work):
+        for piece in work[1:]:  # in any order
+            done.append(piece[1].name)
+            yield do(*piece)
+        raise KeyboardInterrupt
+
+    store = tmp_path / "t.zarr"
+    with pytest.raises(KeyboardInterrupt):
+        ingest_pieces(tables[0], store, OPTIONS, workers=killed_after_two)
+    assert not store.exists()
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "t.zarr.pieces").glob("*.zarr")}
+    assert len(times) == 2
+    seen = []
+
+    def note(do, work):
+        for piece in work:
+            yield do(*piece)
+            seen.append(piece[1].stat().st_mtime_ns)
+
+    made = ingest_pieces(tables[0], store, OPTIONS, workers=note)
+    assert seen[1:] == [times[path] for path in sorted(times)]
+    same(made, ingest_table(tables[1], tmp_path / "whole.zarr", OPTIONS))
+    again = ingest_pieces(tables[0], tmp_path / "again.zarr", OPTIONS)
+    assert again.fingerprint == made.fingerprint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
+    tables, tmp_path, monkeypatch, n_before
+):
+    store, folder = tmp_path / "t.zarr", tmp_path / "t.zarr.pieces"
+    left = iter(range(n_before))
+
+    def killed(path, **how):
+        if path.suffix in (".zarr", ".pieces") and next(left, None) is None:
+            for name in ("zarr.json", "identity"):
+                (path / name).unlink(missing_ok=True)
+            raise KeyboardInterrupt
+        rmtree(path, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ingest_pieces(tables[0], store, OPTIONS)
+    monkeypatch.undo()
+    assert any(folder.iterdir())
+    made = Store.open(store).fingerprint
+    rmtree(store)
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
+    assert not folder.exists()
+    rmtree(store)
+    folder.mkdir()
+    (folder / "identity.partial").touch()
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
+
+
+def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    store = tmp_path / "t.zarr"
+    with pytest.raises(KeyboardInterrupt):
+        ingest_pieces(tables[0], store, OPTIONS, workers=fail)
+    with pytest.raises(StoreError, match="found those of others"):
+        ingest_pieces(tables[0], store, dataclasses.replace(OPTIONS, keep_values=False))
+    with pytest.raises(StoreError, match="found those of others"):
+        ingest_pieces(tables[0][:2], store, OPTIONS)
+    monkeypatch.setattr(shards, "try_lock", lambda path: None)
+    with pytest.raises(StoreError, match="another process"):
+        ingest_pieces(tables[0], store, OPTIONS)
+    monkeypatch.undo()
+    rmtree(tmp_path / "t.zarr.pieces")
+    (tmp_path / "t.zarr.pieces").mkdir()
+    (tmp_path / "t.zarr.pieces" / "mine").touch()
+    with pytest.raises(StoreError, match="somebody else's"):
+        ingest_pieces(tables[0], store, OPTIONS)
+    assert (tmp_path / "t.zarr.pieces" / "mine").exists()
+
+
+@pytest.mark.slow
+def test_pieces_that_do_not_fit_together_are_refused(tables, tmp_path):
+    files, _ = tables
+    store = tmp_path / "t.zarr"
+
+    def refused(second, error, match, **change):
+        options = dataclasses.replace(OPTIONS, **change)
+        with pytest.raises(error, match=match):
+            ingest_pieces([files[0], second], store, options)
+        rmtree(tmp_path / "t.zarr.pieces", ignore_errors=True)
+        assert not store.exists()
+
+    rows = write(tmp_path / "rows.csv", ROLES | columns(0, 31, seed=2))
+    refused(rows, InputError, r"'f0' in .*p0.csv and .*rows.csv.*rows of one table.*tail")
+    fewer = write(tmp_path / "fewer.csv", {k: v[1:] for k, v in columns(31, 35).items()})
+    refused(fewer, InputError, "expected the 40 rows of .*found 39")
+    ids = {"id": ROLES["id"][::-1]}
+    refused(write(tmp_path / "i.csv", ids | columns(31, 35)), InputError, "the row ids of")
+    labels = {"label": ROLES["label"][::-1]}
+    refused(write(tmp_path / "l.csv", labels | columns(31, 35)), InputError, "the target of")
+    refused(files[1], UsageError, "expected --target", target=None)
+    refused(files[1], InputError, "no such column 'nothing'", target="nothing")
+
+
+COMMAND = ("--target", "label", "--row-ids", "id", "--memory-mb", 4000)
+
+
+@pytest.mark.slow
+def test_the_command_takes_pieces(tables, tmp_path):
+    command("ingest", *tables[0], tmp_path / "t.zarr", *COMMAND)
+    made = ingest_pieces(tables[0], tmp_path / "same.zarr", OPTIONS)
+    assert Store.open(tmp_path / "t.zarr").fingerprint == made.fingerprint
+    with pytest.raises(AssertionError) as raised:
+        command("ingest", *tables[0], tmp_path / "x.zarr", *COMMAND, "--dry-run")
+    assert "one table, found 3 pieces" in str(raised.value.__cause__)
+
+
+@pytest.mark.dask
+@pytest.mark.slow
+def test_workers_make_the_same_store(tables, tmp_path):
+    pytest.importorskip("distributed")
+    srs_ooc("ingest", *tables[0], tmp_path / "d.zarr", *COMMAND, "--dask", "local:2")
+    made = ingest_pieces(tables[0], tmp_path / "same.zarr", OPTIONS)
+    assert Store.open(tmp_path / "d.zarr").fingerprint == made.fingerprint
+
+
+@pytest.mark.slow
+def test_a_call_with_a_list_of_files_makes_what_the_command_makes(tables, tmp_path):
+    files, _ = tables
+    command("ingest", *files, tmp_path / "a.zarr", "--target", "label", "--row-ids", "id")
+    made = ingest(files, tmp_path / "b.zarr", target="label", row_ids="id")
+    assert made.fingerprint == Store.open(tmp_path / "a.zarr").fingerprint
+    with pytest.raises(UsageError, match="names of columns with a table in pieces"):
+        ingest(files, tmp_path / "c.zarr", target=[0, 1] * 20)
+    with pytest.raises(UsageError, match="client: expected with a list of files"):
+        ingest(files[0], tmp_path / "c.zarr", client=object())

@@ -1,0 +1,243 @@
+"""Damage anywhere in what a run keeps is found by reading all of it."""
+
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+from command import error_of, srs_ooc
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from ledgers import change, changed_fact
+from stores import make_store, noise_table
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.records import PAGE_ITEMS
+from srs_ooc.runs import permutation_runs
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_run
+from srs_ooc.store.store import Store
+
+N_FEATURES = PAGE_ITEMS + 700
+FILE = "ledger.sqlite"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(40, N_FEATURES, n_relevant=6)
+    return make_store(tmp_path_factory.mktemp("verify") / "t.zarr", values, labels)
+
+
+@pytest.fixture(scope="module")
+def whole(store):
+    """A run with saved trees, rows left out, kept features, and thresholds."""
+    folder = store.parent
+    (folder / "rows.txt").write_text("\n".join(str(i) for i in range(1, 36)))
+    asked = ("--judge", "probe", "--q", 3000, "--iterations", 60, "--save-trees")
+    test = ("--probe-min-draws", 2, "--probe-min-wins", 0.5, "--rows", folder / "rows.txt")
+    srs_ooc("run", store, "--out", folder / "w.run", *asked, *test, "--trees-per-subspace", 2)
+    srs_ooc("predict", folder / "w.run", store, folder / "p.csv")
+    return folder / "w.run"
+
+
+def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
+    before = {path.name: path.read_bytes() for path in whole.iterdir()}
+    found = verify_run(whole)
+    after = {path.name: path.read_bytes() for path in whole.iterdir() if path.name in before}
+    assert after == before
+    counts = {what.split(" (")[0]: count for what, count in found.files.items()}
+    assert counts["trees"] == 120
+    assert counts["records of inputs"] == 1
+    assert counts[f"pages of {PAGE_ITEMS} items"] == 3 * 2 + 2
+    assert counts["notes of the last commit"] == 1
+    assert counts["files of thresholds"] == 1
+    assert found.nbytes > (whole / FILE).stat().st_size
+
+
+@examples(40)
+@given(data=st.data())
+def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, data):
+    name = data.draw(st.sampled_from(["trees.bin", "splits.bin"]))
+    run = shutil.copytree(whole, tmp_path_factory.mktemp("d") / "d.run")
+    content = bytearray((run / name).read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        del content[place:]
+    else:
+        content[place] ^= data.draw(st.integers(1, 255))
+    (run / name).write_bytes(content)
+    with pytest.raises(RunError, match=name):
+        verify_run(run)
+
+
+def test_trees_that_are_lost_whole_are_missed(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    (run / "trees.bin").unlink()
+    with pytest.raises(RunError, match=r"trees\.bin"):
+        verify_run(run)
+
+
+@examples(40)
+@given(data=st.data())
+def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, data):
+    table = data.draw(st.sampled_from(["pages", "inputs", "meta", "arrays"]))
+    run = shutil.copytree(whole, tmp_path_factory.mktemp("d") / "d.run")
+    ledger = Ledger(run, writable=True)
+    ledger.write_arrays("more", {"a": np.arange(5)})
+    ledger.close()
+    database = sqlite3.connect(run / FILE)
+    rows = database.execute(f"SELECT rowid FROM {table}").fetchall()
+    column = "value" if table == "meta" else "data"
+    with database.blobopen(table, column, data.draw(st.sampled_from(rows))[0]) as blob:
+        place = data.draw(st.integers(0, len(blob) - 1))
+        blob[place] = blob[place] ^ data.draw(st.integers(1, 127))
+    database.commit()
+    database.close()
+    with pytest.raises(RunError):
+        verify_run(run)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "DELETE FROM pages WHERE id = 1",
+        "DELETE FROM checksums WHERE id = 1",
+        "DELETE FROM pages; DELETE FROM checksums",
+        "INSERT INTO pages VALUES (7777, zeroblob(9))",
+        "UPDATE history SET iteration = 61",
+        "DROP TABLE history",
+        "DELETE FROM meta WHERE name = 'spec'",
+    ],
+)
+def test_what_is_missing_or_too_many_is_found(whole, tmp_path, tampering):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    database = sqlite3.connect(run / FILE)
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    with pytest.raises(RunError):
+        verify_run(run)
+
+
+def copied_record(run, later, table, name):
+    """Put a record of an earlier commit back, as a write that the disk lost would."""
+    earlier, database = sqlite3.connect(run / FILE), sqlite3.connect(later / FILE)
+    row = earlier.execute(f"SELECT * FROM {table} WHERE name = ?", (name,)).fetchone()
+    marks = ",".join("?" * len(row))
+    database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+    database.commit()
+    earlier.close()
+    database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "name"), [("arrays", "more"), ("meta", "iterations")])
+def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, name):
+    runs = [shutil.copytree(whole, tmp_path / f"{i}.run") for i in range(2)]
+    for i, run in enumerate(runs):
+        ledger = Ledger(run, writable=True)
+        ledger.write_arrays("more", {"a": np.arange(5 + i)})
+        ledger.set_meta("iterations", 60 + i)
+        ledger.close()
+    copied_record(runs[0], runs[1], table, name)
+    for command in ("verify", "status", "resume"):
+        assert "expected all records of one commit" in error_of(command, runs[1])
+
+
+@pytest.mark.slow
+def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_path):
+    """The rows to train on: without them the run would go on with all rows."""
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    content = (run / FILE).read_bytes()
+    database = sqlite3.connect(run / FILE)
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_inputs_1'"
+    start = 4096 * (database.execute(query).fetchone()[0] - 1)
+    database.close()
+    page = content[start : start + 4096]
+    assert b"rows" in page
+    damaged = content[:start] + page.replace(b"rows", b"sows") + content[start + 4096 :]
+    (run / FILE).write_bytes(damaged)
+    assert "expected the rows that the run was made with, 35 rows" in error_of(
+        "resume", run, "--iterations", 70
+    )
+    with pytest.raises(RunError, match="ledger"):
+        verify_run(run)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("version", [1, 2, 4, None])
+def test_a_ledger_of_another_format_is_refused_by_name(whole, tmp_path, version):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    change(run, changed_fact("format", version))
+    refused = f"d.run: expected ledger format 3, found {version}.*start the run again"
+    with pytest.raises(RunError, match=refused):
+        verify_run(run)
+    assert f"found {version}. Use the srs-ooc version that wrote it" in error_of("resume", run)
+
+
+def test_a_change_that_is_sealed_anew_is_read(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    change(run, changed_fact("iterations", 77))
+    ledger = Ledger(run, writable=False)
+    assert ledger.meta("iterations") == 77
+    ledger.close()
+    verify_run(run)
+
+
+@pytest.mark.parametrize("page", range(2, 8))
+def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path, page):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    content = bytearray((run / FILE).read_bytes())
+    content[page * 4096 : (page + 1) * 4096] = bytes(4096)
+    (run / FILE).write_bytes(content)
+    with pytest.raises(RunError, match="ledger") as refused:
+        verify_run(run)
+    assert "\n" not in str(refused.value)  # as SQLite's own texts have
+
+
+def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    done = shutil.copytree(whole, run / "replays" / "1")
+    removed = []
+
+    def killed(path, **_):
+        removed.append(path)
+        if path.exists():
+            (path / FILE).write_bytes(b"")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        permutation_runs._remove(done)
+    monkeypatch.undo()
+    assert removed
+    assert not done.exists()
+    assert verify_run(run) == verify_run(whole)
+
+
+@pytest.mark.slow
+def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
+    values, labels = noise_table(60, 120)
+    small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
+    options = Options(judge="decoy", subspace_size="20", permutations=9)
+    asked = Request(options, iterations=60, memory_mb=4000)
+    ledger = open_or_create(Store.open(small), run, asked)
+    work_on(
+        ledger,
+        Store.open(small),
+        asked,
+        lambda step: step.stage != "permutation run 3 of 9, closing",
+    )
+    ledger.close()
+    third = run / "replays" / "3" / FILE
+    assert verify_run(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
+    database = sqlite3.connect(third)
+    database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")
+    database.commit()
+    database.close()
+    with pytest.raises(RunError, match="page 0 of array 0"):
+        verify_run(run)

@@ -1,0 +1,335 @@
+"""Saved trees: bytes to arrays and rows walked down them, as the Python reference says."""
+
+import numpy as np
+import pytest
+from blocks import block_of
+from examples import examples
+from forest_reference import PROBE, Leaf, Split, TargetLeaf, decode_tree, encode_tree
+from forest_reference import add_shares as reference_shares
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import tree_problems
+from sensitivity_reference import class_changes, effects_of, target_change
+
+from srs_ooc.trees.kernel import grow_tree
+from srs_ooc.trees.response import Response, TrainingRows
+from srs_ooc.trees.saved import (
+    CLASS_BITS,
+    LEAF,
+    NO_VOTES,
+    PROBE_SPLIT,
+    TARGET_BITS,
+    Effects,
+    How,
+    add_effects,
+    add_shares,
+    decode_trees,
+    predict_block,
+    tally_classes,
+    tally_targets,
+)
+
+N_CLASSES = 4
+leaves = st.lists(
+    st.tuples(st.integers(0, N_CLASSES - 1), st.integers(1, 10**6)),
+    min_size=1,
+    unique_by=lambda pair: pair[0],
+).map(lambda pairs: Leaf(tuple(sorted(pairs))))
+features = st.sampled_from([0, 1, 126, 127, 128, 5_000_000, PROBE - 1, PROBE])
+trees = st.recursive(
+    leaves, lambda node: st.builds(Split, features, st.integers(0, 65_534), node, node)
+)
+
+
+def decoded(records):
+    data = b"??".join(records)
+    stops = np.cumsum([len(record) + 2 for record in records]) - 2
+    starts = stops - [len(record) for record in records]
+    return decode_trees(data, starts.astype(np.int64), stops.astype(np.int64))
+
+
+def preorder(node):
+    yield node
+    if isinstance(node, Split):
+        yield from preorder(node.left)
+        yield from preorder(node.right)
+
+
+@examples(80)
+@given(st.lists(trees, min_size=1, max_size=4), st.integers(0, 2**32))
+def test_native_equals_reference(forest, seed):
+    records = [encode_tree(tree) for tree in forest]
+    assert [decode_tree(record) for record in records] == forest
+    arrays = decoded(records)
+    nodes = [node for tree in forest for node in preorder(tree)]
+    assert arrays.n_rows.tolist() == [node.n_rows for node in nodes]
+    names = [
+        LEAF if isinstance(n, Leaf) else PROBE_SPLIT if n.feature == PROBE else n.feature
+        for n in nodes
+    ]
+    assert arrays.feature.tolist() == names
+    used = sorted({name for name in names if name >= 0})
+    slot = np.array([used.index(name) if name >= 0 else name for name in names])
+    thresholds = arrays.code.astype(np.float64)
+    panel = np.random.default_rng(seed).integers(0, 65_535, (len(used), 9)).astype(np.float64)
+    shares = np.zeros((7, N_CLASSES))
+    add_shares(arrays, slot, thresholds, panel, shares)
+    for row in range(7):
+        expected = [0.0] * N_CLASSES
+        for tree in forest:
+            reference_shares(
+                tree,
+                lambda split, row=row: panel[used.index(split.feature), row] <= split.code,
+                expected,
+            )
+        assert shares[row].tolist() == expected
+
+
+def test_both_sides_of_a_split_on_the_probe_count_by_their_rows():
+    tree = Split(PROBE, 3, Leaf(((0, 6),)), Split(0, 1, Leaf(((1, 1),)), Leaf(((0, 1),))))
+    arrays = decoded([encode_tree(tree)])
+    shares = np.zeros((2, 2))
+    slot = np.where(arrays.feature > 0, 0, arrays.feature)
+    add_shares(arrays, slot, arrays.code.astype(float), np.array([[1.0, 2.0]]), shares)
+    assert shares.tolist() == [[0.75, 0.25], [1.0, 0.0]]
+
+
+def test_bytes_that_are_no_tree_are_refused():
+    whole = encode_tree(Split(300, 2, Leaf(((0, 6),)), Leaf(((1, 500),))))
+    for cut in range(len(whole)):
+        with pytest.raises(ValueError, match="cut short"):
+            decoded([whole[:cut]])
+    with pytest.raises(ValueError, match="more bytes"):
+        decoded([whole + b"\0"])
+
+
+def test_a_walk_never_leaves_its_arrays():
+    arrays = decoded([encode_tree(Split(0, 2, Leaf(((0, 6),)), Leaf(((9, 5),))))])
+    slot, threshold = arrays.feature, np.zeros(3)
+    with pytest.raises(ValueError, match="column"):
+        add_shares(arrays, slot, threshold, np.zeros((0, 1)), np.zeros((1, 10)))
+    with pytest.raises(ValueError, match="class"):
+        add_shares(arrays, slot, threshold, np.zeros((1, 1)), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="rows"):
+        add_shares(arrays, slot, threshold, np.zeros((1, 1)), np.zeros((2, 10)))
+
+
+# A tree says of rows of the block it was grown on what the reference says of their codes.
+
+
+@examples(60)
+@given(tree_problems(most_rows=40, most_columns=90), st.booleans(), st.integers(0, 2**32))
+def test_native_predictions_are_the_references(problem, tiled, seed):
+    rng = np.random.default_rng(seed)
+    order = np.argsort(problem.features)
+    features, codes = problem.features[order], problem.codes[order]
+    flags = None if problem.categorical is None else problem.categorical[order]
+    n_rows, missing = codes.shape[1], np.iinfo(codes.dtype).max
+    some = np.unique(problem.training.order)
+    fitted = np.sort(rng.choice(some, max(1, len(some) // 2), replace=False)).astype(np.int32)
+    training = problem.training.only(fitted)
+    block = block_of(codes, tiled=tiled)
+    grown = grow_tree(
+        block, features, training, problem.key, problem.limits, record=True, categorical=flags
+    )
+    response = problem.training.response
+    rows = np.sort(rng.choice(n_rows, n_rows // 2 + 1, replace=False)).astype(np.int32)
+    regression = response.is_regression
+    found = predict_block(
+        grown.record, block, features, rows, response.n_classes, regression=regression
+    )
+    tree, places = (
+        decode_tree(grown.record, regression=regression),
+        dict(zip(features, codes, strict=True)),
+    )
+    for row, shares in zip(rows, found, strict=True):
+        wanted = [0.0] * response.n_classes
+        reference_shares(
+            tree, lambda s, r=row: s.sends_left(int(places[s.feature][r]), missing), wanted
+        )
+        assert shares.tolist() == wanted
+
+
+def test_rows_and_columns_that_are_not_there_are_refused():
+    codes = np.arange(20, dtype=np.uint8).reshape(2, 10)
+    block, features = block_of(codes, tiled=False), np.array([4, 9], np.uint32)
+    training = TrainingRows.of(Response.classes(np.arange(10) % 2, 2), "gini")
+    from srs_ooc.trees.response import TreeLimits
+
+    record = grow_tree(block, features, training, 1, TreeLimits(2), record=True).record
+    one = np.array([3], np.int32)
+    assert predict_block(record, block, features, one, 2).sum() == 1
+    for rows in ([10], [-1]):
+        with pytest.raises(ValueError, match="row"):
+            predict_block(record, block, features, np.array(rows, np.int32), 2)
+    with pytest.raises(ValueError, match="column"):
+        predict_block(record, block, np.array([5, 8], np.uint32), one, 2)
+    with pytest.raises(ValueError, match="class"):
+        predict_block(record, block, features, one, 1)
+    with pytest.raises(ValueError, match="cut short"):
+        predict_block(record[:-1], block, features, one, 2)
+
+
+@given(tree_problems(most_rows=30, most_columns=3), st.integers(0, 2**32))
+def test_training_rows_of_a_part_are_those_of_a_table_of_that_part(problem, seed):
+    n_rows = problem.codes.shape[1]
+    rows = np.flatnonzero(np.random.default_rng(seed).random(n_rows) < 0.6).astype(np.int32)
+    response = problem.training.response
+    whole = TrainingRows.of(response, problem.limits.impurity)
+    if not len(rows):
+        return
+    part = whole.only(rows)
+    own = Response(
+        response.labels[rows],
+        response.n_classes,
+        response.channels[:, rows],
+        response.center,
+        response.scale,
+    )
+    wanted = TrainingRows.of(own, problem.limits.impurity)
+    assert part.order.tolist() == rows[wanted.order].tolist()
+    assert part.root_stats.tolist() == wanted.root_stats.tolist()
+    assert part.root_scale == wanted.root_scale
+
+
+# Effects of altering features: one native walk equals the definition, tree by tree, to the bit.
+
+N_CLASSES_SENSITIVITY, N_ROWS = 3, 7
+FEATURES = [0, 1, 5, 6, 126, 5_000_000]
+leaves_sensitivity = st.lists(
+    st.tuples(st.integers(0, N_CLASSES_SENSITIVITY - 1), st.integers(1, 10**4)),
+    min_size=1,
+    unique_by=lambda pair: pair[0],
+).map(lambda pairs: Leaf(tuple(sorted(pairs))))
+target_leaves = st.builds(
+    TargetLeaf, st.integers(1, 1000), st.integers(-(2**23) * 1000, 2**23 * 1000)
+)
+
+
+def splits(node):
+    return st.builds(
+        Split,
+        st.sampled_from([*FEATURES, PROBE]),
+        st.integers(1, 9),
+        node,
+        node,
+        st.sampled_from(list(How)),
+        st.integers(0, 2**32 - 1),
+    ).map(lambda s: s if s.how == How.MAPPED else Split(s.feature, s.code, s.left, s.right, s.how))
+
+
+class_trees = st.recursive(leaves_sensitivity, splits, max_leaves=12)
+target_trees = st.recursive(target_leaves, splits, max_leaves=12)
+
+
+def decoded_sensitivity(forest, *, regression):
+    records = [encode_tree(tree) for tree in forest]
+    stops = np.cumsum([len(record) for record in records])
+    starts = np.append(0, stops[:-1])
+    return decode_trees(
+        b"".join(records), starts.astype(np.int64), stops.astype(np.int64), regression=regression
+    )
+
+
+def panels(seed, dtype):
+    """Codes as they are and altered; some are missing."""
+    missing = np.iinfo(dtype).max
+    draws = np.random.default_rng(seed).integers(0, 12, (2, len(FEATURES), N_ROWS))
+    return np.where(draws == 11, missing, draws).astype(dtype)
+
+
+def native(forest, codes, altered, votes=NO_VOTES, *, regression=False, n_threads=1):
+    arrays = decoded_sensitivity(forest, regression=regression)
+    slot = arrays.feature.copy()
+    slot[slot >= 0] = np.searchsorted(FEATURES, slot[slot >= 0])
+    out = Effects.none(N_ROWS, len(FEATURES), 1 if regression else N_CLASSES_SENSITIVITY)
+    add_effects(
+        arrays, slot, codes, altered, out, votes, regression=regression, n_threads=n_threads
+    )
+    return out
+
+
+def expected(forest, codes, altered, row, *, regression=False):
+    place = {feature: i for i, feature in enumerate(FEATURES)}
+    return effects_of(
+        forest,
+        lambda f: int(codes[place[f], row]),
+        lambda f: int(altered[place[f], row]),
+        int(np.iinfo(codes.dtype).max),
+        TARGET_BITS if regression else CLASS_BITS,
+        1 if regression else N_CLASSES_SENSITIVITY,
+    )
+
+
+@examples(60)
+@given(
+    st.lists(class_trees, min_size=1, max_size=4),
+    st.integers(0, 2**32),
+    st.sampled_from([np.uint8, np.uint16]),
+)
+def test_one_walk_finds_the_effects_of_all_features_of_classes(forest, seed, dtype):
+    codes, altered = panels(seed, dtype)
+    rng = np.random.default_rng(seed + 1)
+    votes = rng.integers(0, 2, (len(forest), N_ROWS)).astype(np.uint8)
+    truth = rng.integers(0, N_CLASSES_SENSITIVITY, N_ROWS)
+    out = native(forest, codes, altered, votes, n_threads=1 + seed % 3)
+    tally = np.zeros((len(FEATURES), 3), np.int64)
+    tally_classes(out, truth, tally, 1 + seed % 3)
+    sums = np.zeros_like(tally)
+    for row in range(N_ROWS):
+        voting = [tree for tree, vote in zip(forest, votes[:, row], strict=True) if vote]
+        base, effects = expected(voting, codes, altered, row)
+        assert out.base[row].tolist() == base
+        assert out.n_votes[row] == len(voting)
+        for i, feature in enumerate(FEATURES):
+            added = effects[feature]
+            assert out.effects[row].reshape(-1, N_CLASSES_SENSITIVITY)[i].tolist() == added
+            if voting:
+                sums[i] += class_changes(base, added, len(voting), int(truth[row]))
+    np.testing.assert_array_equal(tally, sums)
+
+
+@examples(40)
+@given(st.lists(target_trees, min_size=1, max_size=4), st.integers(0, 2**32))
+def test_one_walk_finds_the_effects_of_all_features_of_targets(forest, seed):
+    codes, altered = panels(seed, np.uint8)
+    truth = np.random.default_rng(seed).standard_normal(N_ROWS)
+    out = native(forest, codes, altered, regression=True)
+    tally = np.zeros((len(FEATURES), 3), np.int64)
+    tally_targets(out, truth, 23, tally, 2)
+    unit, sums = 2.0 ** -(TARGET_BITS + 23), [0] * len(FEATURES)
+    for row in range(N_ROWS):
+        base, effects = expected(forest, codes, altered, row, regression=True)
+        assert out.base[row].tolist() == base
+        for i, feature in enumerate(FEATURES):
+            assert out.effects[row, i] == effects[feature][0]
+            added = effects[feature][0]
+            sums[i] += target_change(base[0], added, len(forest), float(truth[row]), unit)
+    assert tally[:, 2].tolist() == sums
+
+
+def test_a_feature_that_is_not_altered_has_no_effect_at_all():
+    forest = [Split(0, 3, Leaf(((0, 3), (1, 4))), Split(1, 2, Leaf(((1, 7),)), Leaf(((2, 3),))))]
+    codes, altered = panels(3, np.uint8)
+    altered[0] = codes[0]
+    out = native(forest * 9, codes, altered)
+    assert not out.effects.reshape(N_ROWS, -1, N_CLASSES_SENSITIVITY)[:, 0].any()
+    assert out.effects.any()
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    forest = [Split(0, 2, Leaf(((0, 6),)), Leaf(((1, 5),)))]
+    codes, altered = panels(0, np.uint8)
+    arrays = decoded_sensitivity(forest, regression=False)
+    out = Effects.none(N_ROWS, len(FEATURES), 2)
+    with pytest.raises(ValueError, match="column"):
+        add_effects(arrays, arrays.feature + 9, codes, altered, out)
+    few = Effects.none(N_ROWS, len(FEATURES), 1)
+    with pytest.raises(ValueError, match="class"):
+        add_effects(arrays, arrays.feature, codes, altered, few)
+    with pytest.raises(ValueError, match="rows"):
+        add_effects(arrays, arrays.feature, codes[:, 1:].copy(), altered, out)
+    with pytest.raises(ValueError, match="rows"):
+        add_effects(arrays, arrays.feature, codes, altered, out, np.ones((2, N_ROWS), np.uint8))
+    with pytest.raises(ValueError, match="class"):
+        tally_classes(out, np.full(N_ROWS, 5), np.zeros((len(FEATURES), 3), np.int64))
