@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
-from forest_reference import decode_tree
-from sensitivity_reference import class_changes, effects_of, features_of
+from forest_reference import class_changes, decode_tree, effects_of, features_of
 from stores import make_store, noise_table
 
 import srs_ooc as package

@@ -8,8 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from in_process import work_on_run
-from ledgers import change, changed_fact
+from ledgers import change, changed_fact, work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as package
