@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -527,15 +527,18 @@ class Ledger:
     def _record(self, table: str, name: str) -> bytes | None:
         """Return a record as it was written, or None if there is none."""
         with self._translated():
-            column = "CAST(value AS BLOB)" if table == "meta" else "data"
+            column = "value" if table == "meta" else "data"
             query = f"SELECT {column}, crc FROM {table} WHERE name = ?"  # noqa: S608
             row = self._database.execute(query, (name,)).fetchone()
-        if row is not None and checksum_of(name, row[0]) != row[1]:
-            raise self._damaged(name, "one whose checksum differs")
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        data = str(row[0]).encode() if table == "meta" else bytes(row[0])
+        if checksum_of(name, data) != row[1]:
+            self._refuse(name, "one whose checksum differs")
+        return data
 
-    def _damaged(self, name: str, found: str) -> RunError:
-        return RunError(
+    def _refuse(self, name: str, found: str) -> NoReturn:
+        raise RunError(
             f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
             "The ledger is damaged; restore it from a copy. Nothing was started afresh."
         )
@@ -550,7 +553,7 @@ class Ledger:
         """
         found = self._record("meta", name)
         if found is None:
-            raise self._damaged(name, "none")
+            self._refuse(name, "none")
         with self._translated():
             return json.loads(found)
 

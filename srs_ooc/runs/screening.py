@@ -93,7 +93,7 @@ def saves_trees(ledger: Ledger) -> bool:
 
 
 @contextmanager
-def tree_writer(ledger: Ledger) -> "Iterator[TreeWriter | None]":
+def tree_writer(ledger: Ledger) -> Iterator["TreeWriter | None"]:
     """Yield what keeps the trees of a run, None where they are not kept, and close it after."""
     if not saves_trees(ledger):
         yield None
