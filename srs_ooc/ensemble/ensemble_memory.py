@@ -203,7 +203,7 @@ def check_reading(
     budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
     budget.grant("trees", nodes + 32 * n_used)
     budget.grant(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES)
-    budget.leases += [Lease(*lease) for lease in files.leases(store.n_features)]
+    budget.leases += files.leases()
     budget.check()
 
 

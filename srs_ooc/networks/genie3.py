@@ -15,7 +15,7 @@ from srs_ooc.networks.weighing import (
     EdgeParams,
     trees_option,
 )
-from srs_ooc.runs.spec import TrainingShape
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TreeLimits
 

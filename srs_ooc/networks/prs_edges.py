@@ -29,7 +29,7 @@ from srs_ooc.networks.weighing import (
 )
 from srs_ooc.runs.batches import LOOK_SECONDS
 from srs_ooc.runs.engine import taken
-from srs_ooc.runs.spec import TrainingShape
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
     FEATURE_NBYTES,

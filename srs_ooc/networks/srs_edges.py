@@ -18,7 +18,7 @@ from srs_ooc.networks.weighing import (
     EdgeParams,
     trees_option,
 )
-from srs_ooc.runs.spec import TrainingShape
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.trees.block import Block

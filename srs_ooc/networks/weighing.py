@@ -24,7 +24,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.runs.engine import ItemSource, pool_of, taken
 from srs_ooc.runs.jobs import Batch, Tell
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.runs.spec import LEDGER_NBYTES, TrainingShape
+from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.store_memory import making_tables_nbytes

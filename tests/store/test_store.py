@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 import zarr
-from blocks import block_of
 from command import environment
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import block_of
 from stores import make_store, noise_table
 from tree_reference import shuffled
 
