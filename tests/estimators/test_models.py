@@ -6,14 +6,14 @@ from sklearn.base import clone
 
 import srs_ooc
 from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
+from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial
-from srs_ooc.runs import run_memory
 
 
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch):
     """No process tries the model; it takes seconds."""
-    monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01))
+    monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
 
 
 @pytest.fixture
