@@ -11,7 +11,7 @@ import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command import error_of, json_of
 from command import srs_ooc as command
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc

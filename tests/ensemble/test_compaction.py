@@ -2,18 +2,21 @@
 
 import itertools
 import json
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
 from closing import FEW, closing_trees
 from command import error_of, json_of, peak_kb, srs_ooc
 from forest_reference import add_shares, decode_tree
+from hypothesis import given
+from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError
 from srs_ooc.ensemble import fold_runs
-from srs_ooc.ensemble.compaction import compact
+from srs_ooc.ensemble.compaction import SIZES, Curve, compact, sizes_up_to
 from srs_ooc.ensemble.fold_runs import (
     Site,
     held_out_score,
@@ -24,7 +27,7 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
-from srs_ooc.runs.run_verdict import Candidates
+from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -45,16 +48,28 @@ def _few_trees():
         yield
 
 
-def run_of(folder, values, labels, *, iterations=150, **given):
+@contextmanager
+def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
+    """A run that is done, and where it was made."""
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    asked = Options(subspace_size="40", seed=3, **(given or {"judge": "decoy", "decoys": 1}))
-    return run_on(store, folder / "a.run", Request(asked, iterations=iterations))
+    asked = Options(subspace_size=str(q), seed=3, **(given or {"judge": "decoy", "decoys": 1}))
+    with run_on(store, folder / "a.run", Request(asked, *files, iterations=iterations)) as made:
+        yield made
 
 
+@contextmanager
 def run_on(store, run, request):
-    ledger = open_or_create(store, run, request)
-    work_on(ledger, store, request)
-    return ledger, Site(store, 512, 1, lambda _: True)
+    with closing(open_or_create(store, run, request)) as ledger:
+        work_on(ledger, store, request)
+        yield ledger, Site(store, 512, 1, lambda _: True)
+
+
+def again(table, tmp_path):
+    """The same run once more, in another folder."""
+    ledger, site = table
+    asked = Options(judge="decoy", decoys=1, subspace_size="40", seed=spec_of(ledger).seed)
+    iterations = ledger.progress().iteration
+    return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +79,8 @@ def table(tmp_path_factory):
     rng = np.random.default_rng(8)
     for copy in range(8):
         values[10 + copy] = values[copy % 4] + 0.1 * rng.standard_normal(N_ROWS)
-    ledger, site = run_of(tmp_path_factory.mktemp("run"), values, labels)
-    yield ledger, site
-    ledger.close()
+    with run_of(tmp_path_factory.mktemp("run"), values, labels) as made:
+        yield made
 
 
 def sources(site, stored):
@@ -82,13 +96,13 @@ def family(source):
 
 def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     ledger, site = table
-    candidates, nested = Candidates.of_run(ledger, N_FEATURES), nest_run(ledger, site)
-    assert nested.n_selected == candidates.n_selected
+    (_, chosen, n_selected), nested = candidates_of(ledger, N_FEATURES), nest_run(ledger, site)
+    assert nested.n_selected == n_selected
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
     first = [family(source) for source in order[:4]]
     assert sorted(first, key=str) == [0, 1, 2, 3]
-    selected = sources(site, candidates.features[candidates.is_selected])
+    selected = sources(site, chosen)
     assert sorted(order[: len(selected)]) == sorted(selected)
     n_representatives = len(selected) - 8
     assert all(family(source) is not None for source in order[n_representatives : len(selected)])
@@ -113,16 +127,15 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     ledger, site = table
     whole = compact(ledger, site, 3, 1)
     assert whole is not None
-    other, _ = _copied(ledger, site, tmp_path)
-    for stop in itertools.count(1):
-        countdown = itertools.count(-(3**stop))
-        stopping = Site(site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0)
-        again = compact(other, stopping, 3, 1)
-        if again is not None:
-            break
-    other.close()
+    with again(table, tmp_path) as (other, _):
+        for stop in itertools.count(1):
+            countdown = itertools.count(-(3**stop))
+            stopping = Site(site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0)
+            found = compact(other, stopping, 3, 1)
+            if found is not None:
+                break
     assert stop > 5
-    assert found_of(again) == found_of(whole)
+    assert found_of(found) == found_of(whole)
 
 
 @pytest.mark.slow
@@ -143,18 +156,6 @@ def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table)
     assert n_looked_at > 100
     files = verify_run(ledger.run).files
     assert sum(count for what, count in files.items() if "compactions" in what) >= 4
-
-
-def _copied(ledger, site, tmp_path):
-    """The same run once more, in another folder."""
-    spec = spec_of(ledger)
-    request = Request(
-        Options(judge="decoy", decoys=1, subspace_size="40", seed=spec.seed),
-        iterations=ledger.progress().iteration,
-    )
-    other = open_or_create(site.store, tmp_path / "b.run", request)
-    work_on(other, site.store, request)
-    return other, site
 
 
 @pytest.mark.slow
@@ -202,9 +203,8 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
     """The best 1 of 160 features fits 90 rows at about 0.65; with a leak all of them would."""
     rng = np.random.default_rng(4)
     values = rng.standard_normal((N_FEATURES, N_ROWS))
-    ledger, site = run_of(tmp_path, values, np.arange(N_ROWS) % 2, iterations=60)
-    found = compact(ledger, site, 3, 2)
-    ledger.close()
+    with run_of(tmp_path, values, np.arange(N_ROWS) % 2, iterations=60) as (ledger, site):
+        found = compact(ledger, site, 3, 2)
     assert found.n_selected == 0
     assert 0.35 < found.held_out.means.mean() < 0.6
     assert found.held_out.means.max() < 0.65
@@ -249,9 +249,8 @@ def test_the_variance_explained_is_one_less_the_share_left():
 
 def test_a_run_of_another_judge_is_compacted_too(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
-    ledger, site = run_of(tmp_path, values, labels, judge="probe")
-    found = compact(ledger, site, 2, 1)
-    ledger.close()
+    with run_of(tmp_path, values, labels, judge="probe") as (ledger, site):
+        found = compact(ledger, site, 2, 1)
     assert set(sources(site, found.order[:3])) == {0, 1, 2}
 
 
@@ -259,22 +258,21 @@ def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     request = Request(Options(judge="decoy", decoys=1, subspace_size="20"), iterations=50)
-    ledger = open_or_create(store, tmp_path / "a.run", request)
-    with pytest.raises(RunError, match="expected a run that is done"):
+    with (
+        closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
+        pytest.raises(RunError, match="expected a run that is done"),
+    ):
         compact(ledger, Site(store, 512, 1, lambda _: True))
-    ledger.close()
 
 
 @pytest.mark.slow
 def test_a_damaged_record_is_refused_by_name(table, tmp_path):
-    ledger, site = table
-    other, _ = _copied(ledger, site, tmp_path)
-    compact(other, site, 2, 1)
-    record = next((tmp_path / "b.run").glob("compact/*/repeat-1-fold-2.json"))
-    record.write_text('{"repeat": 0, "fold"')
-    with pytest.raises(RunError, match=r"fold-2\.json: expected a record as it was written"):
-        compact(other, site, 2, 1)
-    other.close()
+    with again(table, tmp_path) as (ledger, site):
+        compact(ledger, site, 2, 1)
+        record = next((tmp_path / "b.run").glob("compact/*/repeat-1-fold-2.json"))
+        record.write_text('{"repeat": 0, "fold"')
+        with pytest.raises(RunError, match=r"fold-2\.json: expected a record as it was written"):
+            compact(ledger, site, 2, 1)
 
 
 @pytest.mark.slow
@@ -303,20 +301,12 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
 
 
 def test_excluded_features_never_come_back(tmp_path):
-    values, labels = noise_table(N_ROWS, 60)
-    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     (tmp_path / "out").write_text("f0\nf7\n")
-    request = Request(
-        Options(judge="decoy", decoys=1, subspace_size="20"), tmp_path / "out", iterations=60
-    )
-    ledger = open_or_create(store, tmp_path / "a.run", request)
-    work_on(ledger, store, request)
-    site = Site(store, 512, 1, lambda _: True)
-    assert inputs_of(ledger).excluded is not None
-    out = set(np.flatnonzero(np.isin(stored_positions(60), [0, 7])).tolist())
-    found = compact(ledger, site, 2, 1)
-    ledger.close()
-    assert not out & set(found.order)
+    table, out = noise_table(N_ROWS, 60), np.isin(stored_positions(60), [0, 7])
+    with run_of(tmp_path, *table, q=20, files=[tmp_path / "out"], iterations=60) as (ledger, site):
+        assert inputs_of(ledger).excluded is not None
+        found = compact(ledger, site, 2, 1)
+    assert not set(np.flatnonzero(out).tolist()) & set(found.order)
 
 
 @pytest.mark.slow
@@ -332,9 +322,8 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
     ):
         store, run = (tmp_path / f"{name}.{end}" for end in ("zarr", "run"))
         package.ingest(values, store, target=target, groups=groups, task="regression")
-        ledger, site = run_on(Store.open(store), run, Request(Options(), iterations=100))
-        found = compact(ledger, site, 2, 1)
-        ledger.close()
+        with run_on(Store.open(store), run, Request(Options(), iterations=100)) as (ledger, site):
+            found = compact(ledger, site, 2, 1)
         best = found.held_out.means.max()
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
@@ -376,3 +365,43 @@ def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_
         "compact", run
     )
     assert not (run / "compact").exists()
+
+
+tables = st.integers(1, 6).flatmap(
+    lambda n: st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), min_size=1, max_size=6)
+)
+
+
+@given(tables)
+def test_the_choice_is_the_smallest_within_one_standard_error_of_the_best(scores):
+    scores = np.array(scores)
+    sizes = [2 * i + 1 for i in range(scores.shape[1])]
+    curve = Curve(sizes, scores)
+    chosen = sizes.index(curve.smallest())
+    best = curve.best
+    bar = curve.means[best] - curve.errors[best]
+    assert curve.means[chosen] >= bar
+    assert np.all(curve.means[:chosen] < bar)
+    assert chosen <= best
+
+
+def test_errors_are_those_of_the_mean_over_folds():
+    curve = Curve([1, 2], np.array([[0.5, 1.0], [0.7, 1.0], [0.9, 1.0]]))
+    np.testing.assert_allclose(curve.errors, [0.2 / np.sqrt(3), 0.0])
+    np.testing.assert_array_equal(Curve([1], np.array([[0.5]])).errors, [0.0])
+
+
+def test_larger_sizes_are_not_looked_at_where_a_most_is_given():
+    curve = Curve([1, 5, 9], np.array([[0.5, 0.8, 1.0]] * 2))
+    assert curve.smallest() == 9
+    assert curve.smallest(8) == 5
+    with pytest.raises(ValueError, match="at most 0, found 1"):
+        curve.smallest(0)
+
+
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_sizes_tried_reach_what_there_is_and_what_is_asked(most, asked):
+    sizes = sizes_up_to(most, asked)
+    assert sizes == sorted(set(sizes))
+    assert min(asked, most) in sizes
+    assert sizes[-1] == max(min(most, SIZES[-1]), min(asked, most))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
-from forest_reference import decode_tree
-from sensitivity_reference import class_changes, effects_of, features_of
+from forest_reference import class_changes, decode_tree, effects_of, features_of
 from stores import make_store, noise_table
 
 import srs_ooc as package
@@ -179,33 +178,23 @@ def test_threads_and_memory_do_not_change_the_bits(tmp_path, monkeypatch):
     assert parts.facts == whole.facts
 
 
-def test_rows_held_out_are_asked_of_all_trees(tmp_path):
-    """The accuracy is that of `predict` on them; nothing is out of bag."""
+@pytest.mark.parametrize("judge", ["probe", "decoy"])
+def test_rows_held_out_are_asked_of_all_trees(tmp_path, judge):
+    """The accuracy is that of `predict` on them; decoys have no values there."""
     values, labels = noise_table(90, 40)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
     ids = [str(i + 1) for i in range(90)]
-    package.run(store, out=run, rows=ids[:60], judge="probe", **{**QUICK, "bootstrap": False})
+    more = {"decoys": 1} if judge == "decoy" else {"bootstrap": False}
+    package.run(store, out=run, rows=ids[:60], judge=judge, **QUICK | more)
     result = package.open_run(run)
     found = result.sensitivity(rows=ids[60:])
     predicted = result.predict(Store.open(store), "records")[60:]
     right = [one["prediction"] == str(labels[60 + i]) for i, one in enumerate(predicted)]
     assert found.facts["accuracy"] == pytest.approx(np.mean(right))
-    assert found.facts["n_rows"] == 30
+    assert (found.facts["n_rows"], found.facts["n_decoys"]) == (30, 0)
     assert not found.facts["out_of_bag"]
-
-
-def test_decoys_have_no_values_in_rows_held_out_and_are_averaged_over(tmp_path):
-    values, labels = noise_table(90, 40)
-    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
-    ids = [str(i + 1) for i in range(90)]
-    package.run(store, out=run, rows=ids[:60], judge="decoy", decoys=1, **QUICK)
-    result = package.open_run(run)
-    found = result.sensitivity(rows=ids[60:])
-    predicted = result.predict(Store.open(store), "records")[60:]
-    right = [one["prediction"] == str(labels[60 + i]) for i, one in enumerate(predicted)]
-    assert found.facts["accuracy"] == pytest.approx(np.mean(right))
-    assert found.facts["n_decoys"] == 0
-    assert result.sensitivity().facts["n_decoys"] > 0
+    if judge == "decoy":
+        assert result.sensitivity().facts["n_decoys"] > 0
 
 
 @pytest.mark.slow

@@ -51,16 +51,16 @@ def test_a_feature_that_is_not_there_is_refused(plt):
         open_run(run_of("classes")).plot_feature("nowhere")
 
 
-def called(*arguments):
+def report_called(*arguments):
     return CliRunner().invoke(cli, ["report", *map(str, arguments)])
 
 
 def test_the_command_line_writes_single_figures_and_text(tmp_path):
     run, out = run_of("classes"), tmp_path / "cut.svg"
-    assert f"{out}: " in called(run, "--figure", "cut", "-o", out).stdout
+    assert f"{out}: " in report_called(run, "--figure", "cut", "-o", out).stdout
     assert "<svg" in out.read_text()
-    assert called(run, "--format", "md", "-o", "-").stdout.startswith("# classes")
-    said = called(run, "--figure", "cut").exception
+    assert report_called(run, "--format", "md", "-o", "-").stdout.startswith("# classes")
+    said = report_called(run, "--figure", "cut").exception
     assert "expected the name of a file" in str(said)
-    said = called(run, "--figure", "cut", "-o", tmp_path / "cut.gif").exception
+    said = report_called(run, "--figure", "cut", "-o", tmp_path / "cut.gif").exception
     assert "expected a name that ends in .svg, .png, .pdf" in str(said)
