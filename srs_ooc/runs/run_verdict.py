@@ -131,8 +131,6 @@ def verdict_on(
     strengths = tests.of_all()
     comparison = None
     if permuted is not None:
-        from srs_ooc.runs.permutation_runs import best_score, best_strength
-
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
     outstanding = _outstanding(resources, strengths, comparison, level, key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
