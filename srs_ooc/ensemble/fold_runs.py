@@ -21,7 +21,14 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import CELLS, HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
+from srs_ooc.evidence.correlation import (
+    CELLS,
+    HEAD,
+    MOST_ROWS,
+    RankColumns,
+    leader_clustering,
+    sampled_rows,
+)
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
@@ -209,7 +216,7 @@ def nest(
         Told how many trees are done, of how many.
     """
     features = candidates.features
-    leader = lead(columns_of(parts, features), np.arange(len(features)))
+    leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
-from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
+from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import PartReader
@@ -779,7 +779,7 @@ def correlations_of(source: Source) -> Correlations:
         codes[places] = some
     columns = RankColumns(codes, source.manifest.missing_code)
     everyone = np.arange(len(features))
-    leaders = lead(columns, everyone)
+    leaders = leader_clustering(columns, everyone)
     order = np.lexsort((everyone, leaders))
     among = source.selected if len(source.selected) else source.listed
     absolute = np.sqrt(columns.squared(order, order))

@@ -17,7 +17,7 @@ from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.correlation import HEAD, RankColumns, by_worth, sampled_rows
+from srs_ooc.evidence.correlation import HEAD, RankColumns, mrmr_order, sampled_rows
 from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import p_values_of
 from srs_ooc.evidence.tally import Tally, largest, mean_importance
@@ -212,8 +212,8 @@ def first_by_worth(
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
     Selected features come before all others. The ``HEAD`` most important are ordered by what they
-    are worth together (:func:`srs_ooc.evidence.correlation.by_worth`); further selected ones follow
-    by importance. All that are not here follow by importance too.
+    are worth together (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones
+    follow by importance. All that are not here follow by importance too.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def first_by_worth(
         return head
     columns = _columns_of(resources, head)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
-    places = by_worth(importance, columns, head, tie, np.arange(len(head)) < n_first)
+    places = mrmr_order(importance, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
 
 

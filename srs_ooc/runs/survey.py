@@ -24,15 +24,15 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.correlation import (
-    cluster_items,
-    dependent_items,
+    average_linkage,
     largest_cluster,
     sampled_rows,
+    single_linkage,
 )
 from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
-from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
+from srs_ooc.evidence.verdict import Comparison, PooledRanking, exceeds_chance, passing_level, pool
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
@@ -57,7 +57,7 @@ class Survey:
 
     Attributes
     ----------
-    ranking : Pooled
+    ranking : PooledRanking
         Items with p-values as small as those of features that pass first, then the closing stage's.
     is_decoy : bool (n,)
         By place.
@@ -85,7 +85,7 @@ class Survey:
         With the permutation runs, where they judge.
     """
 
-    ranking: Pooled
+    ranking: PooledRanking
     is_decoy: NDArray[np.bool_]
     cluster_numbers: NDArray[np.int32]
     is_best: NDArray[np.bool_]
@@ -204,10 +204,10 @@ def largest_decoy_cluster(
     members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
     if not members.any():
         return 1
-    return largest_cluster(dependent_items(*_codes_of(resources, items[place])), members)
+    return largest_cluster(average_linkage(*_codes_of(resources, items[place])), members)
 
 
-def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
+def largest_outstanding_cluster(resources: Resources, ranking: PooledRanking) -> int:
     """Return the most correlated decoys among the first that are marginally significant.
 
     Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
@@ -220,13 +220,13 @@ def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
     if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
         return 1
     decoys = items[is_decoy][:CLUSTERED]
-    clusters = dependent_items(*_codes_of(resources, decoys))
+    clusters = average_linkage(*_codes_of(resources, decoys))
     return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
 
 
 def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
     """Return the cluster of rank-correlated items that each is in, by its first place."""
-    return cluster_items(*_codes_of(resources, items))
+    return single_linkage(*_codes_of(resources, items))
 
 
 def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:

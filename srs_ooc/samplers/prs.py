@@ -17,13 +17,7 @@ from srs_ooc.base.options import Number, Params, Share, Text, Whole, exact_share
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers import prs_math
-from srs_ooc.samplers.base import (
-    PREDICTIONS,
-    SCREEN_NBYTES,
-    Ensemble,
-    Sampler,
-    SamplerContext,
-)
+from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler, SamplerContext
 from srs_ooc.samplers.held_out import (
     Folds,
     HeldOutMethod,
