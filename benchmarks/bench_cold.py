@@ -27,7 +27,6 @@ from pathlib import Path
 import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -109,7 +108,7 @@ def ours(subject: RunDraft, files: list[Path]) -> tuple[float, float, list[np.nd
     found, n_done, subspaces = [], 0, []
     with subject.resources() as resources:
         for attempt in ("cold", "cached"):
-            engine = resources.engine(TransientLedger())
+            engine = resources.engine(None)
             begun = time.perf_counter()
             if attempt == "cold":
                 until = begun + PART_SECONDS
@@ -118,7 +117,7 @@ def ours(subject: RunDraft, files: list[Path]) -> tuple[float, float, list[np.nd
             else:
                 engine.advance(n_done)
             found.append(1e3 * (time.perf_counter() - begun) / n_done)
-        engine = resources.engine(TransientLedger())
+        engine = resources.engine(None)
         subspaces = [engine.propose(iteration).features for iteration in range(min(n_done, 20))]
     return found[0], found[1], subspaces
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.base.files import published_folder
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import (
@@ -25,10 +27,10 @@ from srs_ooc.store.manifest import (
 from srs_ooc.store.writing import (
     CodesWriter,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 
 
 class Noise:
@@ -91,7 +93,7 @@ def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
         checksums=checksums,
         lengths=lengths,
     )
-    write_metadata(folder, wide)
+    make_group(folder, wide)
 
 
 def _link_values(source: Path, one: Manifest, folder: Path, n_features: int) -> None:

@@ -39,7 +39,7 @@ from sklearn.svm import SVC
 
 from srs_ooc.ensemble.compaction import compact
 from srs_ooc.ensemble.fold_runs import Site, nest_run
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store
 
@@ -71,7 +71,7 @@ def order(
     """Return the first columns by rank."""
     ledger, site = _run(source, train, seed, folder)
     with closing(ledger):
-        first = Reading(ledger, site.store).top(MOST)
+        first = Ranking(ledger, site.store).top(MOST)
     return _columns(site, first.tolist()), None
 
 

@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -60,7 +59,7 @@ def run(
     options = Options(subspace_size=str(q), seed=seed, judge="probe", **way)
     subject = RunDraft.of(Store.open(store), Request(options))
     with subject.resources() as resources:
-        engine = resources.engine(TransientLedger())
+        engine = resources.engine(None)
         engine.advance(iterations)
         return scores(engine, relevant)
 

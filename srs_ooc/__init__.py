@@ -17,6 +17,7 @@ _PUBLIC = {
     "network": "srs_ooc.api.tools",
     "open_run": "srs_ooc.api",
     "open_store": "srs_ooc.api",
+    "open_zarr": "srs_ooc.store.opening",
     "options": "srs_ooc.api",
     "plan": "srs_ooc.api.tools",
     "plan_network": "srs_ooc.api.tools",

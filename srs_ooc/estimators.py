@@ -38,8 +38,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.ingestion.ingest_memory import disk_of
-from srs_ooc.ingestion.ingest_options import StoreForm
+from srs_ooc.ingestion.ingest_memory import StoreForm, disk_of
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared

@@ -38,6 +38,16 @@ def test_a_run_loads_no_codec_of_values(tmp_path: Path) -> None:
     assert [name for name in [*HEAVY, "numcodecs", "google_crc32c"] if name in packages] == []
 
 
+def test_zarr_loads_where_a_store_is_published_or_verified_alone(tmp_path: Path) -> None:
+    modules = [
+        "srs_ooc.cli.ingest",
+        "srs_ooc.cli.inspect",
+        "srs_ooc.ingestion.shards",
+        "srs_ooc.api",
+    ]
+    assert "zarr" not in imported_by(tmp_path, *modules)
+
+
 def test_the_probe_sees_an_import(tmp_path: Path) -> None:
     assert "rich" in imported_by(tmp_path, "rich.text")
 

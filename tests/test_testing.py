@@ -9,16 +9,15 @@ import pytest
 
 import srs_ooc
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.feature_rows import CovariateTable, FeatureRows, open_stream
+from srs_ooc.ingestion.feature_rows import FeatureRows, open_stream
 from srs_ooc.ingestion.formats.files import open_file
 from srs_ooc.ingestion.formats.in_memory import ArrayTable, open_object
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.rows import Wording
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.testing import check_table
 
-CAP = 4_000_000_000
+CAP = 4000
 COLUMNS = [[1.5, math.nan, -3.0], [0.0, 2.0, 0.0], [7.0, 8.0, 1e30]]
 MATRIX = np.array(COLUMNS).T
 NAMES = ["a", "b", "c"]
@@ -26,7 +25,7 @@ MIXED = [[1.5, math.nan, -3.0], ["x", None, "y"]]
 
 
 def opened(path, scratch):
-    return open_file(path, scratch, IngestOptions(memory_nbytes=CAP))[0]
+    return open_file(path, scratch, IngestOptions(memory_mb=CAP))
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -79,9 +78,9 @@ def test_features_as_rows_and_covariates(tmp_path):
         table = feature_rows(tmp_path, [one, two])
         check_table(table, MIXED, ["a", "t"])
         more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
-        wider = CovariateTable(table, ["age", "sex"], more, Wording(str), {})
+        table.append_covariates(["age", "sex"], more, str, TextForm(), {})
         columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
-        check_table(wider, columns, ["a", "t", "age", "sex"])
+        check_table(table, columns, ["a", "t", "age", "sex"])
 
 
 def test_the_format_that_the_docs_show(tmp_path):

@@ -17,12 +17,11 @@ from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.learners.tree_learner import Columns, tree_key
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import TALLY, Engine, ThreadExecutor, fit_iteration
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.run_verdict import largest_decoy_cluster
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination
@@ -281,7 +280,7 @@ class Screen:
         engine = Engine(
             lanes(drawing, tally, spec.judging.n_leaders, spec.round_size, key),
             resources.executor,
-            TransientLedger(),
+            None,
             seed=spec.seed,
             round_size=spec.round_size,
             observers={TALLY: tally},
@@ -368,7 +367,7 @@ class Closing:
             executor = ThreadExecutor(
                 partial(fit_iteration, resources.source, grower), [block], ahead
             )
-            engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+            engine = Engine(stage, executor, None, seed=key, round_size=TREES)
             engine.advance(stage.n_trees)
             executor.close()
         largest = largest_decoy_cluster(resources, stage.items, 0)

@@ -19,7 +19,7 @@ from selection_tables import Scores, Table, Truth, score
 from srs_ooc.evidence.rank_tests import least_passing, p_values_of
 from srs_ooc.evidence.tally import by_score
 from srs_ooc.runs.resources import MarginalTests, Resources
-from srs_ooc.runs.survey import largest_decoy_cluster
+from srs_ooc.runs.run_verdict import largest_decoy_cluster
 from srs_ooc.samplers.elimination import SURVIVORS
 from srs_ooc.store.store import Store
 

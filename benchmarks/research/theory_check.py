@@ -26,7 +26,6 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
@@ -127,7 +126,7 @@ def iterations_needed(
     times = np.empty(n_runs)
     with RunContext(spec, opened, task, CAP_NBYTES, threads=1).resources() as resources:
         for seed in range(n_runs):
-            engine = resources.engine(TransientLedger(), seed)
+            engine = resources.engine(None, seed)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
 

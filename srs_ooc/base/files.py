@@ -5,12 +5,13 @@ import errno
 import fcntl
 import os
 import shutil
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
@@ -171,6 +172,17 @@ def _remove(entry: Path) -> None:
         shutil.rmtree(entry)
     else:
         entry.unlink(missing_ok=True)
+
+
+def crc_of(stream: Any, crc: int = 0, most: int | None = None) -> tuple[int, int]:
+    """Read a stream in pieces of 1 MB; return its CRC-32, from ``crc`` on, and the bytes read.
+
+    ``stream`` has ``read(n)``; of it ``most`` bytes are read, or all that are left.
+    """
+    n_read = 0
+    while piece := stream.read(1 << 20 if most is None else min(1 << 20, most - n_read)):
+        crc, n_read = zlib.crc32(piece, crc), n_read + len(piece)
+    return crc, n_read
 
 
 # What is closed at the end of a ``with`` block.

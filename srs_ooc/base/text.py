@@ -74,3 +74,12 @@ def visible(text: str) -> str:
 def no_formula(text: str) -> str:
     """Return a text with ``'`` before it where a spreadsheet would take it for a formula."""
     return "'" + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def cell_text(value: object, missing: str = "", digits: int = 4) -> str:
+    """Return a value as a table shows it: a number to some digits, a flag as yes or no."""
+    if value is None:
+        return missing
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

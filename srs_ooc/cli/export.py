@@ -14,11 +14,11 @@ from srs_ooc.results.exporting import (
     check_name,
     check_one,
     export_columns,
-    export_nbytes,
+    export_leases,
     named_positions,
     ranked_positions,
 )
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -68,9 +68,9 @@ def export_command(
             positions = named_positions(opened, names_file, cap_nbytes)
         else:
             n_columns = min(top or status_of(ledger).n_selected, opened.n_features)
-            later = export_nbytes(opened, n_columns, out)
+            later = sum(lease.n_bytes for lease in export_leases(opened, n_columns, out))
             positions = ranked_positions(
-                ledger, Reading(ledger, opened, cap_nbytes, later_nbytes=later), top
+                ledger, Ranking(ledger, opened, cap_nbytes, later_nbytes=later), top
             )
     export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
     say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")

@@ -22,7 +22,7 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Reading, compare, kept_records, side_of
+from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_records
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
@@ -102,7 +102,7 @@ def features_command(
         shown = [record for record in kept if record.selected or not only_selected]
         write_records(FeatureRecord, shown, _VERDICT_COLUMNS, top, **form)
         return
-    reading = Reading(ledger, found, memory_mb * MB)
+    reading = Ranking(ledger, found, memory_mb * MB)
     ledger.close()
     if why is not None:
         say(reading.explain(why))
@@ -115,7 +115,7 @@ def features_command(
         say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N, all with --csv)")
 
 
-def _heading(reading: Reading) -> str:
+def _heading(reading: Ranking) -> str:
     if reading.ranks_only:
         n = reading.n_iterations
         return f"Features by rank; this method selects none; {n:,} iterations done"
@@ -124,7 +124,7 @@ def _heading(reading: Reading) -> str:
     return f"{selected} selected after {reading.n_iterations} iterations{provisional}"
 
 
-def _columns_of(reading: Reading) -> dict[str, int]:
+def _columns_of(reading: Ranking) -> dict[str, int]:
     if issubclass(reading.record_type, ScoredRecord):
         return _ERROR_COLUMNS
     if reading.ranks_only:
@@ -153,11 +153,11 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
       is_provisional            whether a verdict is still to come
     """
     process_nbytes()  # of the program alone, before there is work
-    sides = []
-    for run in (first, second):
-        with closing(Ledger(run, writable=False)) as ledger:
-            sides.append(side_of(ledger, cap_nbytes=memory_mb * MB))
-    found = compare(*sides)
+    with (
+        closing(Ledger(first, writable=False)) as one,
+        closing(Ledger(second, writable=False)) as two,
+    ):
+        found = compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
         echo_json(vars(found))
         return

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,39 +10,23 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, say
+from srs_ooc.cli.output import STORE, say, with_options
 from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import made_first_at, make_at, remarks_of
+from srs_ooc.ingestion.ingest import forecast, made_first_at, make_at, make_store, remarks_of
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
-    ByteProgress,
     ForcedKinds,
     IngestOptions,
-    SampleTable,
     SideColumns,
     pair_of,
 )
-from srs_ooc.ingestion.pipeline import Forecast, forecast, ingest_table
 from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.
-
-
-def report_forecast(found: Forecast, cap: int) -> None:
-    """Say what an ingest would take of disk and memory, ``cap`` being the bytes allowed."""
-    about = "" if found.rows_are_known else "about "
-    say(f"columns: {found.n_columns}")
-    say(f"rows: {about}{found.n_rows}")
-    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
-    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
-    words = "enough" if found.fits else "NOT enough"
-    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    words = "enough" if found.fits_memory else "NOT enough"
-    say(f"memory: --memory-mb {found.least_mb} or more; {cap // MB} is {words}")
 
 
 CLASSES_SHOWN = 8
@@ -134,38 +117,6 @@ class IngestCommand(click.Command):
             ) from error
 
 
-def make_store(
-    tables: tuple[Path, ...],
-    store: Path,
-    options: IngestOptions,
-    side: SideColumns,
-    progress: ByteProgress,
-    **dask: Any,
-) -> Manifest:
-    """Make the store of a table or its pieces at a path; ``dask`` names workers, if there are some.
-
-    Errors as of :func:`ingest_table` and :func:`ingest_pieces`.
-    """
-    has_workers = any(named is not None for named in dask.values())
-    if len(tables) == 1 and not has_workers:
-        return ingest_table(tables[0], store, options, progress, side=side)
-    if side:
-        check_single(tables, "--names or --target-file")
-    if any(str(table) == "-" for table in tables):
-        check_single(tables, "standard input")
-    from srs_ooc.ingestion.shards import ingest_pieces, on_workers
-
-    with ExitStack() as stack:
-        workers = None
-        if has_workers:
-            from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
-
-            megabytes = options.memory_nbytes // MB
-            cluster = dask_cluster(dask["dask"], dask["dask_scheduler_file"], megabytes)
-            workers = on_workers(stack.enter_context(cluster).client, megabytes)
-        return ingest_pieces(list(tables), store, options, progress, workers=workers)
-
-
 def check_single(tables: tuple[Path, ...], option: str) -> None:
     """Refuse what pieces cannot have.
 
@@ -187,130 +138,80 @@ def _check_files(tables: tuple[Path, ...]) -> None:
             )
 
 
-_FILE: dict[str, Any] = {"type": click.Path(path_type=Path), "metavar": "FILE"}
+_PATH = click.Path(path_type=Path)
+_FILE: dict[str, Any] = {"type": _PATH, "metavar": "FILE"}
 
 
 def _choice(flag: str, words: Sequence[str], said: str) -> Callable[[Any], Any]:
     """Return an option that is one of a few words, the first if it is not given."""
-    return click.option(
-        flag, type=click.Choice(words), default=words[0], show_default=True, help=said
-    )
+    kind = click.Choice(words)
+    return click.option(flag, type=kind, default=words[0], show_default=True, help=said)
+
+
+def _text(flag: str, metavar: str, said: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(flag, metavar=metavar, help=said, **more)
+
+
+def _flag(flag: str, said: str) -> Callable[[Any], Any]:
+    return click.option(flag, is_flag=True, help=said)
+
+
+_OPTIONS = [
+    _text("--target", "NAME", "Column of the target. [default: the last one]"),
+    _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
+    _choice("--task", WORDS["task"],
+            "What the target is; auto: texts and few whole numbers are classes."),
+    _choice("--missing-target", WORDS["missing_target"],
+            "Leave rows without a target out, or refuse the table."),
+    _text("--min-class-rows", "N", "Refuse classes of fewer rows, which are often no classes. "
+          "[default: 2, of a table of 20 rows or more]", type=click.IntRange(1)),
+    _text("--row-ids", "NAME", "Column of row ids. [default: rows are numbered]"),
+    _text("--ignore", "NAMES", "Columns to leave out, separated by commas; repeatable.",
+          multiple=True),
+    _text("--kind", "NAME=KIND", "A column's kind: numeric, integer, boolean or categorical; "
+          "repeatable. [default: found]", multiple=True),
+    click.option("--kinds", **_FILE, help="CSV file of names and kinds, for many columns."),
+    _text("--weights", "NAME", "Column of weights of the rows, positive numbers."),
+    _text("--strata", "NAMES", "Columns, separated by commas, whose tuples are the strata."),
+    _text("--groups", "NAME", "Column of groups of rows that belong together."),
+    _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
+          "space. [default: found]"),
+    _text("--comment", "CHAR", "Skip the lines that start with this character."),
+    _choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5."),
+    _text("--missing", "TEXT", "A cell with exactly this text is missing; repeatable. "
+          "[default: empty, NA and nan]", multiple=True),
+    click.option("--names", **_FILE, help="Names of the columns of .npy, .npz: one a line, or a "
+                 ".npy. [default: f0, f1, ...]"),
+    click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "
+                 "[default: --target]"),
+    _choice("--orient", ["samples", "features"], "What a row of a text table is; of a feature the "
+            "first column is the name, and the header holds the sample ids."),
+    click.option("--samples", **_FILE, help="With --orient features: text table of the samples "
+                 "that holds --id, --target, --weights, --strata, --groups and --covariates."),
+    _text("--covariates", "NAMES", "Columns of --samples that become features, too."),
+    click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
+    _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
+    click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True,
+                 help="Cap on the resident memory of the whole process, in megabytes (10^6 "
+                 "bytes)."),
+    _choice("--code-dtype", WORDS["code_dtype"],
+            "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534."),
+    _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
+          "exported."),
+    _flag("--overwrite", "Replace STORE, once the new one is complete."),
+    progress_option,
+    _flag("--dry-run", "Say what the ingest would take, and write nothing."),
+    _text("--dask", "ADDRESS", "Code pieces on the workers of a Dask scheduler, as "
+          "tcp://HOST:PORT, or local:N for N processes of this machine, each under --memory-mb."),
+    click.option("--dask-scheduler-file", **_FILE,
+                 help="The same, of the scheduler that wrote FILE."),
+]  # fmt: skip
 
 
 @click.command("ingest", cls=IngestCommand)
-@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True,
-                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=_PATH)
 @click.argument("store", type=STORE)
-@click.option("--target", metavar="NAME", help="Column of the target. [default: the last one]")
-@click.option(
-    "--no-target",
-    is_flag=True,
-    help="No column is the target: all are features, for `srs-ooc network`.",
-)
-@_choice(
-    "--task", WORDS["task"], "What the target is; auto: texts and few whole numbers are classes."
-)
-@_choice(
-    "--missing-target",
-    WORDS["missing_target"],
-    "Leave rows without a target out, or refuse the table.",
-)
-@click.option(
-    "--min-class-rows",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Refuse classes of fewer rows, which are often no classes. [default: 2, of a table of 20 "
-    "rows or more]",
-)
-@click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
-@click.option(
-    "--ignore",
-    metavar="NAMES",
-    multiple=True,
-    help="Columns to leave out, separated by commas; repeatable.",
-)
-@click.option(
-    "--kind",
-    "kinds",
-    metavar="NAME=KIND",
-    multiple=True,
-    help="A column's kind: numeric, integer, boolean or categorical; repeatable. [default: found]",
-)
-@click.option(
-    "--kinds", "kinds_file", **_FILE, help="CSV file of names and kinds, for many columns."
-)
-@click.option("--weights", metavar="NAME", help="Column of weights of the rows, positive numbers.")
-@click.option(
-    "--strata", metavar="NAMES", help="Columns, separated by commas, whose tuples are the strata."
-)
-@click.option("--groups", metavar="NAME", help="Column of groups of rows that belong together.")
-@click.option(
-    "--separator",
-    metavar="CHAR",
-    help="Between fields: one character, or comma, tab, semicolon, pipe, space. [default: found]",
-)
-@click.option("--comment", metavar="CHAR", help="Skip the lines that start with this character.")
-@_choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5.")
-@click.option(
-    "--missing",
-    metavar="TEXT",
-    multiple=True,
-    help="A cell with exactly this text is missing; repeatable. [default: empty, NA and nan]",
-)
-@click.option(
-    "--names",
-    **_FILE,
-    help="Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]",
-)
-@click.option(
-    "--target-file",
-    **_FILE,
-    help="Target for .npy, .npz: one a line, or a .npy. [default: --target]",
-)
-@_choice(
-    "--orient",
-    ["samples", "features"],
-    "What a row of a text table is; of a feature the first column is the name, and the "
-    "header holds the sample ids.",
-)
-@click.option(
-    "--samples",
-    **_FILE,
-    help="With --orient features: text table of the samples that holds --id, --target, --weights, "
-    "--strata, --groups and --covariates.",
-)
-@click.option(
-    "--covariates", metavar="NAMES", help="Columns of --samples that become features, too."
-)
-@click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples.")
-@click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
-@click.option(
-    "--memory-mb",
-    type=click.IntRange(1),
-    default=512,
-    show_default=True,
-    help="Cap on the resident memory of the whole process, in megabytes (10^6 bytes).",
-)
-@_choice(
-    "--code-dtype",
-    WORDS["code_dtype"],
-    "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
-)
-@click.option(
-    "--no-values",
-    is_flag=True,
-    help="Keep only the codes: a smaller store, from which columns cannot be exported.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace STORE, once the new one is complete.")
-@progress_option
-@click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
-    "processes of this machine, each under --memory-mb.",
-)
-@click.option("--dask-scheduler-file", **_FILE, help="The same, of the scheduler that wrote FILE.")
+@with_options(_OPTIONS)
 def ingest_command(
     *,
     tables: tuple[Path, ...],
@@ -332,64 +233,56 @@ def ingest_command(
     but those named otherwise are features: numbers, or texts, which are categories. Missing values
     are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
-    options, side = _options_of(**given)
+    options, side = _options_of(given)
     _check_files(tables)
     if dry_run:
         check_single(tables, "--dry-run")
-        found = forecast(tables[0], made_first_at(store), options, side)
-        report_forecast(found, options.memory_nbytes)
+        for line in list(forecast(tables[0], made_first_at(store), options, side)):
+            say(line)
         return
+    if side:
+        check_single(tables, "--names or --target-file")
+    has_workers = dask is not None or dask_scheduler_file is not None
+    if any(str(table) == "-" for table in tables):
+        check_single(tables, "standard input")
+
+    def make(path: Path) -> Manifest:
+        if not has_workers:
+            table = tables[0] if len(tables) == 1 else list(tables)
+            return make_store(table, path, options, side, progress)
+        from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
+
+        with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
+            return make_store(list(tables), path, options, side, progress, cluster.client)
+
     with byte_progress(shows) as progress:
-        workers = {"dask": dask, "dask_scheduler_file": dask_scheduler_file}
-
-        def make(path: Path) -> Manifest:
-            return make_store(tables, path, options, side, progress, **workers)
-
         manifest = make_at(store, make, overwrite=options.overwrite, progress=progress)
     report_store(store, manifest)
 
 
-def _options_of(
-    *,
-    ignore: tuple[str, ...],
-    kinds: tuple[str, ...],
-    kinds_file: Path | None,
-    strata: str | None,
-    memory_mb: int,
-    no_values: bool,
-    no_header: bool,
-    missing: tuple[str, ...],
-    **given: Any,
-) -> tuple[IngestOptions, SideColumns]:
+def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of the command say; those not named here are called as in Python."""
-    aside = {name: given.pop(name) for name in ("names", "target_file")}
-    about = [given.pop(name) for name in ("orient", "samples", "id_name", "covariates")]
-    samples = _sample_table(*about, target=given["target"])
-    marks = {name: given.pop(name) for name in ("separator", "comment", "decimal")}
+    names, file, said = given.pop("names"), given.pop("target_file"), given.pop
+    covariates = said("covariates")
+    _check_orient(said("orient"), given, covariates)
+    text = {name: said(name) for name in ("separator", "comment", "decimal")}
     options = IngestOptions(
-        ignore=tuple(name for text in ignore for name in (_names(text) if text else ("",))),
-        kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
-        strata=_names(strata),
-        memory_nbytes=memory_mb * MB,
-        keep_values=not no_values,
-        text=TextForm(**marks, missing=missing or None, header=not no_header),
-        samples=samples,
+        ignore=tuple(name for one in said("ignore") for name in (_names(one) if one else ("",))),
+        kinds=ForcedKinds(tuple(map(pair_of, said("kind"))), said("kinds")),
+        strata=_names(said("strata")),
+        keep_values=not said("no_values"),
+        text=TextForm(**text, missing=said("missing") or None, header=not said("no_header")),
+        covariates=_names(covariates),
         **given,
     )
-    return options, _side_columns(samples, target=options.target, **aside)
-
-
-def _side_columns(
-    table: SampleTable | None, names: Path | None, target: str | None, target_file: Path | None
-) -> SideColumns:
-    if target is not None and target_file is not None:
+    if options.target is not None and file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
-    if table and (names or target_file):
+    if options.samples and (names or file):
         raise UsageError(
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
-    return SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
+    return options, SideColumns(names, {} if file is None else {"target": [("target", file)]})
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -402,24 +295,15 @@ def _names(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _sample_table(
-    orient: str,
-    samples: Path | None,
-    id_name: str | None,
-    covariates: str | None,
-    *,
-    target: str | None,
-) -> SampleTable | None:
+def _check_orient(orient: str, given: dict[str, Any], covariates: str | None) -> None:
     if orient == "samples":
-        if samples or id_name or covariates:
+        if given["samples"] or given["id_name"] or covariates:
             raise UsageError(
                 "expected --samples, --id and --covariates only with --orient features; with rows "
                 "of samples the target is a column (--target). Leave them out."
             )
-        return None
-    if samples is None or id_name is None or target is None:
+    elif any(given[name] is None for name in ("samples", "id_name", "target")):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
             "where the target of each sample stands. Give all three."
         )
-    return SampleTable(samples, id_name, _names(covariates))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import no_formula, visible
+from srs_ooc.base.text import cell_text, no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
 
 FILE = click.Path(path_type=Path)
@@ -128,16 +128,10 @@ def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
     """Write some fields of records as columns of given widths; a longer text pushes on."""
     say("  ".join(f"{name:>{width}}" for name, width in columns.items()))
     for record in records:
-        cells = (f"{_cell(getattr(record, name)):>{width}}" for name, width in columns.items())
+        cells = (
+            f"{cell_text(getattr(record, name), '-'):>{width}}" for name, width in columns.items()
+        )
         say("  ".join(cells))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 # A store on the command line: a folder, or a URL.

@@ -9,10 +9,9 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say
-from srs_ooc.results.curves import Source
-from srs_ooc.results.facts import facts_of
-from srs_ooc.results.figures import FIGURES
-from srs_ooc.results.page import KINDS, default_path, text_of, write_figure, write_report
+from srs_ooc.results.figures import FIGURES, save_figure
+from srs_ooc.results.page import KINDS, default_path, text_of, write_report
+from srs_ooc.results.report import Report
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
@@ -52,15 +51,14 @@ def report_command(
     ledger = Ledger(run, writable=False)
     made_on = find_store(ledger, store)
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
-    draws = figure is not None or kind == "html"
-    source = Source(ledger, made_on, cap_nbytes, draws=draws)
+    report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
     if target is None:
-        click.echo(text_of(source, facts_of(source), kind), nl=False)
+        click.echo(text_of(report, kind), nl=False)
         return
     if figure is not None:
-        write_figure(source, target, figure, replaces=overwrite)
+        save_figure(target, figure, report, replaces=overwrite)
     else:
-        write_report(source, target, kind, replaces=overwrite)
+        write_report(report, target, kind, replaces=overwrite)
     ledger.close()
     say(f"{target}: {describe_nbytes(target.stat().st_size)}")
 

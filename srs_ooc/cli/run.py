@@ -24,7 +24,7 @@ from srs_ooc.cli.run_options import (
 )
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.feature_record import VerdictReading
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -165,7 +165,7 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
         ledger.close()
 
 
-def _outcome(reading: Reading, status: Status, spec: RunSpec) -> str:
+def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
     """Return what a run came to; of one that ranks only, nothing of judges."""
     if reading.ranks_only:
         return f"All features ranked by {spec.run.method} after {status.iterations:,} iterations"
@@ -175,7 +175,7 @@ def _outcome(reading: Reading, status: Status, spec: RunSpec) -> str:
     )
 
 
-def _why_none(reading: Reading, status: Status) -> str:
+def _why_none(reading: Ranking, status: Status) -> str:
     if reading.verdict is not None:
         return reading.verdict.why_none()
     best = reading.first()
@@ -225,7 +225,7 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
 def _report(ledger: Ledger, store: Store) -> None:
     status = status_of(ledger)
     spec = spec_of(ledger)
-    reading = Reading(ledger, store)
+    reading = Ranking(ledger, store)
     say(
         f"{_outcome(reading, status, spec)} in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."

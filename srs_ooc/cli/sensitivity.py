@@ -23,10 +23,10 @@ from srs_ooc.cli.output import (
     stream_table,
 )
 from srs_ooc.cli.progress import RunProgress
+from srs_ooc.ensemble.ensemble_memory import MOST_REPEATS
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
-    MOST_REPEATS,
     REPEATS,
     Sensitivities,
     SensitivityRecord,

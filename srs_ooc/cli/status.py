@@ -3,7 +3,6 @@
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,17 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
-from srs_ooc.results.feature_record import READING_NBYTES
 from srs_ooc.results.standing import (
-    NetworkStatus,
+    READING_NBYTES,
     Status,
     list_runs,
-    network_status_of,
+    network_values,
     remove_run,
     status_of,
     values_of,
 )
+from srs_ooc.runs.ledger import FILE as LEDGER_FILE
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import FILE as LEDGER_FILE
-from srs_ooc.runs.resources import ClusterNote
 
 
 @click.command("status")
@@ -66,13 +63,13 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     budget.grant("ledger and verdict", READING_NBYTES)
     budget.check()
     with closing(Ledger(run, writable=False)) as ledger:
-        network = network_status_of(ledger)
-        status = None if network is not None else status_of(ledger)
-    if status is not None:
-        values, lines = values_of(status), _lines(status)
+        values = network_values(ledger)
+        status = status_of(ledger) if values is None else None
+    if values is not None:
+        lines = _network_lines(values)
     else:
-        assert network is not None
-        values, lines = asdict(network), _network_lines(network)
+        assert status is not None
+        values, lines = values_of(status), _lines(status)
     if as_json:
         echo_json(values)
         return
@@ -94,18 +91,18 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
-        *([] if status.cluster is None else [("cluster", _cluster(status.cluster))]),
+        *([] if status.cluster is None else [("cluster", _cluster(vars(status.cluster)))]),
     ]  # fmt: skip
 
 
-def _network_lines(status: NetworkStatus) -> list[tuple[str, str]]:
+def _network_lines(values: dict[str, Any]) -> list[tuple[str, str]]:
     return [
-        ("state", status.state),
-        ("targets", f"{status.targets} of {status.targets_asked}"),
-        ("memory", f"{status.peak_rss_mb:.0f} MB (peak)"),
-        ("time", f"{status.seconds:.1f} s of work"),
-        ("network", _listed(status.identity)),
-        *([] if status.cluster is None else [("cluster", _cluster(status.cluster))]),
+        ("state", values["state"]),
+        ("targets", f"{values['targets']} of {values['targets_asked']}"),
+        ("memory", f"{values['peak_rss_mb']:.0f} MB (peak)"),
+        ("time", f"{values['seconds']:.1f} s of work"),
+        ("network", _listed(values["identity"])),
+        *([] if values["cluster"] is None else [("cluster", _cluster(values["cluster"]))]),
     ]
 
 
@@ -117,13 +114,14 @@ def _selected(status: Status) -> str:
     return f"{status.n_selected} features"
 
 
-def _cluster(note: ClusterNote) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.noted))
-    speed = "" if note.a_second is None else f", {note.a_second:.3g} {note.unit} a second"
+def _cluster(note: dict[str, Any]) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note["noted"]))
+    unit, speed = note["unit"], note["a_second"]
+    speed = "" if speed is None else f", {speed:.3g} {unit} a second"
     return (
-        f"{counted(note.workers, 'worker')} with {counted(note.threads, 'thread')}{speed}, "
-        f"{counted(note.orders, 'order')} out with {counted(note.waiting, 'part')} "
-        f"({note.stage or 'iterations'}: {note.done:,} of {note.total:,}; noted {when})"
+        f"{counted(note['workers'], 'worker')} with {counted(note['threads'], 'thread')}{speed}, "
+        f"{counted(note['orders'], 'order')} out with {counted(note['waiting'], 'part')} "
+        f"({note['stage'] or 'iterations'}: {note['done']:,} of {note['total']:,}; noted {when})"
     )
 
 

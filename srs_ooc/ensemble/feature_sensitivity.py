@@ -7,6 +7,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import frexp
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, process_nbytes
+from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.ensemble.ensemble_memory import (
+    MOST_REPEATS,
+    NODE_NBYTES,
+    PIECE,
+    VOTES_NBYTES,
+    check_reading,
+    walking_leases,
+)
 from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, resolve, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -29,11 +37,10 @@ from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.trees.block import Block, block_nbytes, effects_nbytes
-from srs_ooc.trees.response import Response, TrainingRows, times_drawn
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import TrainingRows, times_drawn
 from srs_ooc.trees.saved import (
     CHANGE_BITS,
     NO_VOTES,
@@ -47,9 +54,6 @@ from srs_ooc.trees.saved import (
 )
 
 # Rows that trees are asked about and did not see: out of bag, or never trained on.
-
-DRAW_NBYTES = 64
-"""Memory of a training row while it is found which rows a tree was grown on."""
 
 
 def unseen_rows(
@@ -174,79 +178,6 @@ def permutation(seed: int, repeat: int, n_rows: int) -> NDArray[np.int64]:
 _UNIT = 2.0**-CHANGE_BITS
 
 
-class Tally:
-    """Sums over rows and repeats, of whole numbers; what the rows say, and what trees said of them.
-
-    Attributes
-    ----------
-    sums : int64 (n_items, 3)
-        As :func:`srs_ooc.trees.saved.tally_classes` has them.
-    n_rows : int
-        Rows that some tree votes on.
-    n_right : int
-        Of these, voted right.
-    loss : int
-        Of a regression: their squared error, in units of ``2**-36``.
-    """
-
-    def __init__(self, truth: NDArray[Any], n_items: int, exponent: int | None) -> None:
-        self._truth, self._exponent = truth, exponent
-        self.sums = np.zeros((n_items, 3), np.int64)
-        self.n_rows = self.n_right = self.loss = 0
-        self._voted: list[NDArray[np.float64]] = []
-
-    @classmethod
-    def of(
-        cls, store: Store, task: Task, response: Response, rows: NDArray[np.int32], n_items: int
-    ) -> "Tally":
-        """Return that of no rows yet, of a store's target."""
-        target = store.target()[rows]
-        if not response.is_regression:
-            return cls(target.astype(np.int64), n_items, None)
-        assert response.center is not None
-        assert response.scale is not None
-        largest = float(np.abs(task.target - response.center).max() * response.scale)
-        whole = (target - response.center) * response.scale
-        exponent = frexp(max(largest, float(np.abs(whole).max())))[1]
-        if not np.isfinite(whole).all():
-            raise UsageError(
-                "expected targets of the size of those trained on, found some too large to be "
-                "compared with them. Name other rows with --rows."
-            )
-        return cls(np.ldexp(whole, -exponent), n_items, exponent)
-
-    @property
-    def is_regression(self) -> bool:
-        """Whether targets are numbers."""
-        return self._exponent is not None
-
-    def add(self, found: Effects, rows: slice, threads: int, *, counts_rows: bool) -> None:
-        """Add what was found of some rows."""
-        truth = self._truth[rows]
-        if self._exponent is None:
-            tally_classes(found, truth, self.sums, threads)
-        else:
-            tally_targets(found, truth, self._exponent, self.sums, threads)
-        if counts_rows:
-            self._count(found, truth)
-
-    def _count(self, found: Effects, truth: NDArray[Any]) -> None:
-        voted = found.n_votes > 0
-        self.n_rows += int(np.count_nonzero(voted))
-        if self._exponent is None:
-            self.n_right += int(np.count_nonzero(found.base.argmax(axis=1)[voted] == truth[voted]))
-            return
-        unit = 2.0 ** -(TARGET_BITS + self._exponent)
-        said = found.base[voted, 0] / found.n_votes[voted] * unit
-        self.loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
-        self._voted.append(truth[voted])
-
-    def spread(self) -> float:
-        """Return the sum of squares of the targets about their mean, in the units of the loss."""
-        truth = np.concatenate([np.zeros(0), *self._voted])
-        return float(((truth - truth.mean()) ** 2).sum()) / _UNIT if len(truth) else 0.0
-
-
 @dataclass(frozen=True)
 class SensitivityRecord:
     """A feature's sensitivity; see :class:`Sensitivities`."""
@@ -314,73 +245,7 @@ def theorem_of(altered: list[str]) -> str:
     return f"Theorem I.1 is about flipping, here {counted(n, 'feature')}{others}"
 
 
-# The codes of the items that trees use, as they are and altered, some rows at a time.
-
-PIECE = 512
-"""Columns that are read together."""
-
 Codes = NDArray[np.unsignedinteger]
-
-
-def piece_nbytes(code_nbytes: int, n_repeats: int) -> int:
-    """Return the bytes of a row in the columns that are read together."""
-    return PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-
-
-# What sensitivity needs of memory: before it is known what trees use, and after.
-
-MOST_REPEATS = 100
-"""Permutations at most."""
-VOTES_NBYTES = 4 * MB
-"""Memory for which trees vote on which rows."""
-ITEM_NBYTES = 160
-"""Memory of an item that trees use, whatever the rows."""
-ROW_NBYTES = 160
-"""Memory of a row of the store: its target, and what is drawn for it."""
-WORK_NBYTES = 8 * MB
-"""Allowance for what is read of the store beside rows."""
-
-
-def check_reading(
-    trees: TreeReader, store: Store, spec: RunSpec, files: InputFiles, cap_nbytes: int
-) -> None:
-    """Check that the cap holds what comes before it is known how many features trees use.
-
-    A cap that is named holds the rest too, with the most features that trees may use.
-    """
-    n_used = min(trees.nbytes // SPLIT_NBYTES, (1 + spec.decoys) * store.n_features)
-    nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
-    rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
-    leases = [
-        ("trees", nodes + 32 * n_used),
-        (f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
-        *files.leases(store.n_features),
-    ]
-    budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
-    budget.leases += [Lease(*lease) for lease in leases]
-    budget.check()
-
-
-def walking_leases(
-    spec: RunSpec, store: Store, n_items: int, n_repeats: int, trees_nbytes: int
-) -> list[Lease]:
-    """Return what walking the trees needs besides the process; last of all, a row."""
-    manifest = store.manifest
-    code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
-    of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
-    decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
-    row = effects_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
-    row += n_items * code_nbytes * (n_repeats - 1) + piece_nbytes(code_nbytes, n_repeats)
-    return [
-        Lease("trees", trees_nbytes),
-        Lease(f"{n_items} features that trees use", ITEM_NBYTES * n_items),
-        Lease(f"{n_rows} rows", of_rows),
-        Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
-        Lease("names and places", 12 * store.n_features),
-        *([Lease("decoys", decoys)] if decoys else []),
-        Lease("a row of all features that trees use", row),
-    ]
-
 
 REPEATS = 5
 """Permutations by default."""
@@ -454,7 +319,7 @@ def _check_averages(run: Path, spec: RunSpec) -> None:
 
 
 class _Measuring:
-    """All that is needed to measure, besides memory: trees, rows, and what is altered.
+    """Measures what altering features does: trees, rows, what is altered, and sums over all of it.
 
     Parameters
     ----------
@@ -495,23 +360,44 @@ class _Measuring:
         self._mirrored = codes_mirrored(self._store, self._items % self._store.n_features, flip)
         self._n_repeats = repeats if (self._mirrored == 0).any() else 1
         self._response = training_response(self._task)
+        # Sums are of whole numbers, over rows and repeats; a loss is in units of 2**-36.
+        self._sums = np.zeros((len(self._items), 3), np.int64)
+        self._n_voted = self._n_right = self._loss = 0
+        self._voted: list[NDArray[np.float64]] = []
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
-        nodes = NODE_NBYTES * self._largest
-        budget = Budget(cap_nbytes)
-        budget.leases += walking_leases(
-            self._spec, self._store, len(self._items), self._n_repeats, nodes
-        )
+        budget, nodes = Budget(cap_nbytes), NODE_NBYTES * self._largest
+        n_items = len(self._items)
+        budget.leases += walking_leases(self._spec, self._store, n_items, self._n_repeats, nodes)
         budget.check()
         row = budget.leases[-1].n_bytes
         return int(min(len(self._rows), budget.free_nbytes // row + 1))
 
+    def _truth(self) -> tuple[NDArray[Any], int]:
+        """Return the targets of the rows, and the power of two that those of a regression lack."""
+        target, response = self._store.target()[self._rows], self._response
+        if not response.is_regression:
+            return target.astype(np.int64), 0
+        assert response.center is not None
+        assert response.scale is not None
+        largest = float(np.abs(self._task.target - response.center).max() * response.scale)
+        whole = (target - response.center) * response.scale
+        exponent = frexp(max(largest, float(np.abs(whole).max())))[1]
+        if not np.isfinite(whole).all():
+            raise UsageError(
+                "expected targets of the size of those trained on, found some too large to be "
+                "compared with them. Name other rows with --rows."
+            )
+        return np.ldexp(whole, -exponent), exponent
+
     def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
         """Walk all trees by all rows, some rows at a time."""
         n_rows, n_items = self._rows_at_a_time(cap_nbytes), len(self._items)
+        regression, n_classes = self._response.is_regression, self._response.n_classes
         order = TrainingRows.of(self._response, self._spec.learner.impurity).order
-        tally = Tally.of(self._store, self._task, self._response, self._rows, n_items)
+        truth, exponent = self._truth()
+        ask = partial(add_effects, regression=regression, n_threads=threads)
         families = decoy_families(self._spec, self._task) if self._out_of_bag else None
         with self._store.columns(mapped=False) as columns:
             starts = range(0, len(self._rows), n_rows)
@@ -520,24 +406,32 @@ class _Measuring:
                 rows = slice(first, min(first + n_rows, len(self._rows)))
                 plain, altered = self._codes(columns, families, rows)
                 for repeat, other in enumerate(altered):
-                    found = Effects.none(plain.shape[1], n_items, self._response.n_classes)
+                    found = Effects.none(plain.shape[1], n_items, n_classes)
                     for part, slot, numbers in self._parts(plain.shape[1]):
                         votes = self._votes(order, numbers, rows)
-                        add_effects(
-                            part,
-                            slot,
-                            plain,
-                            other,
-                            found,
-                            votes,
-                            regression=self._response.is_regression,
-                            n_threads=threads,
-                        )
+                        ask(part, slot, plain, other, found, votes)
                         done += len(numbers)
                         watch(Step("sensitivity", done, total, unit="trees"))
-                    tally.add(found, rows, threads, counts_rows=repeat == 0)
+                    if regression:
+                        tally_targets(found, truth[rows], exponent, self._sums, threads)
+                    else:
+                        tally_classes(found, truth[rows], self._sums, threads)
+                    if repeat == 0:
+                        self._count(found, truth[rows], exponent)
                     del found
-        return self._scores(tally)
+        return self._scores()
+
+    def _count(self, found: Effects, truth: NDArray[Any], exponent: int) -> None:
+        """Count the rows that some tree votes on, and what is said of them, nothing altered."""
+        voted = found.n_votes > 0
+        self._n_voted += int(np.count_nonzero(voted))
+        if not self._response.is_regression:
+            self._n_right += int(np.count_nonzero(found.base.argmax(axis=1)[voted] == truth[voted]))
+            return
+        unit = 2.0 ** -(TARGET_BITS + exponent)
+        said = found.base[voted, 0] / found.n_votes[voted] * unit
+        self._loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
+        self._voted.append(truth[voted])
 
     def _codes(
         self, columns: ColumnStore, families: NDArray[np.int32] | None, rows: slice
@@ -624,7 +518,7 @@ class _Measuring:
             votes[i] = drawn[places]
         return votes
 
-    def _scores(self, tally: Tally) -> Sensitivities:
+    def _scores(self) -> Sensitivities:
         """Return the scores of features; of decoys only what the largest is.
 
         Raises
@@ -632,19 +526,21 @@ class _Measuring:
         UsageError
             If no tree votes on any row, or targets are all equal.
         """
-        n = tally.n_rows
+        n, regression = self._n_voted, self._response.is_regression
         if n == 0:
             raise UsageError(
                 "expected rows that some tree did not see, found that each was drawn for every "
                 "tree. Take the run further, or name rows with --rows."
             )
-        divisor = self._n_repeats * (tally.spread() if tally.is_regression else n / _UNIT)
-        if divisor == 0:
+        # The sum of squares of the targets about their mean, in the units of the loss.
+        truth = np.concatenate([np.zeros(0), *self._voted])
+        spread = float(((truth - truth.mean()) ** 2).sum()) / _UNIT if regression else n / _UNIT
+        if spread == 0:
             raise UsageError(
                 f"expected rows whose targets differ, found {n} of one target: R2 is not defined. "
                 "Name more rows with --rows."
             )
-        scores = tally.sums[:, 2] / divisor
+        scores = self._sums[:, 2] / (self._n_repeats * spread)
         is_decoy = self._items >= self._store.n_features
         positions = np.asarray(self._store.array("positions"), np.int64)[self._items[~is_decoy]]
         order = np.lexsort((positions, -scores[~is_decoy]))
@@ -659,15 +555,15 @@ class _Measuring:
             "flip": self._flip,
             "n_features": len(own),
             "repeats": self._n_repeats,
-            "accuracy": None if tally.is_regression else tally.n_right / n,
-            "r2": 1 - tally.loss / tally.spread() if tally.is_regression else None,
+            "accuracy": None if regression else self._n_right / n,
+            "r2": 1 - self._loss / spread if regression else None,
             "n_flipped": said.count(FLIPPED),
             "n_decoys": int(np.count_nonzero(is_decoy)),
             "best_decoy": best,
             "theorem": theorem_of(said),
         }
         return Sensitivities(
-            positions[order], scores[own], tally.sums[own, :2], tuple(said), facts, self._store
+            positions[order], scores[own], self._sums[own, :2], tuple(said), facts, self._store
         )
 
 

@@ -34,7 +34,8 @@ from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger, TransientLedger
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import shape_of, whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
@@ -42,7 +43,6 @@ from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import from_workers, whole_runs
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records
 from srs_ooc.samplers.elimination import TREES, Elimination
@@ -221,7 +221,7 @@ def nest(
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
     with parts.closing_executor(0, most) as executor:
-        engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+        engine = Engine(stage, executor, None, seed=key, round_size=TREES)
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None

@@ -1,16 +1,22 @@
-"""Panels: some rows at a time of the columns that trees use, from a CSV file or a store."""
+"""Panels: some rows at a time of the columns that trees use, of a CSV file, a store, or a table.
+
+Each kind says ``fixed_nbytes`` and ``row_nbytes``, the bytes it needs whatever the size of its
+panels and for each row of one, and ``most_rows``, where it is known how many there are.
+"""
 
 from array import array
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
+from srs_ooc.ensemble.ensemble_memory import CATEGORY_NBYTES, OPEN_NBYTES, TEXT_NBYTES
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
@@ -18,24 +24,19 @@ from srs_ooc.ingestion.csv import (
     ROW_ID,
     TARGET,
     CsvStream,
-    Fault,
     TableReader,
     TextForm,
     check_utf8,
     fed,
     raise_fault,
 )
-from srs_ooc.ingestion.formats import Texts, split_texts
+from srs_ooc.ingestion.formats import TextCoder, Texts, split_texts
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.tree_splits import SplitTable
-from srs_ooc.store.store import Store
+from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees.block import Block, block_nbytes
 
 _SHOWN = 5
-CATEGORY_NBYTES = 8 << 20
-"""Memory for the distinct texts of categorical columns."""
-TEXT_NBYTES = 300
-"""Allowance for a row's id and label, and for a column's name, as Python objects."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +59,6 @@ class Panel:
     labels: list[str] | None
 
 
-class Panels(Protocol):
-    """A table to predict on, read in panels.
-
-    Attributes
-    ----------
-    fixed_nbytes, row_nbytes : int
-        Bytes it needs whatever the size of its panels, and for each row of one.
-    most_rows : int or None
-        Rows there are, where that is known.
-    """
-
-    fixed_nbytes: int
-    row_nbytes: int
-    most_rows: int | None
-
-    def panels(self, n_rows: int) -> Iterator[Panel]:
-        """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
-        ...
-
-
 def shown(names: list[str]) -> str:
     """Return the first of many names, as messages show them."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -97,18 +78,6 @@ def translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
 
 
 # The rows of a CSV file, in panels of the columns that trees use.
-
-
-def most_csv_nbytes(path: Path, *, has_categories: bool) -> int:
-    """Return a bound on what the columns of a file need, before they are looked at."""
-    n_columns = 0
-
-    def count(names: Texts) -> None:
-        nonlocal n_columns
-        n_columns += len(names.ends)
-
-    CsvStream(SourceFile.file(path), TextForm(), count)
-    return 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
 
 
 class CsvPanels:
@@ -191,8 +160,7 @@ class CsvPanels:
         """
         reader = TableReader(
             np.array(self._slots, np.int32),
-            self._stream.dialect,
-            place=self._stream.place,
+            self._stream,
             kinds=self._kinds(),
             max_category_nbytes=CATEGORY_NBYTES,
         )
@@ -209,7 +177,7 @@ class CsvPanels:
             for label in reader.take_texts(TARGET):
                 labels.append(label.decode("utf-8", "replace"))
             reader.take_lines()
-            self._raise(reader.problem)
+            self._raise(reader)
             if reader.panel_is_full:
                 yield self._panel(reader, values, ids, labels, done)
                 done += reader.n_panel_rows
@@ -250,36 +218,38 @@ class CsvPanels:
                 translate(column[:n_rows], translation(pool, known))
         return Panel(values, ids, texts)
 
-    def _raise(self, problem: Fault | None) -> None:
-        if problem is None:
-            return
+    def _raise(self, reader: TableReader) -> None:
         names = self._splits.names
 
         def name_of(column: int) -> str:
             slot = self._slots[column]
             return repr(names[slot] if slot >= 0 else self._target.decode())
 
-        if problem.fault == "not_a_number":
+        if reader.problem is not None and reader.problem[0] == "not_a_number":
+            _, line, column, text = reader.problem
             raise InputError(
-                f"{self._path}, line {problem.line}: column {name_of(problem.column)}, which the "
-                f"trees use: expected a number, found {problem.text!r}. Mend the cell."
+                f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
+                f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
             )
-        raise_fault(self._source, problem, len(self._slots), name_of, self._stream.dialect)
+        raise_fault(self._stream, reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.
 
-_OPEN_NBYTES = 8 << 20  # allowance for chunk files that are open, and what is decoded of one
-
-
-def most_store_nbytes(store: Store, code_nbytes: int) -> int:
-    """Return a bound on what a store needs beside rows, whichever of its columns trees use."""
-    block = 2 * block_nbytes(1, store.n_rows, code_nbytes)
-    return 24 * store.n_features + _OPEN_NBYTES + block
-
 
 class StorePanels:
-    """Another store than the training store: values, of columns found by name.
+    """A store: values, of columns found by name; of the run's own its codes.
+
+    Codes are compared with the codes of splits.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    splits : SplitTable
+        Says which columns are needed.
+    as_codes : bool
+        Whether the run was made on it.
 
     Raises
     ------
@@ -287,8 +257,17 @@ class StorePanels:
         If a column is missing; if the store keeps no values or is damaged.
     """
 
-    def __init__(self, store: Store, splits: SplitTable) -> None:
-        self._store, self._splits = store, splits
+    def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
+        self._store, self._splits, self._as_codes = store, splits, as_codes
+        n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
+        self.most_rows: int | None = store.n_rows
+        self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used
+        if as_codes:
+            self._stored = np.asarray(splits.features, np.int64)
+            self.fixed_nbytes = texts + 2 * block_nbytes(1, store.n_rows, code_nbytes)
+            self.row_nbytes += 2 * block_nbytes(n_used + 1, 1, code_nbytes)
+            return
+        self.fixed_nbytes = texts + 24 * store.n_features + OPEN_NBYTES
         found = store.names.find(list(splits.names))
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
@@ -300,10 +279,6 @@ class StorePanels:
         sources = np.asarray(store.array("positions"), np.int64)
         self._stored = np.argsort(sources)[found]
         self._codes = self._translations()
-        n_used = len(self._stored)
-        self.most_rows: int | None = store.n_rows
-        self.fixed_nbytes = 24 * store.n_features + TEXT_NBYTES * n_used + _OPEN_NBYTES
-        self.row_nbytes = 9 * n_used + 2 * TEXT_NBYTES
 
     def _translations(self) -> list[NDArray[np.float64] | None]:
         """Return for each column the training code of each of its categories."""
@@ -323,49 +298,36 @@ class StorePanels:
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
-        order = np.argsort(self._stored)
         is_same = self._store.manifest.target_name == self._splits.facts["target_name"]
-        values = np.empty((len(order), n_rows))
-        for first, ids, labels in row_facts(self._store, n_rows):
-            stop = first + len(ids)
-            for i, row, part in self._store.column_parts(self._stored[order]):
-                low, high = max(first, row), min(stop, row + len(part))
-                if low < high:
-                    values[order[i], low - first : high - first] = part[low - row : high - row]
-            for column, codes in zip(values, self._codes, strict=True):
-                if codes is not None:
-                    translate(column[: len(ids)], codes)
-            yield Panel(values, ids, labels if is_same else None)
-        self._store.check_unchanged()
-
-
-class TrainingPanels:
-    """The very store a run was made on: its codes, to be compared with the codes of splits."""
-
-    def __init__(self, store: Store, splits: SplitTable) -> None:
-        self._store, self._manifest = store, store.manifest
-        self._features = splits.features.astype(np.uint32)
-        n_used, code_nbytes = len(self._features), store.manifest.code_nbytes
-        self.most_rows: int | None = store.n_rows
-        column = 2 * block_nbytes(1, store.n_rows, code_nbytes)
-        self.fixed_nbytes = TEXT_NBYTES * n_used + column
-        codes = 2 * block_nbytes(n_used + 1, 1, code_nbytes)
-        self.row_nbytes = codes + 9 * n_used + 2 * TEXT_NBYTES
-
-    def panels(self, n_rows: int) -> Iterator[Panel]:
-        """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
-        n_used, code_nbytes = len(self._features), self._manifest.code_nbytes
-        values = np.empty((n_used, n_rows))
-        with self._store.columns(mapped=False) as columns:
+        values = np.empty((len(self._stored), n_rows))
+        with self._store.columns(mapped=False) if self._as_codes else nullcontext() as columns:
             for first, ids, labels in row_facts(self._store, n_rows):
-                rows = np.arange(first, first + len(ids), dtype=np.int32)
-                block = Block(max(1, n_used), len(rows), code_nbytes, tiled=False)
-                if n_used:
-                    columns.gather(self._features, block, rows)
-                values[:, : len(rows)] = block.as_columns(n_used)
-                values[values == self._manifest.missing_code] = np.nan
-                yield Panel(values, ids, labels)
+                some = values[:, : len(ids)]
+                if columns is None:
+                    self._read_values(first, some)
+                else:
+                    self._read_codes(columns, first, some)
+                yield Panel(values, ids, labels if is_same else None)
         self._store.check_unchanged()
+
+    def _read_values(self, first: int, values: NDArray[np.float64]) -> None:
+        order, stop = np.argsort(self._stored), first + values.shape[1]
+        for i, row, part in self._store.column_parts(self._stored[order]):
+            low, high = max(first, row), min(stop, row + len(part))
+            if low < high:
+                values[order[i], low - first : high - first] = part[low - row : high - row]
+        for column, codes in zip(values, self._codes, strict=True):
+            if codes is not None:
+                translate(column, codes)
+
+    def _read_codes(self, columns: ColumnStore, first: int, values: NDArray[np.float64]) -> None:
+        (n_used, n_rows), manifest = values.shape, self._store.manifest
+        block = Block(max(1, n_used), n_rows, manifest.code_nbytes, tiled=False)
+        if n_used:
+            rows = np.arange(first, first + n_rows, dtype=np.int32)
+            columns.gather(self._stored.astype(np.uint32), block, rows)
+        values[:] = block.as_columns(n_used)
+        values[values == manifest.missing_code] = np.nan
 
 
 def row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:
@@ -380,3 +342,81 @@ def row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[
             yield first, some, [repr(value) for value in codes]
         else:
             yield first, some, [manifest.classes[code] for code in codes]
+
+
+# The rows of a table in memory.
+
+
+class MemoryPanels:
+    """An array, frame or sparse matrix whose columns are known by their positions.
+
+    Parameters
+    ----------
+    thing : ndarray, DataFrame, pyarrow.Table or sparse matrix, (n_rows, n_columns)
+        What :func:`srs_ooc.ingest` takes.
+    splits : SplitTable
+        Says which columns are needed, and what categories were in training.
+    positions : int (n_used,)
+        Column of the table for each feature of ``splits``.
+    """
+
+    def __init__(self, thing: Any, splits: SplitTable, positions: NDArray[np.integer[Any]]) -> None:
+        is_sparse = type(thing).__module__.startswith("scipy.sparse")
+        self._thing = thing.tocsr() if is_sparse else thing
+        self._splits, self._positions = splits, np.asarray(positions, np.intp)
+        self.most_rows: int | None = int(thing.shape[0])
+        self._categories: list[list[str] | None] = splits.facts["categories"]
+        is_any = any(known is not None for known in self._categories)
+        self.fixed_nbytes = 2 * CATEGORY_NBYTES * is_any + TEXT_NBYTES * len(self._positions)
+        self.row_nbytes = 3 * 8 * len(self._positions) + 2 * TEXT_NBYTES
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, without labels.
+
+        Raises
+        ------
+        InputError
+            If a column does not hold what it held in training.
+        """
+        most = int(self._thing.shape[0])
+        for start in range(0, most, n_rows):
+            stop = min(start + n_rows, most)
+            values = self._values(_rows_of(self._thing, start, stop))
+            yield Panel(values, [str(i + 1) for i in range(start, stop)], None)
+
+    def _values(self, rows: Any) -> NDArray[np.float64]:
+        from srs_ooc.ingestion.formats.in_memory import open_object
+
+        names = self._splits.names
+        if not names:
+            return np.empty((0, rows.shape[0]))
+        as_texts = {
+            name for name, known in zip(names, self._categories, strict=True) if known is not None
+        }
+        opened, pool = open_object(rows, as_texts), TextCoder(CATEGORY_NBYTES)
+        is_text = opened.text_columns
+        for name, position, known in zip(names, self._positions, self._categories, strict=True):
+            if (is_text is not None and bool(is_text[position])) != (known is not None):
+                kinds = ("numbers", "categories") if known is None else ("categories", "numbers")
+                raise InputError(
+                    f"column {name!r}: expected {kinds[0]}, as in training, found {kinds[1]}. "
+                    "Convert the column."
+                )
+        values = np.ascontiguousarray(opened.read(self._positions, pool), np.float64)
+        texts = [text.decode("utf-8", "replace") for text in pool.texts()]
+        for column, known in zip(values, self._categories, strict=True):
+            if known is not None:
+                translate(column, translation(texts, known))
+        return values
+
+
+def _rows_of(thing: Any, start: int, stop: int) -> Any:
+    from srs_ooc.ingestion.formats.in_memory import frame_library
+
+    library = frame_library(thing)
+    if library is None:
+        return thing[start:stop]
+    return thing.iloc[start:stop] if library == "pandas" else thing.slice(start, stop - start)
+
+
+Panels = CsvPanels | StorePanels | MemoryPanels

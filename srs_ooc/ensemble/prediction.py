@@ -4,47 +4,28 @@ import csv
 import io
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, process_nbytes
+from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.ensemble.panels import (
-    CATEGORY_NBYTES,
-    TEXT_NBYTES,
-    CsvPanels,
-    Panels,
-    StorePanels,
-    TrainingPanels,
-    most_csv_nbytes,
-    most_store_nbytes,
-)
+from srs_ooc.ensemble.ensemble_memory import check_looking_up, panel_rows
+from srs_ooc.ensemble.panels import CsvPanels, StorePanels
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import (
-    SplitTable,
-    ensemble_nbytes,
-    load_splits,
-    make_splits,
-    making_nbytes,
-    most_ensemble_nbytes,
-    most_splits,
-    probabilities,
-)
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.runs.tree_splits import SplitTable, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.response import TARGET_BITS
 
 # How good predictions are, where the target is there.
@@ -56,99 +37,77 @@ SMALLEST = 1e-15
 _MISSING = re.compile("(NA)?|[+-]?[nN][aA][nN]")
 
 
-@dataclass
 class Scores:
-    """Accuracy and log-loss of the rows seen so far.
+    """How good the predictions seen so far are: accuracy and log-loss, or R2 and RMSE.
 
     A row whose label is none of the training classes counts as wrong, with probability 0; one whose
-    label is missing is left out.
+    label is missing is left out, and so is one without a number where numbers are predicted. Sums
+    are then taken of differences from the first target, so that a large offset costs no digits.
 
     Parameters
     ----------
     classes : list of str
-        The training classes.
+        The training classes; none of a regression.
+    scale : float
+        Of a regression, a power of two that brings targets to moderate numbers, so that no square
+        overflows.
     """
 
-    classes: list[str]
-    n_rows: int = 0
-    n_right: int = 0
-    n_unknown: int = 0
-    n_unlabelled: int = 0
-    r2 = rmse = None
-    _loss: float = 0.0
-    _codes: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._codes = {label: code for code, label in enumerate(self.classes)}
+    def __init__(self, classes: list[str], scale: float = 1.0) -> None:
+        self._codes = {label: code for code, label in enumerate(classes)}
+        self._scale, self.n_rows, self.n_unknown, self.n_unlabelled = scale, 0, 0, 0
+        self._n_right, self._loss = 0, 0.0
+        self._first = self._sum = self._squares = self._errors = 0.0
 
     def add(self, labels: list[str], predicted: list[int], shares: NDArray[np.float64]) -> None:
-        """Count some rows: labels, predicted classes, probabilities (n_rows, n_classes)."""
-        for row, (label, guess) in enumerate(zip(labels, predicted, strict=True)):
-            code = self._codes.get(label, -1)
-            if code < 0 and _MISSING.fullmatch(label):
-                self.n_unlabelled += 1
-                continue
-            probability = float(shares[row, code]) if code >= 0 else 0.0
-            self._loss -= log(max(probability, SMALLEST))
-            self.n_right += guess == code
-            self.n_unknown += code < 0
-            self.n_rows += 1
+        """Count some rows.
 
-    @property
-    def accuracy(self) -> float | None:
-        """Share of rows predicted right; None without rows."""
-        return self.n_right / self.n_rows if self.n_rows else None
-
-    @property
-    def log_loss(self) -> float | None:
-        """Mean of minus the natural logarithm of the label's probability; None without rows."""
-        return self._loss / self.n_rows if self.n_rows else None
-
-
-@dataclass
-class TargetScores:
-    """R2 and root mean squared error of the rows seen so far.
-
-    Rows without a number as target are left out. Sums are taken of differences from the first
-    target, so that a large offset costs no digits.
-
-    Parameters
-    ----------
-    scale : float
-        A power of two that brings targets to moderate numbers, so that no square overflows.
-    """
-
-    scale: float = 1.0
-    n_rows: int = 0
-    n_unknown: int = 0
-    n_unlabelled: int = 0
-    accuracy = log_loss = None
-    _first: float = 0.0
-    _sum: float = 0.0
-    _squares: float = 0.0
-    _errors: float = 0.0
-
-    def add(self, labels: list[str], predicted: list[int], means: NDArray[np.float64]) -> None:
-        """Count some rows: targets as texts, and mean targets (n_rows, 1)."""
-        for label, mean in zip(labels, means[:, 0].tolist(), strict=True):
-            number = _number(label)
-            if number is None:
+        Labels, predicted classes, and probabilities (n_rows, n_classes); of a regression targets as
+        texts, anything, and mean targets (n_rows, 1).
+        """
+        add = self._add_class if self._codes else self._add_number
+        for label, guess, row in zip(labels, predicted, shares, strict=True):
+            if not add(label, guess, row):
                 missing = _MISSING.fullmatch(label) is not None
                 self.n_unlabelled += missing
                 self.n_unknown += not missing
-                continue
-            target = number * self.scale
-            self._first = self._first if self.n_rows else target
-            self.n_rows += 1
-            away, error = target - self._first, target - mean * self.scale
-            self._sum += away
-            self._squares += away * away
-            self._errors += error * error
+
+    def _add_class(self, label: str, guess: int, shares: NDArray[np.float64]) -> bool:
+        code = self._codes.get(label, -1)
+        if code < 0 and _MISSING.fullmatch(label):
+            return False
+        self._loss -= log(max(float(shares[code]) if code >= 0 else 0.0, SMALLEST))
+        self._n_right += guess == code
+        self.n_rows += 1
+        return code >= 0
+
+    def _add_number(self, label: str, _: int, mean: NDArray[np.float64]) -> bool:
+        number = _number(label)
+        if number is None:
+            return False
+        target = number * self._scale
+        self._first = self._first if self.n_rows else target
+        self.n_rows += 1
+        away, error = target - self._first, target - float(mean[0]) * self._scale
+        self._sum += away
+        self._squares += away * away
+        self._errors += error * error
+        return True
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of rows predicted right; None without rows, and of a regression."""
+        return self._n_right / self.n_rows if self.n_rows and self._codes else None
+
+    @property
+    def log_loss(self) -> float | None:
+        """Mean of minus the natural logarithm of the label's probability; None as of accuracy."""
+        return self._loss / self.n_rows if self.n_rows and self._codes else None
 
     @property
     def r2(self) -> float | None:
         """Share of the variance explained; None where there is none, or no double holds it."""
-        if not self.n_rows:
+        if not self.n_rows or self._codes:
             return None
         spread = self._squares - self._sum * self._sum / self.n_rows
         return _finite(1 - self._errors / spread) if spread > 0 else None
@@ -156,9 +115,9 @@ class TargetScores:
     @property
     def rmse(self) -> float | None:
         """Root of the mean squared error; None without rows, or where no double holds it."""
-        if not self.n_rows:
+        if not self.n_rows or self._codes:
             return None
-        return _finite(math.sqrt(self._errors / self.n_rows) / self.scale)
+        return _finite(math.sqrt(self._errors / self.n_rows) / self._scale)
 
 
 def _finite(number: float) -> float | None:
@@ -173,8 +132,6 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-MOST_ROWS = 8192
-"""Rows of a panel at most: more would not make it faster."""
 _MODERATE = 2.0**-TARGET_BITS
 """Times the scale of whole-number targets: the half range of the training targets becomes 1."""
 
@@ -248,16 +205,14 @@ def predict(
     finally:
         ledger.close()
     _check_data(opened, splits, row_ids)
-    panels: Panels
+    panels: CsvPanels | StorePanels
     if opened is None:
         assert isinstance(data, Path)
-        panels = CsvPanels(data, splits, row_ids)
-    elif is_training:
-        panels = TrainingPanels(opened, splits)
+        panels, reading_nbytes = CsvPanels(data, splits, row_ids), 0
     else:
-        panels = StorePanels(opened, splits)
-    reading_nbytes = 0 if opened is None else opened.reading_nbytes
-    n_rows = _panel_rows(panels, splits, memory_nbytes, reading_nbytes)
+        panels = StorePanels(opened, splits, as_codes=is_training)
+        reading_nbytes = opened.reading_nbytes
+    n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
         report = _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
@@ -295,7 +250,7 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
 
 
 def looked_up(
-    ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int
+    ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int | None
 ) -> SplitTable:
     """Return what the splits of trees mean, by the values of their store, and keep it in the run.
 
@@ -304,59 +259,18 @@ def looked_up(
     BudgetError
         If the cap cannot hold it; one that is named holds what predicting ``data`` takes, too.
     """
-    spec, manifest = spec_of(ledger), store.manifest
     with store.unchanged():
-        n_keys, n_used = most_splits(trees, store)
-        applying = (
-            most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
-            + _most_panels_nbytes(data, manifest, n_used)
-            + 24 * len(manifest.classes)
-        )
-        budget = Budget(cap_nbytes, other_nbytes=applying)
-        budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
-        budget.check()
+        if cap_nbytes is not None:
+            check_looking_up(trees, store, data, cap_nbytes)
         inputs = Inputs(None, inputs_of(ledger).rows)
-        response = training_response(Task.of(store, inputs, spec.learner.class_weight))
+        response = training_response(Task.of(store, inputs, spec_of(ledger).learner.class_weight))
         return make_splits(ledger.run, trees, store, response.center, response.scale)
-
-
-def _most_panels_nbytes(data: Any, training: Manifest, n_used: int) -> int:
-    """Return a bound on what a table needs, a row included, before its columns are looked at.
-
-    ``training`` is the manifest of the store that trees were grown on, of whose features they use
-    at most ``n_used``.
-    """
-    row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
-    if isinstance(data, Store):
-        columns = most_store_nbytes(data, training.code_nbytes) + data.reading_nbytes
-    elif not isinstance(data, Path):
-        columns = 2 * CATEGORY_NBYTES
-    else:
-        has_categories = bool(training.kind_counts.get("categorical"))
-        columns = most_csv_nbytes(data, has_categories=has_categories)
-    return row + TEXT_NBYTES * n_used + columns
-
-
-def _panel_rows(
-    panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0
-) -> int:
-    """Return how many rows at a time the cap holds."""
-    budget = Budget(cap_nbytes)
-    if reading_nbytes:
-        budget.grant("requests under way", reading_nbytes)
-    row_nbytes = panels.row_nbytes + 24 * len(splits.facts["classes"])
-    budget.grant("trees and thresholds", ensemble_nbytes(splits))
-    budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
-    budget.grant("a row", row_nbytes)
-    budget.check()
-    fitting = budget.free_nbytes // row_nbytes + 1
-    return int(min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
 
 
 def _write(
     out: Path,
     id_name: str,
-    panels: Panels,
+    panels: CsvPanels | StorePanels,
     trees: TreeReader,
     splits: SplitTable,
     panel_rows: int,
@@ -364,8 +278,7 @@ def _write(
     as_codes: bool,
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
-    scores: Scores | TargetScores
-    scores = Scores(classes) if classes else TargetScores(splits.facts["scale"] * _MODERATE)
+    scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
     n_rows, has_target = 0, True
     with (
         published_file(out) as scratch,

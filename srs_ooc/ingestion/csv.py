@@ -3,11 +3,13 @@
 The tokenizer is native; what stops it is said in the user's words.
 """
 
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_UTF8, Texts
+from srs_ooc.ingestion.ingest_memory import SAMPLED_NBYTES
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
@@ -35,103 +38,13 @@ UNKNOWN, NUMBERS, TEXTS, CATEGORIES, ONLY_NUMBERS = range(5)
 missing was one; texts whatever they look like; numbers, texts being refused at once."""
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a text table is written.
-
-    Attributes
-    ----------
-    separator : str
-        The ASCII character between fields. A run of spaces is one separator.
-    comment : str or None
-        Lines that start with this ASCII character are skipped.
-    point : {'.', ','}
-        The decimal point.
-    missing : tuple of str or None
-        Texts that stand for a missing value; empty, NA and nan (in any case) if None.
-    """
-
-    separator: str = ","
-    comment: str | None = None
-    point: str = "."
-    missing: tuple[str, ...] | None = None
-
-    @property
-    def marks(self) -> bytes:
-        """Separator, comment (NUL if none) and point, a byte each."""
-        return f"{self.separator}{self.comment or chr(0)}{self.point}".encode("ascii")
-
-
-PLAIN = Dialect()
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Why a reader stopped.
-
-    Attributes
-    ----------
-    fault : str
-        ``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
-        ``open_quote``.
-    line : int
-        Line of the file, from 1, on which the row starts.
-    column : int
-        Column of the cell, from 0; of a ragged row, the number of fields found.
-    text : str
-        The beginning of the cell's text.
-    """
-
-    fault: str
-    line: int
-    column: int
-    text: str
+PLAIN = b",\0."
+"""Separator, comment (NUL if none) and decimal point of plain CSV, a byte each."""
 
 
 def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
     blob, ends, hashes = taken
     return Texts(blob, np.frombuffer(ends, np.uint64), np.frombuffer(hashes, np.uint64))
-
-
-def _problem(found: tuple[str, int, int, bytes] | None) -> Fault | None:
-    if found is None:
-        return None
-    fault, line, column, text = found
-    return Fault(fault, line, column, text.decode("utf-8", "replace"))
-
-
-class HeaderReader:
-    """Reads the first row that is not blank as names (surrounding blanks stripped)."""
-
-    def __init__(self, dialect: Dialect = PLAIN) -> None:
-        self._native = _native.HeaderReader(dialect.marks)
-
-    def feed(self, data: bytes, start: int = 0) -> int:
-        """Read ``data`` from ``start``; return the position after what was read."""
-        return self._native.feed(np.frombuffer(data, np.uint8), start)
-
-    def finish(self) -> None:
-        """Say that the text has ended."""
-        self._native.finish()
-
-    def take_names(self) -> Texts:
-        """Return the names read since the last call."""
-        return _texts(self._native.take_names())
-
-    @property
-    def done(self) -> bool:
-        """Whether the row has ended."""
-        return self._native.done
-
-    @property
-    def place(self) -> tuple[int, bool]:
-        """Line reached, and whether the last byte read was a carriage return."""
-        return self._native.line, self._native.after_return
-
-    @property
-    def problem(self) -> Fault | None:
-        """Why reading stopped, if it did."""
-        return _problem(self._native.problem)
 
 
 class TableReader:
@@ -144,10 +57,9 @@ class TableReader:
     ----------
     slots : int32 (n_columns,)
         For each source column the panel row its cells go to, :data:`IGNORED`, or a text column.
-    dialect : Dialect
-        How the table is written.
-    place : (int, bool)
-        Where the header ended: :attr:`HeaderReader.place`.
+    stream : CsvStream, optional
+        Says how the table is written, and where its header ended; of plain CSV without a header if
+        not given.
     kinds : uint8 (n_columns,), optional
         :data:`UNKNOWN`, :data:`CATEGORIES` or :data:`ONLY_NUMBERS`, for each column; all are
         numbers if not given.
@@ -163,26 +75,26 @@ class TableReader:
     def __init__(
         self,
         slots: NDArray[np.int32],
-        dialect: Dialect = PLAIN,
-        place: tuple[int, bool] = (1, False),
+        stream: "CsvStream | None" = None,
         kinds: NDArray[np.uint8] | None = None,
         *,
         by_row: bool = False,
         max_category_nbytes: int = 0,
         row_kinds: Mapping[bytes, int] | None = None,
     ) -> None:
-        missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
+        missing = None if stream is None else stream.form.missing_texts
         cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
         self._native = _native.TableReader(
             slots,
-            dialect.marks,
-            missing,
-            *place,
+            PLAIN if stream is None else stream.marks,
+            None if missing is None else list(missing),
+            *((1, False) if stream is None else stream.place),
             cells if kinds is None else kinds.tobytes(),
             by_row,
             max_category_nbytes,
             dict(row_kinds or {}),
         )
+        self.n_columns = len(slots)
         self._panel: NDArray[np.float64] | None = None
 
     def set_panel(self, panel: NDArray[np.float64]) -> None:
@@ -251,9 +163,14 @@ class TableReader:
         return self._native.fits_float32
 
     @property
-    def problem(self) -> Fault | None:
-        """Why reading stopped, if there was a fault."""
-        return _problem(self._native.problem)
+    def problem(self) -> tuple[str, int, int, bytes] | None:
+        """Why reading stopped, if there was a fault.
+
+        Its name (``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
+        ``open_quote``), the line of the file, from 1, on which the row starts, the column of the
+        cell, from 0 (of a ragged row the fields found), and the beginning of the cell's text.
+        """
+        return self._native.problem
 
 
 def parse_decimal(text: bytes) -> float | None:
@@ -269,6 +186,8 @@ _N_LINES = 20
 _QUOTED = re.compile(r'(^|[,\t;|\s])"(?:[^"]|"")*"', re.MULTILINE)
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
+_NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -329,12 +248,28 @@ class TextForm:
         """The decimal point."""
         return "," if self.decimal == "comma" else "."
 
-    def settle(self, start: str) -> Dialect:
-        """Return the dialect of a table that begins with ``start``."""
-        mark = self.separator_mark
-        if mark is None:
-            mark = find_separator(start, self.comment, self.point)
-        return Dialect(mark, self.comment, self.point, self.missing)
+    def separator_of(self, start: str) -> str:
+        """Return the separator of a table that begins with ``start``."""
+        return self.separator_mark or find_separator(start, self.comment, self.point)
+
+    @cached_property
+    def missing_texts(self) -> frozenset[bytes] | None:
+        """The texts that stand for a missing value, where they are said."""
+        return None if self.missing is None else frozenset(text.encode() for text in self.missing)
+
+    def is_missing(self, text: bytes) -> bool:
+        """Tell whether a text stands for a missing value."""
+        if self.missing_texts is not None:
+            return text in self.missing_texts
+        return text in (b"", b"NA") or _NAN.fullmatch(text) is not None
+
+    def number(self, text: bytes) -> float | None:
+        """Return the number that a text is, infinities included; None if it is none."""
+        plain = text if self.point == "." else text.replace(b",", b".")
+        value = parse_decimal(plain)
+        if value is None and _INFINITY.fullmatch(plain):
+            return -math.inf if plain.startswith(b"-") else math.inf
+        return value
 
 
 def find_separator(start: str, comment: str | None, point: str) -> str:
@@ -377,11 +312,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
 def raise_fault(
-    source: SourceFile,
-    problem: Fault | None,
-    n_columns: int,
-    name_of_column: Callable[[int], str],
-    dialect: Dialect,
+    stream: "CsvStream", reader: TableReader, name_of_column: Callable[[int], str]
 ) -> None:
     """Raise what stopped a reader, if anything did.
 
@@ -390,48 +321,45 @@ def raise_fault(
     InputError
         Naming file, line, column, text, and what would be accepted.
     """
-    if problem is None:
+    if reader.problem is None:
         return
-    if problem.fault == "ragged":
+    fault, line, column, text = reader.problem
+    if fault == "ragged":
         raise InputError(
-            f"{source}, line {problem.line}: expected {n_columns} fields as in the first row, "
-            f"found {problem.column} (separated by {name_of(dialect.separator)}). Mend the line."
+            f"{stream.source}, line {line}: expected {reader.n_columns} fields as in the first "
+            f"row, found {column} (separated by {name_of(stream.separator)}). Mend the line."
         )
-    name = "" if problem.fault == "open_quote" else name_of_column(problem.column)
-    raise InputError(
-        f"{source}, line {problem.line}: {explain(problem, f'column {name}', dialect)}"
-    )
+    name = "" if fault == "open_quote" else name_of_column(column)
+    what = explain(fault, text, f"column {name}", stream.form)
+    raise InputError(f"{stream.source}, line {line}: {what}")
 
 
-def explain(problem: Fault, where: str, dialect: Dialect) -> str:
+def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
     """Say what was expected at ``where``, what was found, and what to do."""
-    text = repr(problem.text)
+    text = cell.decode("utf-8", "replace")
+    missing = "an empty cell, NA or nan"
+    if form.missing is not None:
+        missing = " or ".join(repr(word) if word else "an empty cell" for word in form.missing)
     return {
-        "not_a_number": f"{where}: expected a number (or {_missing(dialect)} for a missing value), "
-        f"found {text}. Mend the cell, leave the column out with --ignore, or take all its cells "
-        f"as categories with --kind NAME=categorical.{_hint(problem)}",
-        "infinite": f"{where}: expected a finite number, found {text}. Mend the cell, or make it "
-        f"missing ({_missing(dialect)}).",
+        "not_a_number": f"{where}: expected a number (or {missing} for a missing value), "
+        f"found {text!r}. Mend the cell, leave the column out with --ignore, or take all its cells "
+        f"as categories with --kind NAME=categorical.{_hint(text)}",
+        "infinite": f"{where}: expected a finite number, found {text!r}. Mend the cell, or make it "
+        f"missing ({missing}).",
         "many_categories": f"{where}: expected categories whose texts fit into the memory that is "
-        f"left for them, found more ({text}). Leave columns of free text out with --ignore, or "
+        f"left for them, found more ({text!r}). Leave columns of free text out with --ignore, or "
         "raise --memory-mb.",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
         "Look for a missing closing quote or delimiter.",
         "open_quote": "expected the quote that opens here to be closed, found the end of the file. "
         "Close or remove the quote.",
-    }[problem.fault]
+    }[fault]
 
 
-def _missing(dialect: Dialect) -> str:
-    if dialect.missing is None:
-        return "an empty cell, NA or nan"
-    return " or ".join(repr(text) if text else "an empty cell" for text in dialect.missing)
-
-
-def _hint(problem: Fault) -> str:
-    if _DECIMAL_COMMA.fullmatch(problem.text):
+def _hint(text: str) -> str:
+    if _DECIMAL_COMMA.fullmatch(text):
         return " If the table writes 1,5 for 1.5, say --decimal comma."
-    if problem.text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
+    if text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
         return (
             " If it stands for a missing value, name it with --missing, with the others there are."
         )
@@ -458,7 +386,7 @@ class CsvStream:
         The file.
     form : TextForm
         What is said of it.
-    take_names : callable
+    take_names : callable, optional
         Given the names of its columns, some at a time.
     row_names : bool
         The header has no field over the first column, which is named :data:`ROW_NAMES`.
@@ -467,10 +395,12 @@ class CsvStream:
     ----------
     pieces : PieceReader
         Where the bytes come from: how many were read, their checksum.
-    dialect : Dialect
-        How the table is written.
+    n_fields : int
+        Fields of the header.
+    separator, marks : str, bytes
+        The character between fields; that, comment (NUL if none) and point, a byte each.
     place : (int, bool)
-        Where the header ended, for :class:`TableReader`.
+        Where the header ended: the line, and whether the last byte read was a carriage return.
 
     Raises
     ------
@@ -482,29 +412,21 @@ class CsvStream:
         self,
         source: SourceFile,
         form: TextForm,
-        take_names: Callable[[Texts], None],
+        take_names: Callable[[Texts], None] = lambda names: None,
         *,
         row_names: bool = False,
     ) -> None:
-        self.source = source
+        self.source, self.form, self.n_fields = source, form, 0
+        self._take_names = take_names
         self._rewind()
-        n_columns = 0
         if row_names:
             take_names(texts_of([ROW_NAMES]))
-
-        def take(names: Texts) -> None:
-            nonlocal n_columns
-            n_columns += len(names.ends)
-            if form.header:
-                check_utf8(names, f"{source}: the header")
-                take_names(names)
-
-        self._read_header(form, take)
+        self._read_header()
         if not form.header:
             self._rewind()
             self.place = (1, False)
-            for start in range(0, n_columns, _NAMES_AT_A_TIME):
-                stop = min(start + _NAMES_AT_A_TIME, n_columns)
+            for start in range(0, self.n_fields, _NAMES_AT_A_TIME):
+                stop = min(start + _NAMES_AT_A_TIME, self.n_fields)
                 take_names(texts_of(f"f{i}" for i in range(start, stop)))
 
     def _rewind(self) -> None:
@@ -512,34 +434,43 @@ class CsvStream:
         self._iterator = _without_bom(self.pieces.pieces())
         self._rest, self._start = b"", 0
 
-    def _read_header(self, form: TextForm, take: Callable[[Texts], None]) -> None:
-        reader: HeaderReader | None = None
+    def _read_header(self) -> None:
+        reader: _native.HeaderReader | None = None
         for data in self._iterator:
             if reader is None:
-                self.dialect = form.settle(data.decode(errors="replace"))
-                reader = HeaderReader(self.dialect)
-            self._rest, self._start = data, reader.feed(data)
-            self._hand_over(reader, take)
+                reader = self._open_header(data)
+            self._rest, self._start = data, reader.feed(np.frombuffer(data, np.uint8), 0)
+            self._hand_over(reader)
             if reader.done:
                 break
         else:
             self._rest, self._start = b"", 0
             if reader is not None:
                 reader.finish()
-                self._hand_over(reader, take)
+                self._hand_over(reader)
         if reader is None or not reader.done:
             raise InputError(
                 f"{self.source}: expected a header and rows, found only blank lines"
-                f"{' and comments' if form.comment else ''}."
+                f"{' and comments' if self.form.comment else ''}."
             )
-        self.place = reader.place
+        self.place = reader.line, reader.after_return
 
-    def _hand_over(self, reader: HeaderReader, take: Callable[[Texts], None]) -> None:
+    def _open_header(self, start: bytes) -> _native.HeaderReader:
+        self.separator = self.form.separator_of(start.decode(errors="replace"))
+        marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
+        self.marks = marks.encode("ascii")
+        return _native.HeaderReader(self.marks)
+
+    def _hand_over(self, reader: _native.HeaderReader) -> None:
         if reader.problem is not None:
-            problem = reader.problem
-            what = explain(problem, f"column {problem.column + 1} of the header", self.dialect)
-            raise InputError(f"{self.source}, line {problem.line}: {what}")
-        take(reader.take_names())
+            fault, line, column, text = reader.problem
+            what = explain(fault, text, f"column {column + 1} of the header", self.form)
+            raise InputError(f"{self.source}, line {line}: {what}")
+        names = _texts(reader.take_names())
+        self.n_fields += len(names.ends)
+        if self.form.header:
+            check_utf8(names, f"{self.source}: the header")
+            self._take_names(names)
 
     def body(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of the rows, and where in the piece to start."""
@@ -628,7 +559,7 @@ def read_panels(
         if reader.panel_is_full:
             panel_full()
         tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-    raise_fault(stream.source, reader.problem, len(header), header.describe, stream.dialect)
+    raise_fault(stream, reader, header.describe)
     if reader.n_rows == 0:
         raise InputError(f"{stream.source}: expected rows after the header, found none.")
     if reader.n_panel_rows:
@@ -646,18 +577,16 @@ def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
 
 # Looks at a text table beside its one reading: how many rows it has, whether it names them.
 
-_SAMPLE_NBYTES = 1 << 20
-
 
 def _skim(
     source: SourceFile, form: TextForm, n_columns: int, kept: int | None, *, row_names: bool = False
 ) -> tuple[CsvStream, TableReader]:
     """Open a file again, of which at most one column is kept, as the target's texts."""
-    stream = CsvStream(source, form, lambda names: None, row_names=row_names)
+    stream = CsvStream(source, form, row_names=row_names)
     slots = np.full(n_columns, IGNORED, np.int32)
     if kept is not None:
         slots[kept] = TARGET
-    return stream, TableReader(slots, stream.dialect, place=stream.place)
+    return stream, TableReader(slots, stream)
 
 
 def has_row_names(
@@ -674,24 +603,19 @@ def has_row_names(
     """
     if not form.header:
         return False
-    n_columns = 0
-
-    def count(names: Texts) -> None:
-        nonlocal n_columns
-        n_columns += len(names.ends)
-
-    stream = CsvStream(source, form, count)
-    check(n_columns)
-    reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
+    stream = CsvStream(source, form)
+    check(stream.n_fields)
+    reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
     for _ in fed(stream, reader):
         if reader.n_rows:
             break
-    problem = reader.problem
-    if problem is None or problem.fault != "ragged" or reader.n_rows != 1:
+    n_found = stream.n_fields + 1
+    if reader.problem is None or reader.n_rows != 1:
         return False
-    if problem.column != n_columns + 1:
+    fault, _, column, _ = reader.problem
+    if (fault, column) != ("ragged", n_found):
         return False
-    _refuse_empty_ends(source, form, n_columns + 1)
+    _refuse_empty_ends(source, form, n_found)
     return True
 
 
@@ -704,7 +628,7 @@ def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> Non
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
             f"found one more, the last of them empty. Remove the "
-            f"{name_of(stream.dialect.separator)} at the ends of the lines; or, if the first "
+            f"{name_of(stream.separator)} at the ends of the lines; or, if the first "
             "column holds row ids, name it in the header."
         )
 
@@ -718,7 +642,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
     n_body = 0
     for n_fed in fed(stream, reader):
         n_body += n_fed
-        if n_body >= _SAMPLE_NBYTES:
+        if n_body >= SAMPLED_NBYTES:
             break
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
@@ -740,12 +664,7 @@ def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
 
 
 def count_rows(
-    source: SourceFile,
-    form: TextForm,
-    n_columns: int,
-    *,
-    target: int | None = None,
-    is_missing: Callable[[bytes], bool] = lambda text: False,
+    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
 ) -> tuple[int, bool]:
     """Count the rows of a file by reading it; return whether one has no ``target``, too.
 
@@ -758,8 +677,8 @@ def count_rows(
     stream, reader = _skim(source, form, n_columns, target)
     for _ in fed(stream, reader):
         texts = reader.take_texts(TARGET) if target is not None else ()
-        has_missing = has_missing or any(map(is_missing, texts))
-    raise_fault(source, reader.problem, n_columns, str, stream.dialect)
+        has_missing = has_missing or any(map(form.is_missing, texts))
+    raise_fault(stream, reader, str)
     return reader.n_rows, has_missing
 
 

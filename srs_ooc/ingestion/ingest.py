@@ -1,45 +1,318 @@
-"""``srs_ooc.ingest``: where a new store goes, what it is made of, and remarks on it."""
+"""From a table of any format to a store: the stages, what they would take, and ``srs_ooc.ingest``.
 
+One pipeline serves all formats: roles, read, code, write, publish. Beside it stand where a new
+store goes, what it is made of, and remarks on it.
+"""
+
+import contextlib
 import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import StoreError
-from srs_ooc.base.files import try_lock
+from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.files import published_folder, try_lock
 from srs_ooc.base.options import (
     flag_given,
     megabytes_given,
+    path_given,
     place_given,
     python_spelling,
     spelled,
+    unexpected,
     whole_given,
 )
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
+from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
+    WORDS,
     ByteProgress,
     ForcedKinds,
     IngestOptions,
     SideColumns,
-    check_name,
-    check_names,
-    check_words,
-    pieces_given,
+    check_distinct,
+    check_kinds,
+    choose_roles,
 )
-from srs_ooc.ingestion.ingest_options import check_given_kinds as check_kinds_given
-from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
-from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest
+from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
+from srs_ooc.ingestion.rows import (
+    RowColumns,
+    said_of_missing,
+    texts_among_numbers,
+    words_for_missing,
+)
+from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.ingestion.sources import SourceFile, settle_source
+from srs_ooc.ingestion.writer import write_store
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest, Shape
 from srs_ooc.store.store import Store
+
+# Which reading a table gets: by rows or by columns, by its format.
+
+
+def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+    """Open a file or an object in memory.
+
+    Raises
+    ------
+    InputError
+        If it is of no format that is known, or is a text table with columns beside it.
+    UsageError
+        If options of text tables are given for another.
+    """
+    if isinstance(table, str | Path):
+        return _open_file(path_given(table, "the table"), options, side, work)
+    _check_no_text_form("the table", options)
+    as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
+    return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
+
+
+def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, is_other, open_file
+
+    if options.samples or not is_other(path):
+        if side:
+            raise InputError(
+                f"{path}: a text table holds its names, target and row ids itself. Name their "
+                "columns, or give them apart only for arrays."
+            )
+        text = settle_source(path, work.scratch)
+        if not options.samples:
+            return TextReading(text, options, work)
+        from srs_ooc.ingestion.feature_rows import open_feature_rows
+
+        return open_feature_rows(text, options, work)
+    _check_no_text_form(path, options)
+    source = SourceFile.file(path)
+    opened = open_file(path, work.scratch, options)
+    if isinstance(opened, SvmlightTable):
+        labels = {"target": [("label", opened.labels)]}
+        side = replace(side, columns=labels | dict(side.columns))
+    if isinstance(opened, ArrowFile):
+        options, found = _with_index(opened.index_names, options, side)
+        side = replace(side, inferred=side.inferred | found)
+    origin = {"name": source.name, **_fingerprint(path)}
+    return TableReading(opened, source, options, side, work, origin)
+
+
+def _check_no_text_form(table: object, options: IngestOptions) -> None:
+    if options.text != TextForm():
+        raise UsageError(
+            f"{table}: expected --separator, --comment, --decimal, --missing and "
+            "--no-header only for text tables, found one of them. Leave it out."
+        )
+
+
+def _with_index(
+    names: list[str], options: IngestOptions, side: SideColumns
+) -> tuple[IngestOptions, dict[str, str]]:
+    """Take the index that pandas saved with a frame for the row ids; say so.
+
+    An index of several columns is left out, and one where there are row ids.
+    """
+    named = {name for _, name in options.columns()}
+    free = [name for name in names if name not in named.union(options.ignore)]
+    if not free:
+        return options, {}
+    if len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
+        return replace(options, row_ids=names[0]), {"row_ids": "the index that pandas saved"}
+    left_out = ", ".join(map(repr, free))
+    ignore = (*options.ignore, *free)
+    return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
+
+
+def _fingerprint(path: Path) -> dict[str, int]:
+    crc32 = nbytes = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(1 << 18):
+            crc32, nbytes = zlib.crc32(data, crc32), nbytes + len(data)
+    return {"nbytes": nbytes, "crc32": crc32}
+
+
+def ingest_table(
+    table: Any,
+    store: Path,
+    options: IngestOptions | None = None,
+    progress: ByteProgress | None = None,
+    *,
+    side: SideColumns | None = None,
+) -> Manifest:
+    """Turn a table into a store, which appears complete or not at all.
+
+    Equal bytes and options make equal stores.
+
+    Parameters
+    ----------
+    table : path or object
+        A file of any format, ``-`` for text on standard input, or an object in memory.
+    store : Path
+        The store to make.
+    options : IngestOptions, optional
+        Defaults if not given.
+    progress : callable, optional
+        Told of the bytes read and written.
+    side : SideColumns, optional
+        Names and row columns that are not in the table.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be ingested as asked.
+    StoreError
+        If the store exists, or cannot be written.
+    BudgetError
+        If the memory cap cannot hold the work.
+    """
+    ingest_memory.load_libraries()
+    options = options or IngestOptions()
+    if options.overwrite:
+        ingest_memory.check_replaceable(store)
+    with (
+        ingest_memory.disk_errors(store),
+        published_folder(store, replaces=options.overwrite) as folder,
+    ):
+        with Workplace.at(folder, progress) as work:
+            reading = open_reading(table, options, side or SideColumns(), work)
+            manifest = _ingest(reading, work)
+        shutil.rmtree(work.scratch)
+    return manifest
+
+
+def _ingest(reading: Reading, work: Workplace) -> Manifest:
+    """Take a table through all stages but the last, which is to publish."""
+    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+    rows = work.stack.enter_context(contextlib.closing(RowColumns(work.scratch)))
+    inferred = reading.read_names(header)
+    options, side = reading.options, reading.side
+    has_target = "target" not in side.columns and not options.no_target
+    if options.no_target:
+        if options.target is not None or options.samples or "target" in side.columns:
+            raise UsageError(
+                "--no-target: expected a table with rows of samples and no target named, found a "
+                "target, or --orient features. Leave one of the two out."
+            )
+        inferred["target"] = NO_TARGET
+    if has_target and options.target is None:
+        inferred["target"] = "last column"
+    roles = choose_roles(reading.source, header, options, has_target=has_target)
+    memory = reading.share(roles)
+    check_distinct(reading.source, header, "column names", "Rename them.")
+    forced = options.kinds.settle(reading.source, header)
+    check_kinds(header, roles, forced)
+    reading.read_rows(roles, forced, rows)
+    reading.check_unchanged()
+    rows.settle(reading.source, reading.where, options)
+    facts, kept = rows.facts, rows.kept
+    columns, fits_float32, kinds, held_nbytes = reading.features(kept)
+    shape = Shape(kept.n_rows, roles.n_features)
+    form = options.form("float32" if fits_float32 else "float64")
+    batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
+    inferred |= side.inferred | facts.inferred
+    manifest = write_store(
+        work.folder,
+        columns,
+        rows.target,
+        replace(facts, inferred=inferred, source=reading.origin()),
+        header.blocks(roles.special),
+        kinds=kinds,
+        form=form,
+        batch_features=batch,
+        n_threads=n_threads,
+        progress=work.tell,
+        first_feature=options.first_feature,
+    )
+    reading.check_unchanged()
+    return manifest
+
+
+# What an ingest would take, found without writing a store: rows, disk, memory.
+
+
+def forecast(
+    table: Path, store: Path, options: IngestOptions, side: SideColumns | None = None
+) -> Iterator[str]:
+    """Yield lines on what ingesting a file would take, ``side`` being what stands beside it.
+
+    Rows, and what follows from them, are estimated of text: the lines say ``about``. The last line
+    names the smallest cap.
+
+    Raises
+    ------
+    UsageError
+        If the table is standard input, which can be read but once.
+    InputError
+        If the table cannot be read.
+    BudgetError
+        If the cap cannot hold a look at the table; it names the one that an ingest takes.
+    """
+    if str(table) == "-":
+        raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    from srs_ooc.ingestion.formats.files import is_other, open_file
+
+    ingest_memory.load_libraries()
+    has_target = not options.no_target and "target" not in (side or SideColumns()).columns
+    unpacked, by_rows, text_nbytes = 0, True, None
+    with tempfile.TemporaryDirectory() as folder, Workplace.at(Path(folder)) as work:
+        about = "about " if options.samples or not is_other(table) else ""
+        if about:
+            look = _look_at_text(table, options, work, has_target=has_target)
+            n_columns, n_rows, text_nbytes, memory = look
+        else:
+            opened = open_file(table, work.scratch, options)
+            memory = memory_of(opened, options)
+            unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
+            by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+    shape = Shape(max(1, n_rows), max(1, n_columns))
+    if options.samples:
+        shape = Shape(max(1, n_columns - 1), max(1, n_rows))
+    scratch, stored = ingest_memory.disk_of(
+        shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes
+    )
+    scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
+    yield f"columns: {n_columns}"
+    yield f"rows: {about}{n_rows}"
+    yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
+    yield f"store: at most {about}{describe_nbytes(stored)}"
+    words = "enough" if scratch + stored <= free else "NOT enough"
+    yield f"free disk: {describe_nbytes(free)}, {words}"
+    words = "enough" if memory.fits else "NOT enough"
+    given = memory.cap_nbytes // MB
+    yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {words}"
+
+
+def _look_at_text(
+    table: Path, options: IngestOptions, work: Workplace, *, has_target: bool
+) -> tuple[int, int, int, ingest_memory.IngestMemory]:
+    """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
+    source = SourceFile.file(table)
+    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+    if options.samples:
+        from srs_ooc.ingestion.feature_rows import feature_memory, open_stream
+
+        open_stream(source, options.text, header)
+        memory = feature_memory(source, header, options)
+        return len(header), *estimate(source, options.text, len(header)), memory
+    reading = TextReading(source, options, work)
+    reading.read_names(header)
+    roles = choose_roles(source, header, reading.options, has_target=has_target)
+    memory = reading.memory(roles)
+    n_rows, text_nbytes = estimate(source, options.text, len(header))
+    if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:
+        memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
+    return len(header), n_rows, text_nbytes, memory
+
 
 # What a new store may not be meant to hold: an index, words for what is missing, dates.
 
@@ -200,7 +473,7 @@ def make_at(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _clear(folder)
-        scratch = TemporaryDirectory(prefix=PREFIX, dir=folder)
+        scratch = tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder)
     except OSError as error:
         raise StoreError(
             f"{folder}: expected a folder that can be written, where the store for {place} is "
@@ -212,7 +485,7 @@ def make_at(
     return manifest
 
 
-@contextmanager
+@contextlib.contextmanager
 def _held(file: Path) -> Iterator[None]:
     handle = try_lock(file)
     assert handle is not None, "nobody else knows of it"
@@ -225,7 +498,7 @@ def _held(file: Path) -> Iterator[None]:
 def _clear(folder: Path) -> None:
     """Remove what killed processes left of stores that they were making for a URL."""
     for left in folder.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # gone meanwhile, or somebody else's
+        with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
             handle = try_lock(left / LOCK, flags=os.O_RDWR)
             if handle is not None:
                 shutil.rmtree(left, ignore_errors=True)
@@ -239,6 +512,71 @@ def made_first_at(place: Place) -> Path:
     from srs_ooc.store.remote_cache import CacheOptions
 
     return CacheOptions().path / "made.zarr"
+
+
+# What `srs_ooc.ingest` is given, checked before it is used.
+
+
+def check_words(given: Mapping[str, Any]) -> None:
+    """Refuse what is none of the words that a parameter may be.
+
+    Raises
+    ------
+    UsageError
+        Naming parameter and words.
+    """
+    for name, words in WORDS.items():
+        if not isinstance(given[name], str) or given[name] not in words:
+            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+
+
+def check_names(name: str, given: Any) -> None:
+    """Refuse what names no columns: names are texts that UTF-8 can write.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise unexpected(name, "a list of names of columns", given)
+    for text in given:
+        check_name(name, text)
+
+
+def check_name(name: str, given: Any) -> None:
+    """Refuse what is no name of a column.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    try:
+        if isinstance(given, str):
+            given.encode()
+            return
+    except UnicodeEncodeError:
+        pass
+    raise unexpected(name, "the name of a column", given)
+
+
+def check_given_kinds(given: Any) -> None:
+    """Refuse what does not map names of columns to kinds.
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise unexpected("kinds", "a mapping of names of columns to kinds", given)
+    for name, kind in given.items():
+        check_name("kinds", name)
+        if not isinstance(kind, str):
+            raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
 
 
 @python_spelling()
@@ -341,7 +679,7 @@ def ingest(
     """
     check_words({"task": task, "missing_target": missing_target, "code_dtype": code_dtype})
     check_names("ignore", ignore)
-    check_kinds_given(kinds)
+    check_given_kinds(kinds)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     names_of_strata = (strata,) if isinstance(strata, str) else strata
     by_name = isinstance(names_of_strata, tuple)
@@ -360,7 +698,7 @@ def ingest(
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=ForcedKinds(tuple((kinds or {}).items())),
         strata=names_of_strata if by_name else (),
-        memory_nbytes=int(megabytes_given(memory_mb) * MB),
+        memory_mb=megabytes_given(memory_mb),
         code_dtype=code_dtype,
         keep_values=flag_given(keep_values, "keep_values"),
         overwrite=flag_given(overwrite, "overwrite"),
@@ -368,7 +706,10 @@ def ingest(
     )
     side = _side_columns(names, columns | {"strata": None if by_name else strata})
     place = place_given(store, "store")
-    make = _maker(table, options, side, client, progress)
+
+    def make(path: Path) -> Manifest:
+        return make_store(table, path, options, side, progress, client)
+
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     if isinstance(place, Path):
         for remark in remarks_of(Store.open(place)):
@@ -386,18 +727,46 @@ def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
     return SideColumns(Path(names) if isinstance(names, str) else names, columns)
 
 
-def _maker(
+def make_store(
     table: Any,
+    path: Path,
     options: IngestOptions,
     side: SideColumns,
-    client: Any,
     progress: ByteProgress | None,
-) -> Callable[[Path], Manifest]:
-    """Return what makes the store of a table, or of its pieces, at a path."""
+    client: Any = None,
+) -> Manifest:
+    """Make the store of a table, or of its pieces, at a path; ``client``: by its Dask workers.
+
+    Errors as of :func:`ingest_table`, and of the pieces.
+    """
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
-        return lambda path: ingest_table(table, path, options, progress, side=side)
+        return ingest_table(table, path, options, progress, side=side)
     from srs_ooc.ingestion.shards import ingest_pieces, on_workers  # of pieces alone
 
-    workers = client and on_workers(client, options.memory_nbytes // MB)
-    return lambda path: ingest_pieces(tables, path, options, progress, workers=workers)
+    workers = client and on_workers(client, int(options.memory_mb))
+    return ingest_pieces(tables, path, options, progress, workers=workers)
+
+
+def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
+    """Return the files of a table in pieces; None where it is something else.
+
+    Raises
+    ------
+    UsageError
+        If what is given beside goes with the other kind; ``has_values``: columns by their values.
+    """
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
+        return None
+    if has_values:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
+            "table in pieces, found values. Put them into the first piece, and name the columns."
+        )
+    return [path_given(one, "table") for one in table]

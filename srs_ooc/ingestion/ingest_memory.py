@@ -1,23 +1,29 @@
-"""Memory and disk of an ingest: what each stage leases, and the smallest cap.
+"""Memory and disk of an ingest: what each stage takes, the smallest cap, and how it is shared out.
 
-That cap is one number, whichever stage refuses a smaller. Errors of the disk are said in the
-user's terms.
+All that an ingest counts stands here; other modules ask. The smallest cap is one number, whichever
+stage refuses a smaller: it follows from what the table is (columns, rows, format, compression) and
+from published allowances, never from what a process happens to hold, so that a dry run and an
+ingest name the same cap, which works when it is given. Errors of the disk are said in the user's
+terms.
 """
 
 import contextlib
 import errno
 import gc
+import lzma
 import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from srs_ooc.base.budget import Budget, Lease, program_nbytes
+import numpy as np
+
+from srs_ooc.base.budget import Budget, Lease, program_nbytes, resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX
 from srs_ooc.base.text import MB, ceil_div, describe_nbytes, megabytes
-from srs_ooc.ingestion.ingest_options import IngestOptions, StoreForm
 from srs_ooc.store.manifest import (
     LONG_NBYTES,
     LONG_ROWS,
@@ -27,13 +33,16 @@ from srs_ooc.store.manifest import (
     values_chunk,
 )
 
-# The memory of an ingest: what each stage leases of the budget, and what the cap leaves.
+# What stages take, whatever the format.
 
 PROGRAM_NBYTES = 46 * MB
 """Published allowance for interpreter and libraries, differences between starts included."""
 
 SLACK_NBYTES = 14 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
+
+LOOK_NBYTES = 72 * MB
+"""A look that finds out how large a table is may take so much, whatever the cap."""
 
 PANEL_NBYTES = 64 * MB
 BATCH_NBYTES = 64 * MB
@@ -43,7 +52,7 @@ THREAD_NBYTES = 8 * MB
 """What the allocator keeps for each further thread of the last stage."""
 
 PIECE_NBYTES = 2 * MB
-"""Features of which rows are left out are read in pieces of so many bytes."""
+"""Lines are read in pieces of so many bytes, and features of which rows are left out, too."""
 
 PICKED_ROWS = 1 << 15
 """Rows that are picked at a time where some are left out."""
@@ -56,16 +65,32 @@ MOST_CATEGORY_NBYTES = 256 * MB
 CATEGORY_WORK_NBYTES = 10 * MB
 """Memory of turning texts into categories, beyond the texts."""
 
-_NBYTES_PER_COLUMN_ORDERING = 24  # keys, their order, positions
+CODES_NBYTES = 8_000_000
+"""Memory for the distinct texts of strata and groups, a column at a time."""
+
+LABELS_NBYTES = 10_000 * 528
+"""Memory for the labels of as many classes as there may be, of 100 bytes each."""
+
 COLUMN_NBYTES = 14
 """Memory of a column that is read: slots twice, ours and the reader's, positions, kinds twice."""
 
+_NBYTES_PER_COLUMN_ORDERING = 24  # keys, their order, positions
 _NBYTES_PER_ROW = 3  # which rows are kept, twice, and a row's place
 _NBYTES_PER_ROW_ID = 8  # hashes, sorted in place
 _N_COMPRESSING = 6  # chunks of values, and pieces of what is read
 
 FEW_ROWS = 1 << 16
 """Tables of so many rows are asked for the same memory, however many they have."""
+
+READ_NBYTES, START_NBYTES, SAMPLED_NBYTES = 1 << 18, 4096, 1 << 20
+"""A file is read in pieces of so many bytes; so much of its beginning is looked at first, and so
+much of its text where its rows are estimated."""
+
+FEATURE_NBYTES = 40
+"""A feature's name, kind and place, about."""
+
+_MERGED_NBYTES = 48 * MB  # features of pieces that are read and written at a time
+_NAME_NBYTES = 540  # a name and its kind that are held, and once more by the reader of the table
 
 
 def load_libraries() -> None:
@@ -86,13 +111,6 @@ def own_nbytes() -> int:
     return program_nbytes(PROGRAM_NBYTES)
 
 
-def budget_of(cap: int, resident: int) -> Budget:
-    """Return the budget of a stage of an ingest under a cap, beside what is held; all in bytes."""
-    budget = Budget(cap, resident)
-    budget.grant("working room", SLACK_NBYTES)
-    return budget
-
-
 def release() -> None:
     """Give back what an ingest has let go of, before another one counts what there is."""
     gc.collect()
@@ -101,23 +119,138 @@ def release() -> None:
 
 
 @dataclass(frozen=True)
-class IngestMemory:
-    """What the stages of an ingest may use.
+class StoreForm:
+    """How a store keeps a table.
 
     Attributes
     ----------
-    cap_nbytes, resident_nbytes : int
-        The cap, and what the process held when memory was shared out.
-    panel_rows : int
-        Rows of a panel.
-    category_nbytes : int
-        Memory for the texts of categorical features, in bytes; held to the end.
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of ``codes``.
+    values_dtype : {'float32', 'float64'} or None
+        Dtype of ``values``; None keeps each code's lowest and highest value instead.
+    """
+
+    code_dtype: str = "uint8"
+    values_dtype: str | None = "float64"
+
+    @property
+    def code_nbytes(self) -> int:
+        """Bytes of a code."""
+        return int(np.dtype(self.code_dtype).itemsize)
+
+    @property
+    def missing_code(self) -> Any:
+        """The code of a missing value, as a scalar of the dtype of codes."""
+        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
+
+    def n_ranges(self, shape: Shape) -> int:
+        """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
+        return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
+
+
+@dataclass(frozen=True)
+class IngestMemory:
+    """What an ingest takes, the smallest cap that holds it, and what its stages may use.
+
+    Attributes
+    ----------
+    cap_nbytes : int
+        The memory cap.
+    n_columns, n_rows : int
+        Columns of the source, and its rows at most.
+    form : StoreForm
+        How the store keeps them.
+    drops_rows : bool
+        Whether rows may be left out for want of a target.
+    held : tuple of Lease
+        What is held besides from the first stage to the last.
+    opening : tuple of Lease
+        What opening the table takes, before any stage.
+    resident_nbytes, panel_rows, category_nbytes : int
+        Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
+        of categorical features, held to the end.
     """
 
     cap_nbytes: int
-    resident_nbytes: int
-    panel_rows: int
-    category_nbytes: int
+    n_columns: int
+    n_rows: int
+    form: StoreForm
+    drops_rows: bool
+    held: tuple[Lease, ...] = ()
+    opening: tuple[Lease, ...] = ()
+    resident_nbytes: int = 0
+    panel_rows: int = 1
+    category_nbytes: int = 0
+
+    def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "IngestMemory":
+        """Return what a table of another number of rows takes."""
+        drops = self.drops_rows if drops_rows is None else drops_rows
+        return replace(self, n_rows=max(1, n_rows), drops_rows=drops)
+
+    @property
+    def depends_on_rows(self) -> bool:
+        """Whether the smallest cap is another if there are fewer rows than so many."""
+        return self.with_rows(1, drops_rows=False).least_mb < self.least_mb
+
+    @property
+    def spare_nbytes(self) -> int:
+        """What the cap leaves, in bytes."""
+        return max(0, self.cap_nbytes - _sum(self._leases()))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the cap holds it."""
+        return self.cap_nbytes >= self.least_mb * MB
+
+    @property
+    def least_mb(self) -> int:
+        """The smallest cap that works, in MB."""
+        return ceil_div(_sum(self._leases()), MB)
+
+    def _leases(self) -> list[Lease]:
+        """Return what is held at once where most is."""
+        program = Lease("interpreter and libraries", own_nbytes())
+        stage = largest_stage(self.n_columns, self.n_rows, self.form, drops_rows=self.drops_rows)
+        room = Lease("working room", SLACK_NBYTES)
+        ways = [[program, *self.opening], [program, room, *self.held, Lease(*stage)]]
+        return max(ways, key=_sum)
+
+    def check(self, source: object) -> None:
+        """Refuse a cap that does not hold it.
+
+        Raises
+        ------
+        BudgetError
+            With all parts, and the smallest cap that works.
+        """
+        if self.fits:
+            return
+        parts = [f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in self._leases()]
+        raise BudgetError(
+            f"--memory-mb {megabytes(self.cap_nbytes):g} cannot hold the ingest of {source}, in "
+            f"MB: {', '.join(parts)}. The smallest cap that works is --memory-mb {self.least_mb}."
+        )
+
+    def shared(self, shape: Shape, beside_nbytes: int = 0) -> "IngestMemory":
+        """Share out what the cap leaves for a table of so many rows and features.
+
+        What the process holds is measured now; ``beside_nbytes`` will be held besides.
+        """
+        held = max(own_nbytes() + _sum(self.held), resident_nbytes() + beside_nbytes)
+        spare = _budget(self.cap_nbytes, held).free_nbytes
+        row_nbytes = 8 * shape.n_features
+        room = spare - COLUMN_NBYTES * self.n_columns
+        wanted = max(PANEL_NBYTES, 16 * row_nbytes)
+        for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
+        panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
+        step = smallest_batch(shape, self.form)
+        held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
+        room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
+        room_now = room - panel_rows * row_nbytes
+        categories = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
+        return replace(
+            self, resident_nbytes=held, panel_rows=panel_rows, category_nbytes=categories
+        )
 
     def writing(
         self, shape: Shape, form: StoreForm, held_nbytes: int = 0, *, n_source_rows: int = 0
@@ -133,19 +266,29 @@ class IngestMemory:
         budget.grant("categories, or a table that is held", held_nbytes)
         return fit_batch(shape, form, budget.free_nbytes, apart=apart)
 
-    def has_room(self, shape: Shape, form: StoreForm, held_nbytes: int = 0) -> bool:
+    def has_room(self, shape: Shape, held_nbytes: int = 0) -> bool:
         """Return whether the table fits in memory beside ``held_nbytes`` and a full last stage.
 
         That stage may copy each batch once more, as where rows are left out.
         """
-        step = smallest_batch(shape, form)
-        full = max(BATCH_NBYTES, batch_nbytes(shape, form, 2 * step, 2, 8))
+        step = smallest_batch(shape, self.form)
+        full = max(BATCH_NBYTES, batch_nbytes(shape, self.form, 2 * step, 2, 8))
         return self._writing(shape).fits(table_nbytes(shape) + full + held_nbytes)
 
     def _writing(self, shape: Shape) -> Budget:
-        budget = budget_of(self.cap_nbytes, self.resident_nbytes)
+        budget = _budget(self.cap_nbytes, self.resident_nbytes)
         budget.grant("places of rows and features", _writing_nbytes(shape))
         return budget
+
+
+def _sum(leases: tuple[Lease, ...] | list[Lease]) -> int:
+    return sum(lease.n_bytes for lease in leases)
+
+
+def _budget(cap: int, resident: int) -> Budget:
+    budget = Budget(cap, resident)
+    budget.grant("working room", SLACK_NBYTES)
+    return budget
 
 
 def table_nbytes(shape: Shape) -> int:
@@ -247,39 +390,166 @@ def _writing_nbytes(shape: Shape) -> int:
     return COLUMN_NBYTES * shape.n_features + _NBYTES_PER_ROW * shape.n_rows
 
 
-def share_memory(
-    cap: int, resident: int, n_columns: int, shape: Shape, form: StoreForm
-) -> IngestMemory:
-    """Share out what the cap leaves; that it holds the work was checked (:mod:`..needs`).
+def merged_features(shape: Shape, column_nbytes: int, step: int, cap: int) -> int:
+    """Return how many features of pieces, a multiple of ``step``, are put together at a time.
 
-    Parameters
-    ----------
-    cap, resident : int
-        The memory cap, and what the process holds already, in bytes.
-    n_columns : int
-        Columns of the source.
-    shape : Shape
-        Rows (at most) and features of the table.
-    form : StoreForm
-        How the store keeps it.
+    Raises
+    ------
+    BudgetError
+        If the cap, in bytes, cannot hold it.
     """
-    spare = budget_of(cap, resident).free_nbytes
-    row_nbytes = 8 * shape.n_features
-    room = spare - COLUMN_NBYTES * n_columns
-    wanted = max(PANEL_NBYTES, 16 * row_nbytes)
-    for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
-    panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
-    held_later = batch_nbytes(shape, form, smallest_batch(shape, form), 1, 12)  # float32, too
-    room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
-    room_now = room - panel_rows * row_nbytes
-    category_nbytes = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
-    return IngestMemory(cap, resident, panel_rows, category_nbytes)
+    batch = max(1, _MERGED_NBYTES // (column_nbytes * step)) * step
+    budget = _budget(cap, resident_nbytes())
+    budget.grant("places and names", FEATURE_NBYTES * shape.n_features)
+    budget.grant("features as read and written", batch * column_nbytes + 8 * MB)
+    budget.check()
+    return batch
+
+
+# What formats take besides.
+
+WORK_NBYTES = {"parquet": 40 * MB, "feather": 40 * MB, "scipy.sparse": 4 * MB, "svmlight": 4 * MB}
+"""What reading takes by format: PyArrow reads, decodes and frees (measured 8 to 30 MB); two threads
+make columns of a sparse matrix dense at once."""
+
+_SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
+_LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
+_ARROW_NBYTES = 32 * MB  # PyArrow, loaded; measured 29 to 34 MB, of which 4 are in the program's
+_FOOTER_FACTOR = 24  # what decoding a footer of Parquet took, 12 to 23 times its size
+_FEATHER_NBYTES_PER_COLUMN = 1100  # as measured
+_SAMPLE_NBYTES, _CELL_NBYTES, _ID_NBYTES = 210, 64, 140
+"""Memory of a sample in both mappings, of a cell of it, and of an id that is looked up in them, as
+Python objects, beyond their texts; measured 202, 62 and 130 at 10^6 samples."""
+SAMPLES_PANEL_NBYTES = 3 * MB
+ZSTD_NBYTES = 10 * MB
+"""What a decoder of zstd takes besides its window."""
+_N_DECODERS = 2  # one looks at the file while another waits at its first row
+
+
+def decoder_nbytes(kind: str, start: bytes) -> int:
+    """Return the memory of a decoder, from the beginning of a file, before it is taken."""
+    if kind == "xz":
+        return _xz_nbytes(start)
+    if kind == "zst":  # later frames may have the usual window
+        return max(_zst_window(start), 8 << 20) + ZSTD_NBYTES
+    return {"gz": MB // 10, "bz2": 8 * MB}[kind]
+
+
+def _xz_nbytes(start: bytes) -> int:
+    """Return the memory with which the decoder agrees to begin, 20 MB or more."""
+    for power in range(24, 33):
+        limit = (1 << power) + (1 << 22)  # a dictionary, and the rest
+        try:
+            lzma.LZMADecompressor(memlimit=limit).decompress(start, 1)
+        except lzma.LZMAError as error:
+            if "limit" in str(error).lower():
+                continue
+        return limit
+    return 1 << 33
+
+
+def _zst_window(start: bytes) -> int:
+    """Return the window of the first frame (RFC 8878, section 3.1.1.1)."""
+    if len(start) < 6:
+        return 1 << 10
+    descriptor = start[4]
+    if not descriptor & 0x20:
+        base = 1 << (10 + (start[5] >> 3))
+        return base + base // 8 * (start[5] & 7)
+    at = 5 + (0, 1, 2, 4)[descriptor & 3]
+    n_bytes = (1, 2, 4, 8)[descriptor >> 6]
+    size = int.from_bytes(start[at : at + n_bytes], "little")
+    return size + 256 if n_bytes == 2 else size
+
+
+def lines_nbytes(shape: tuple[int, int], *, by_rows: bool) -> int:
+    """Return the memory of a line on its way, three times."""
+    return 3 * 8 * (shape[1] if by_rows else shape[0])
+
+
+def lines_lease(shape: tuple[int, int], work_nbytes: int = 0, *, by_rows: bool = False) -> Lease:
+    """Return what reading takes beside what is read: lines on their way, and the format's work."""
+    return Lease("lines on their way", lines_nbytes(shape, by_rows=by_rows) + work_nbytes)
+
+
+def grown_lease() -> Lease:
+    """Return what the process holds of a table that it was given, or that others opened."""
+    return Lease("what is held of the table", max(0, resident_nbytes() - own_nbytes()))
+
+
+def decoding_leases(source: object, decoder_nbytes: int) -> tuple[Lease, ...]:
+    """Return what decompressing a text table takes."""
+    nbytes = _N_DECODERS * decoder_nbytes
+    return (Lease(f"decompressing {source}", nbytes),) if nbytes else ()
+
+
+def sparse_leases(nbytes: int, n_most: int) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
+    """Return what a sparse matrix of a file holds, and what opening it takes.
+
+    It is of ``nbytes`` as stored, and its longer side has ``n_most`` places.
+    """
+    nbytes += 24 * n_most
+    held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    # once as stored, once by columns, and what SciPy itself takes
+    opening = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
+    return held, (opening,)
+
+
+def svmlight_leases(
+    n_cells: int, n_rows: int, n_columns: int
+) -> tuple[tuple[Lease, ...], tuple[Lease, ...]]:
+    """Return what the cells of a svmlight file hold, and what opening it takes."""
+    labels = 80 * n_rows
+    held = Lease("cells", 16 * n_cells + labels + 8 * n_columns)
+    # row by row, column by column, and one of them growing
+    opening = Lease("SciPy and the cells", _LOADING_NBYTES + 3 * 12 * n_cells + labels)
+    return (Lease("SciPy", _SCIPY_NBYTES), held), (opening,)
+
+
+def arrow_leases(what: str, n_columns: int, nbytes: int, footer: int | None) -> tuple[Lease, ...]:
+    """Return what PyArrow holds of a file of ``nbytes``; of Parquet the length of its footer.
+
+    It reads a record batch of Feather whole, whatever the columns asked for, and it may be the
+    only one.
+    """
+    held = nbytes + _FEATHER_NBYTES_PER_COLUMN * n_columns
+    if footer is not None:
+        held = _FOOTER_FACTOR * footer
+    return Lease("PyArrow", _ARROW_NBYTES), Lease(f"what PyArrow holds of {what}", held)
+
+
+def texts_nbytes(kinds: Any) -> int:
+    """Return what the texts of categories (of ``FeatureKinds``) take to the end, and their work."""
+    return kinds.pool.cost + CATEGORY_WORK_NBYTES if kinds.is_text.any() else 0
+
+
+def names_nbytes(names: Any) -> int:
+    """Return the memory of names of columns, and of a kind for each."""
+    return sum(4 * len(name) + _NAME_NBYTES for name in names)
+
+
+def samples_lease(samples: Any, n_ids: int, ids_nbytes: int) -> Lease:
+    """Return what samples (line, id, and cells of each) hold, and the ids looked up in them."""
+
+    def text_nbytes(text: str) -> int:
+        return len(text) if text.isascii() else 4 * len(text)
+
+    known = _ID_NBYTES * n_ids + ids_nbytes
+    for _, sample, *cells in samples:
+        known += _SAMPLE_NBYTES + text_nbytes(sample)
+        known += sum(_CELL_NBYTES + text_nbytes(cell) for cell in cells)
+    return Lease("the samples", known)
+
+
+def feature_rows_leases(n_samples: int, decoder_nbytes: int) -> tuple[Lease, ...]:
+    """Return what reading a text table with a feature a row takes: panels, and column slots."""
+    panels = 2 * max(SAMPLES_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    reading = Lease("reading features", panels + _N_DECODERS * decoder_nbytes)
+    return Lease("working room", SLACK_NBYTES), reading
 
 
 # The disk of an ingest: room for it, and its errors in the user's terms.
 
-_FEATURE_NBYTES = 40
-"""A feature's name, kind and place, about."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -305,7 +575,7 @@ def disk_of(
         values = min(values, text_nbytes)
     ranges = 16 * form.n_ranges(shape) * shape.n_features
     codes = form.code_nbytes * n_cells
-    return 8 * n_cells * by_rows, codes + values + ranges + _FEATURE_NBYTES * shape.n_features
+    return 8 * n_cells * by_rows, codes + values + ranges + FEATURE_NBYTES * shape.n_features
 
 
 def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
@@ -324,6 +594,13 @@ def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
             f"{describe_nbytes(store_nbytes)} for the store), found {describe_nbytes(free)}. Free "
             "some space, or put the store on another disk."
         )
+
+
+def check_disk_of(
+    folder: Path, shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
+) -> None:
+    """Refuse a disk without room for the ingest of a table; as :func:`disk_of`."""
+    check_disk(folder, *disk_of(shape, form, by_rows=by_rows, text_nbytes=text_nbytes))
 
 
 def check_replaceable(path: Path) -> None:
@@ -378,105 +655,3 @@ def disk_errors(target_path: Path) -> Iterator[None]:
             f"{target_path}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists and can be written."
         ) from error
-
-
-# The smallest cap for the whole ingest of a table: one number, whichever stage refuses a smaller.
-#
-# It follows from what the table is (columns, rows, format, compression) and from published
-# allowances, never from what a process happens to hold, so that a dry run and an ingest name the
-# same cap, which works when it is given.
-
-LOOK_NBYTES = 72 * MB
-"""A look that finds out how large a table is may take so much, whatever the cap."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What an ingest takes.
-
-    Attributes
-    ----------
-    n_columns, n_rows : int
-        Columns of the source, and its rows at most.
-    form : StoreForm
-        How the store keeps them.
-    drops_rows : bool
-        Whether rows may be left out for want of a target.
-    held : tuple of Lease
-        What is held besides from the first stage to the last.
-    opening : tuple of Lease
-        What opening the table takes, before any stage.
-    """
-
-    n_columns: int
-    n_rows: int
-    form: StoreForm
-    drops_rows: bool
-    held: tuple[Lease, ...] = ()
-    opening: tuple[Lease, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        options: IngestOptions,
-        n_columns: int,
-        n_rows: int,
-        held: tuple[Lease, ...] = (),
-        opening: tuple[Lease, ...] = (),
-    ) -> "Needs":
-        """Return what a table of so many columns and rows takes under some options."""
-        drops = options.missing_target == "drop" and not options.no_target
-        n_columns, n_rows = max(1, n_columns), max(1, n_rows)
-        return cls(n_columns, n_rows, options.form(), drops, held, opening)
-
-    def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "Needs":
-        """Return what a table of another number of rows takes."""
-        drops = self.drops_rows if drops_rows is None else drops_rows
-        return replace(self, n_rows=max(1, n_rows), drops_rows=drops)
-
-    @property
-    def depends_on_rows(self) -> bool:
-        """Whether the smallest cap is another if there are fewer rows than so many."""
-        return self.with_rows(1, drops_rows=False).least_mb < self.least_mb
-
-    def spare_nbytes(self, cap_nbytes: int) -> int:
-        """Return what a cap leaves, in bytes."""
-        return max(0, cap_nbytes - sum(lease.n_bytes for lease in self._leases()))
-
-    def fits(self, cap_nbytes: int) -> bool:
-        """Return whether a cap holds it."""
-        return cap_nbytes >= self.least_mb * MB
-
-    @property
-    def held_nbytes(self) -> int:
-        """What the program and the table hold from the first stage to the last, in bytes."""
-        return own_nbytes() + sum(lease.n_bytes for lease in self.held)
-
-    @property
-    def least_mb(self) -> int:
-        """The smallest cap that works, in MB."""
-        return ceil_div(sum(lease.n_bytes for lease in self._leases()), MB)
-
-    def _leases(self) -> list[Lease]:
-        """Return what is held at once where most is."""
-        program = Lease("interpreter and libraries", own_nbytes())
-        stage = largest_stage(self.n_columns, self.n_rows, self.form, drops_rows=self.drops_rows)
-        room = Lease("working room", SLACK_NBYTES)
-        ways = [[program, *self.opening], [program, room, *self.held, Lease(*stage)]]
-        return max(ways, key=lambda leases: sum(lease.n_bytes for lease in leases))
-
-    def check(self, cap_nbytes: int, source: object) -> None:
-        """Refuse a cap that does not hold it.
-
-        Raises
-        ------
-        BudgetError
-            With all parts, and the smallest cap that works.
-        """
-        if self.fits(cap_nbytes):
-            return
-        parts = [f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in self._leases()]
-        raise BudgetError(
-            f"--memory-mb {megabytes(cap_nbytes):g} cannot hold the ingest of {source}, in MB: "
-            f"{', '.join(parts)}. The smallest cap that works is --memory-mb {self.least_mb}."
-        )

@@ -1,8 +1,8 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -10,8 +10,8 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import path_given, unexpected
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.csv import (
@@ -24,15 +24,11 @@ from srs_ooc.ingestion.csv import (
     TextForm,
 )
 from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.manifest import (
-    BOOLEAN,
     CATEGORICAL,
-    INTEGER,
     KINDS,
-    ROW_COLUMNS,
-    Shape,
-    max_codes,
 )
 
 # Kinds of feature that the user forces.
@@ -40,14 +36,9 @@ from srs_ooc.store.manifest import (
 FREE = 255
 """Stands for a kind that is to be found."""
 
-ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
-"""What the cells of features of these forced kinds may hold, besides missing values."""
-
 _PAIRS_AT_A_TIME = 1 << 13
-_NAME_NBYTES = 540
-"""Memory of a name and its kind that are held, and once more by the reader of the table."""
-MOST_LINE_NBYTES = MB
-"""A line of a file of kinds is no longer."""
+LONGEST_LINE = MB
+"""A line of a file of kinds has no more bytes."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +87,10 @@ class ForcedKinds:
                     )
         return out
 
-    def by_name_nbytes(self) -> int:
-        """Return the memory of :meth:`by_name`, found by reading the file once."""
-        return sum(4 * len(name) + _NAME_NBYTES for pairs in self._blocks() for name in pairs)
+    def names(self) -> Iterator[bytes]:
+        """Yield the names, the file being read once."""
+        for pairs in self._blocks():
+            yield from pairs
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""
@@ -182,11 +174,11 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
-    while line := stream.readline(MOST_LINE_NBYTES + 1):
-        if len(line) > MOST_LINE_NBYTES:
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
             raise InputError(
                 f"{file}: expected a name and a kind a line, found a line of more than "
-                f"{describe_nbytes(MOST_LINE_NBYTES)}. Give a CSV file."
+                f"{describe_nbytes(LONGEST_LINE)}. Give a CSV file."
             )
         yield line
 
@@ -225,21 +217,6 @@ def row_cells_of(forced: Mapping[bytes, int]) -> dict[bytes, int]:
     }
 
 
-def first_misfit(
-    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
-) -> tuple[int, int] | None:
-    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
-    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
-        line = values[feature]
-        if forced[feature] == BOOLEAN:
-            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
-        else:
-            wrong = (line != np.floor(line)) & ~np.isnan(line)
-        if wrong.any():
-            return feature, int(wrong.argmax())
-    return None
-
-
 ORDER_KEY = key_of(Purpose.STORE_ORDER)
 """Key of the random order of features on disk: a constant, so equal tables give equal stores."""
 
@@ -271,65 +248,6 @@ class StoredColumns(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TableFacts:
-    """What is known of a table besides its values.
-
-    Attributes
-    ----------
-    target_name : str
-        Name of the target.
-    classes : tuple of str
-        Labels, in class order; none of a regression.
-    row_id_name : str or None
-        Name of the column of row ids; None where rows are numbered.
-    n_dropped_rows : int
-        Rows of the source left out.
-    row_columns : dict
-        Names of the columns of weights, strata and groups, where there are such.
-    inferred, source : dict
-        What was inferred, and where the table came from; JSON-ready.
-    """
-
-    target_name: str
-    classes: tuple[str, ...]
-    row_id_name: str | None = None
-    n_dropped_rows: int = 0
-    row_columns: dict[str, list[str]] = field(default_factory=dict)
-    inferred: dict[str, Any] = field(default_factory=dict)
-    source: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StoreForm:
-    """How a store keeps a table.
-
-    Attributes
-    ----------
-    code_dtype : {'uint8', 'uint16'}
-        Dtype of ``codes``.
-    values_dtype : {'float32', 'float64'} or None
-        Dtype of ``values``; None keeps each code's lowest and highest value instead.
-    """
-
-    code_dtype: str = "uint8"
-    values_dtype: str | None = "float64"
-
-    @property
-    def code_nbytes(self) -> int:
-        """Bytes of a code."""
-        return int(np.dtype(self.code_dtype).itemsize)
-
-    @property
-    def missing_code(self) -> Any:
-        """The code of a missing value, as a scalar of the dtype of codes."""
-        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
-
-    def n_ranges(self, shape: Shape) -> int:
-        """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
-        return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
-
-
 def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     """Return the source position of each stored feature: a fixed keyed permutation.
 
@@ -341,27 +259,6 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
         stop = min(start + _BLOCK, n_features)
         keys[start:stop] = derive_array(ORDER_KEY, np.arange(first + start, first + stop))
     return np.argsort(keys, kind="stable").astype(np.uint32)
-
-
-@dataclass(frozen=True)
-class SampleTable:
-    """A file that says what samples are, beside a table with a feature a row.
-
-    Target, weights, strata and groups are named by the options of the ingest.
-
-    Attributes
-    ----------
-    path : Path
-        A text table with a line for each sample.
-    id_name : str
-        Its column of sample ids.
-    covariates : tuple of str
-        Its columns that become features, too.
-    """
-
-    path: Path
-    id_name: str
-    covariates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -390,16 +287,19 @@ class IngestOptions:
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
         Columns to leave out.
-    memory_nbytes : int
-        Cap on the resident memory of the whole process.
+    memory_mb : float
+        Cap on the resident memory of the whole process, in MB of 10**6 bytes.
     code_dtype : {'uint8', 'uint16'}
         Dtype of the codes.
     keep_values : bool
         Keep the values, in the narrowest float that loses nothing.
     text : TextForm
         How a text table is written.
-    samples : SampleTable or None
-        Says what samples are where a row of a text table is a feature.
+    samples : Path or None
+        Says what samples are where a row of a text table is a feature: a text table with a line for
+        each, which holds the target, weights, strata and groups.
+    id_name, covariates : str or None, tuple of str
+        Its column of sample ids, and those that become features, too.
     overwrite : bool
         Replace a store that is there, once the new one is complete.
     first_feature : int
@@ -416,11 +316,13 @@ class IngestOptions:
     groups: str | None = None
     row_ids: str | None = None
     ignore: Sequence[str] = ()
-    memory_nbytes: int = 512 * MB
+    memory_mb: float = 512
     code_dtype: str = "uint8"
     keep_values: bool = True
     text: TextForm = field(default_factory=TextForm)
-    samples: SampleTable | None = None
+    samples: Path | None = None
+    id_name: str | None = None
+    covariates: tuple[str, ...] = ()
     overwrite: bool = False
     no_target: bool = False
     first_feature: int = 0
@@ -428,6 +330,27 @@ class IngestOptions:
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""
         return StoreForm(self.code_dtype, values_dtype if self.keep_values else None)
+
+    def memory(
+        self,
+        n_columns: int,
+        n_rows: int,
+        held: tuple[Lease, ...] = (),
+        opening: tuple[Lease, ...] = (),
+    ) -> IngestMemory:
+        """Return what the ingest of a table of so many columns and rows takes."""
+        drops = self.missing_target == "drop" and not self.no_target
+        cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
+        return IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
+
+    def identity(self) -> str:
+        """Return what decides what a table becomes, in the words that folders of pieces hold."""
+        said = vars(replace(self, overwrite=False)) | {"memory_mb": 0}
+        names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
+        new = ("id_name", "covariates")  # of no table in pieces
+        kept = (one.name for one in fields(self) if one.name not in new)
+        words = (f"{names[name]}={said[name]!r}" for name in kept)
+        return f"IngestOptions({', '.join(words)})"
 
     def columns(self) -> list[tuple[str, str]]:
         """Return (what it is, name) of each column that is named for a role of the rows."""
@@ -472,36 +395,35 @@ class Roles:
     ----------
     n_columns : int
         Columns of the source.
-    target : int or None
-        The target; None if it comes from elsewhere.
-    row_ids : int or None
-        The row ids.
+    named : tuple of (str, int)
+        What a column is (target, row_ids, weights, strata, groups), and the column.
     ignored : frozenset of int
         Columns left out.
-    others : tuple of (str, int)
-        Columns of weights, strata and groups, each with what it is.
     first_feature : int
         Place of the first feature in the table that the source is a piece of.
     """
 
     n_columns: int
-    target: int | None
-    row_ids: int | None
+    named: tuple[tuple[str, int], ...]
     ignored: frozenset[int]
-    others: tuple[tuple[str, int], ...] = ()
     first_feature: int = 0
+
+    @property
+    def target(self) -> int | None:
+        """The target; None if it comes from elsewhere."""
+        return dict(self.named).get("target")
 
     @property
     def special(self) -> frozenset[int]:
         """The columns that are no features."""
-        return self.ignored | {column for _, column, _ in self.texts()}
+        return self.ignored | {column for _, column in self.named}
 
     def texts(self) -> list[tuple[str, int, int]]:
         """Return (what it is, column, slot) of each column that is read as text."""
-        named = [("target", self.target, TARGET), ("row_ids", self.row_ids, ROW_ID)]
-        found = [(what, column, slot) for what, column, slot in named if column is not None]
-        return found + [
-            (what, column, ROW_ID - 1 - i) for i, (what, column) in enumerate(self.others)
+        slots = {"target": TARGET, "row_ids": ROW_ID}
+        return [
+            (what, column, slots.get(what, ROW_ID - 1 - i))
+            for i, (what, column) in enumerate(self.named)
         ]
 
     @property
@@ -555,10 +477,8 @@ def choose_roles(
                 + ("Name the target with --target." if is_last else "Leave one of them out.")
             )
         taken[column] = option
-    single = {what: column for _, what, column in named}
-    others = tuple((what, column) for _, what, column in named if what in ROW_COLUMNS)
-    target, row_ids = single.get("target"), single.get("row_ids")
-    roles = Roles(len(header), target, row_ids, ignored, others, options.first_feature)
+    columns = tuple((what, column) for _, what, column in named)
+    roles = Roles(len(header), columns, ignored, options.first_feature)
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
@@ -612,97 +532,9 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
         raise InputError(f"{source}: expected distinct {what}, found {found}. {remedy}")
 
 
-# What `srs_ooc.ingest` is given, checked before it is used.
-
 WORDS = {
     "task": ("auto", "classification", "regression"),
     "missing_target": ("drop", "refuse"),
     "code_dtype": ("uint8", "uint16"),
 }
 """Parameters that are one of a few words."""
-
-
-def check_words(given: Mapping[str, Any]) -> None:
-    """Refuse what is none of the words that a parameter may be.
-
-    Raises
-    ------
-    UsageError
-        Naming parameter and words.
-    """
-    for name, words in WORDS.items():
-        if not isinstance(given[name], str) or given[name] not in words:
-            raise unexpected(name, f"one of {', '.join(words)}", given[name])
-
-
-def check_names(name: str, given: Any) -> None:
-    """Refuse what names no columns: names are texts that UTF-8 can write.
-
-    Raises
-    ------
-    UsageError
-        Naming the parameter.
-    """
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise unexpected(name, "a list of names of columns", given)
-    for text in given:
-        check_name(name, text)
-
-
-def check_name(name: str, given: Any) -> None:
-    """Refuse what is no name of a column.
-
-    Raises
-    ------
-    UsageError
-        Naming the parameter.
-    """
-    try:
-        if isinstance(given, str):
-            given.encode()
-            return
-    except UnicodeEncodeError:
-        pass
-    raise unexpected(name, "the name of a column", given)
-
-
-def check_given_kinds(given: Any) -> None:
-    """Refuse what does not map names of columns to kinds.
-
-    Raises
-    ------
-    UsageError
-        If it does not.
-    """
-    if given is None:
-        return
-    if not isinstance(given, Mapping):
-        raise unexpected("kinds", "a mapping of names of columns to kinds", given)
-    for name, kind in given.items():
-        check_name("kinds", name)
-        if not isinstance(kind, str):
-            raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
-
-
-def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
-    """Return the files of a table in pieces; None where it is something else.
-
-    Raises
-    ------
-    UsageError
-        If what is given beside goes with the other kind; ``has_values``: columns by their values.
-    """
-    is_pieces = isinstance(table, list | tuple) and len(table) > 0
-    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
-        if client is not None:
-            raise UsageError(
-                "client: expected with a list of files, the pieces of a table, found "
-                f"{type(table).__name__}. Leave it out."
-            )
-        return None
-    if has_values:
-        raise UsageError(
-            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
-            "table in pieces, found values. Put them into the first piece, and name the columns."
-        )
-    return [path_given(one, "table") for one in table]

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     ROW_NAMES,
@@ -34,25 +34,11 @@ from srs_ooc.ingestion.csv import (
 )
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
-    beside_nbytes,
     check_items,
     item_blocks,
+    memory_of,
     spool_items,
-    text_of,
     texts_given,
-)
-from srs_ooc.ingestion.ingest_memory import (
-    COLUMN_NBYTES,
-    LOOK_NBYTES,
-    PICKED_ROWS,
-    PIECE_NBYTES,
-    IngestMemory,
-    Needs,
-    check_disk,
-    disk_of,
-    piece_features,
-    share_memory,
-    table_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -63,18 +49,15 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     cells_of,
 )
-from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, shown, wording_of
+from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import (
     Panels,
-    PanelSpool,
     ScratchArray,
     TextSpool,
     anonymous_array,
-    joined,
-    open_panels,
     texts_of,
 )
-from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
+from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, Shape, look_at, put_rows
@@ -113,195 +96,16 @@ class Workplace:
             yield work
 
 
-Features = tuple[StoredColumns, bool, FeatureKinds | None, int]
+Features = tuple[StoredColumns, bool, FeatureKinds, int]
 """The features of a table once they are read.
 
-All rows of them; whether float32 holds every value; what is known of their kinds, if anything is;
-and the memory that is held until they are written, in bytes."""
-
-
-# The features of a table in stored order: read, rows left out, numbers taken for texts.
-
-
-class TableColumns:
-    """The features of a table in stored order: a ``StoredColumns`` where it is read by columns."""
-
-    def __init__(
-        self,
-        table: Table,
-        what: object,
-        header: TextSpool,
-        columns: NDArray[np.intp],
-        kinds: FeatureKinds,
-    ) -> None:
-        self._table, self._what, self._header, self._columns = table, what, header, columns
-        self._pool = kinds.pool
-        self.n_rows, self.n_features = table.shape[0], len(columns)
-        self.fits_float32 = True
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
-        for first, last in _pieces(stop - start, self.n_rows):
-            positions = self._columns[start + first : start + last]
-            out[first:last] = self._table.read(positions, self._pool)
-            self._look(out[first:last], positions)
-        return out
-
-    def check(self, progress: ByteProgress | None) -> None:
-        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
-
-        Texts are numbered on the way, so that all of them are known before any is coded.
-        """
-        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
-        if self._table.narrow and not has_texts:
-            return
-        in_order = np.sort(self._columns)
-        for first, last in _pieces(self.n_features, self.n_rows):
-            positions = in_order[first:last]
-            self._look(self._table.read(positions, self._pool), positions)
-            if not self.fits_float32 and not has_texts:
-                return
-            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
-
-    def spool(self, spool: Panels, progress: ByteProgress | None) -> None:
-        """Read all rows, in panels that turn them into columns."""
-        _native.reuse_blocks()  # of each piece of rows
-        panel_rows, filled = spool.panel.shape[1], 0
-        columns = self._columns.astype(np.int64)
-        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
-        for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
-            if infinite >= 0:
-                row, column = divmod(infinite, rows.shape[1])
-                self._refuse(first + row, column, rows[row, column])
-            self.fits_float32 &= narrow
-            filled += len(rows)
-            if filled == panel_rows or last == self.n_rows:
-                spool.flush(filled)
-                filled = 0
-            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
-        spool.seal()
-
-    def _rows_ahead(
-        self, pieces: Iterator[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-        """Yield pieces of rows; the next is read while one is worked on."""
-
-        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
-            return first, last, self._table.read(np.arange(first, last), self._pool)
-
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(read, *next(pieces))
-            for piece in pieces:
-                here, coming = coming.result(), reader.submit(read, *piece)
-                yield here
-            yield coming.result()
-
-    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
-        """Look at columns, each a row of ``values``."""
-        infinite, narrow = look_at(values)
-        if infinite >= 0:
-            at, row = divmod(infinite, values.shape[1])
-            self._refuse(row, int(columns[at]), values[at, row])
-        if not narrow:
-            self.fits_float32 = False
-
-    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
-        raise InputError(
-            f"{self._what}, row {row + 1}, column {self._header.describe(column)}: expected a "
-            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
-        )
-
-
-class KeptColumns:
-    """The kept rows of columns.
-
-    Parameters
-    ----------
-    columns : StoredColumns
-        All rows.
-    kept : KeptRows
-        Which of them to keep.
-    """
-
-    def __init__(self, columns: StoredColumns, kept: KeptRows) -> None:
-        self._columns, self._kept = columns, kept
-        self.n_rows, self.n_features = kept.n_rows, columns.n_features
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
-        step = piece_features(self._kept.n_source_rows)
-        for first in range(start, stop, step):
-            values = self._columns.read(first, min(first + step, stop))
-            for line, whole in zip(out[first - start :], values, strict=False):
-                self._pick(whole, line)
-        return out
-
-    def _pick(self, whole: NDArray[np.float64], line: NDArray[np.float64]) -> None:
-        """Fill a line with the kept ones of all rows, some at a time."""
-        filled = 0
-        for begin in range(0, len(whole), PICKED_ROWS):
-            picked = self._kept.of(begin, whole[begin : begin + PICKED_ROWS])
-            line[filled : filled + len(picked)] = picked
-            filled += len(picked)
-
-
-def kept_columns(columns: StoredColumns, kept: KeptRows) -> StoredColumns:
-    """Return the kept rows of columns; the columns themselves if that is all."""
-    return columns if kept.mask is None else KeptColumns(columns, kept)
-
-
-class NumbersAsTexts:
-    """Columns of which some hold numbers that are categories.
-
-    Parameters
-    ----------
-    columns : StoredColumns
-        Numbers.
-    which : bool (n_features,)
-        The stored features whose numbers are to be taken for texts.
-    kinds : FeatureKinds
-        Whose pool numbers the texts.
-    """
-
-    def __init__(
-        self, columns: StoredColumns, which: NDArray[np.bool_], kinds: FeatureKinds
-    ) -> None:
-        self._columns, self._which, self._kinds = columns, which, kinds
-        self.n_rows, self.n_features = columns.n_rows, columns.n_features
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        values = self._columns.read(start, stop)
-        for i in np.flatnonzero(self._which[start:stop]).tolist():
-            distinct, place = np.unique(values[i], return_inverse=True)
-            is_there = ~np.isnan(distinct)
-            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
-            numbers = np.full(len(distinct), np.nan)
-            found = self._kinds.pool.code(*joined([text.encode() for text in texts]))
-            if len(found) < len(texts):
-                beyond = float(distinct[is_there][len(found)])
-                row = int((values[i] == beyond).argmax())
-                raise InputError(
-                    f"{self._kinds.locate(start + i, row)[0]}: expected categories whose texts fit "
-                    f"into the memory that is left for them, found more ({text_of(beyond)!r}). "
-                    "Force fewer columns to be categorical, or raise --memory-mb."
-                )
-            numbers[is_there] = found
-            values[i] = numbers[place]
-        return values
-
-
-def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
-    if progress:
-        progress("reading", 8 * n_cells, 8 * n_all)
+All rows of them; whether float32 holds every value; what is known of their kinds; and the memory
+that is held until they are written, in bytes."""
 
 
 def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
-    step = max(1, PIECE_NBYTES // (8 * n_items))
+    step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
     for begin in range(0, n_lines, multiple or n_lines):
         end = min(begin + (multiple or n_lines), n_lines)
         for start in range(begin, end, step):
@@ -316,7 +120,6 @@ class TextReading:
 
     def __init__(self, source: SourceFile, options: IngestOptions, work: Workplace) -> None:
         self.source, self.options, self.side = source, options, SideColumns()
-        self.wording = wording_of(options.text, self._where)
         self._work = work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
 
@@ -331,66 +134,64 @@ class TextReading:
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=ROW_NAMES)
         if text.separator is None:
-            inferred["separator"] = name_of(self._stream.dialect.separator)
+            inferred["separator"] = name_of(self._stream.separator)
         return inferred
 
-    def _where(self, row: int) -> str:
+    def where(self, row: int) -> str:
+        """Return where a row stands, for messages."""
         return f"{self.source}, line {self._lines[row : row + 1][0]}"
 
     def _check_columns(self, n_columns: int) -> None:
         """Refuse a cap before a look at the first row of a table with very many columns."""
-        if COLUMN_NBYTES * n_columns > LOOK_NBYTES:
-            self._needs(n_columns).check(self.options.memory_nbytes, self.source)
+        if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
+            self._memory(n_columns).check(self.source)
 
     def _check_decoder(self) -> None:
         """Refuse a cap that cannot hold decompression, before much is decompressed."""
-        if PieceReader(self.source).decoder_nbytes > LOOK_NBYTES:
-            self._needs(1).check(self.options.memory_nbytes, self.source)
+        if PieceReader(self.source).decoder_nbytes > ingest_memory.LOOK_NBYTES:
+            self._memory(1).check(self.source)
 
-    def _needs(self, n_columns: int, n_rows: int = 1) -> Needs:
-        nbytes = N_DECODERS * PieceReader(self.source).decoder_nbytes
-        held = (Lease(f"decompressing {self.source}", nbytes),) if nbytes else ()
-        return Needs.of(self.options, n_columns, n_rows, held)
+    def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
+        held = ingest_memory.decoding_leases(self.source, PieceReader(self.source).decoder_nbytes)
+        return self.options.memory(n_columns, n_rows, held)
 
-    def needs(self, roles: Roles) -> Needs:
+    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
         bound = rows_at_most(self.source, roles.n_columns)
-        needs = self._needs(roles.n_columns, bound or 1)
-        if bound and (needs.fits(self.options.memory_nbytes) or not needs.depends_on_rows):
-            return needs
+        memory = self._memory(roles.n_columns, bound or 1)
+        if bound and (memory.fits or not memory.depends_on_rows):
+            return memory
         n_rows, has_missing = count_rows(
-            self.source,
-            self.options.text,
-            roles.n_columns,
-            target=roles.target,
-            is_missing=self.wording.is_missing,
+            self.source, self.options.text, roles.n_columns, roles.target
         )
-        return needs.with_rows(n_rows, drops_rows=needs.drops_rows and has_missing)
+        return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Share out what the cap leaves."""
-        form = self.options.form()
+    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Check memory and disk, and share out what the cap leaves."""
+        memory = self.memory(roles)
+        memory.check(self.source)
         n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
-        guessed = Shape(n_rows, roles.n_features)
-        disk = disk_of(guessed, form, by_rows=True, text_nbytes=text_nbytes)
-        check_disk(self._work.folder, *disk)
-        resident = max(needs.held_nbytes, resident_nbytes())
-        shape = Shape(needs.n_rows, roles.n_features)
-        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
+        ingest_memory.check_disk_of(
+            self._work.folder,
+            Shape(n_rows, roles.n_features),
+            memory.form,
+            by_rows=True,
+            text_nbytes=text_nbytes,
+        )
+        self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
+        return self._shared
 
-    def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
-    ) -> None:
+    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
+        memory = self._shared
         stream = self._stream
         reader = TableReader(
             roles.slots(),
-            stream.dialect,
-            place=stream.place,
+            stream,
             kinds=cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
         )
-        spool = PanelSpool(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
+        spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.stack.enter_context(spool)
         reader.set_panel(spool.panel)
 
@@ -407,7 +208,7 @@ class TextReading:
         self._panels, self._fits_float32 = spool, reader.fits_float32
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == TEXTS) | (cells == CATEGORIES))[columns]
-        self._categories, self._category_nbytes = reader.categories(), memory.category_nbytes
+        self._categories = reader.categories()
 
     def _row_taker(self, roles: Roles, rows: RowColumns) -> Callable[[TableReader], None]:
         """Return what takes the texts of the rows read from a reader."""
@@ -427,19 +228,17 @@ class TextReading:
         return take
 
     def features(self, kept: KeptRows) -> Features:
-        """Return the panels; nothing is said of kinds where nothing is known of them."""
-        if not self.options.kinds and not self._is_text.any():
-            return self._panels, self._fits_float32, None, 0
-        pool = TextCoder(self._category_nbytes)
+        """Return the panels."""
+        pool = TextCoder(self._shared.category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
-        return self._panels, self._fits_float32, kinds, kinds.held_nbytes()
+        return self._panels, self._fits_float32, kinds, ingest_memory.texts_nbytes(kinds)
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
         column = int(self._roles.stored_columns()[feature])
         text = cell_text(self.source, self.options.text, self._roles.n_columns, column, row)
-        return f"{self._where(row)}: column {self._header.describe(column)}", text
+        return f"{self.where(row)}: column {self._header.describe(column)}", text
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
@@ -468,10 +267,10 @@ class TableReading:
         What is asked, what stands beside the table, and where to work.
     origin : dict
         Where it came from, for the manifest.
-    needs : Needs
-        What all of the ingest takes of memory.
-    wording : Wording, optional
-        How row columns are read; as items, by row, if not given.
+    memory : IngestMemory, optional
+        What all of the ingest takes, where the table does not say.
+    where : callable, optional
+        Returns where a row stands, for messages.
     locate : callable, optional
         Returns where the cell of a column and row stands.
     """
@@ -484,19 +283,21 @@ class TableReading:
         side: SideColumns,
         work: Workplace,
         origin: dict[str, Any],
-        needs: Needs,
-        wording: Wording | None = None,
+        memory: ingest_memory.IngestMemory | None = None,
+        where: Callable[[int], str] | None = None,
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
-        self.options, self.side, self._origin, self._needs = options, side, origin, needs
-        self.wording = wording or Wording(lambda row: f"{source}, row {row + 1}")
+        self.options, self.side, self._origin = options, side, origin
+        self._memory = memory or memory_of(table, options)
+        self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
+        self._fits_float32 = True
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self._table.shape[1]
-        self._needs.check(self.options.memory_nbytes, self.source)
+        self._memory.check(self.source)
         given = self._table.names if self.side.names is None else self.side.names
         texts: Iterator[str] = (f"f{i}" for i in range(n_columns))
         if given is not None:
@@ -508,39 +309,37 @@ class TableReading:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def needs(self, roles: Roles) -> Needs:
-        """Return what the table takes, whatever its columns are for."""
-        return self._needs
+    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Check memory and disk, and share out what the cap leaves for the rows there are."""
+        table, self._columns = self._table, roles.stored_columns()
+        self.n_rows, self.n_features = table.shape[0], roles.n_features
+        shape = Shape(self.n_rows, self.n_features)
+        self._memory.check(self.source)
+        ingest_memory.check_disk_of(
+            self._work.folder, shape, self._memory.form, by_rows=table.by_rows
+        )
+        lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
+        self._memory = self._memory.shared(shape, lines.n_bytes)
+        return self._memory
 
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Share memory out for the rows there are."""
-        shape, form = Shape(self._table.shape[0], roles.n_features), self.options.form()
-        by_rows = self._table.by_rows
-        check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows))
-        resident = max(needs.held_nbytes, resident_nbytes() + beside_nbytes(self._table))
-        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
-
-    def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
-    ) -> None:
+    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
         """Read the row columns, of the table and beside it, as texts."""
-        self._memory, self._columns = memory, roles.stored_columns()
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
             spool_items(rows.open(what, name), self._table.items(column), where)
         if self.options.no_target:
-            rows.number_rows(self._table.shape[0])
+            rows.number_rows(self.n_rows)
         for what, columns in self.side.columns.items():
             for name, given in columns:
                 spool = rows.open(what, name)
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
-                if len(spool) != (n_rows := self._table.shape[0]):
+                if len(spool) != self.n_rows:
                     raise InputError(
-                        f"{label}: expected {n_rows} items, one for each row, found {len(spool)}. "
-                        "Give as many as rows."
+                        f"{label}: expected {self.n_rows} items, one for each row, found "
+                        f"{len(spool)}. Give as many as rows."
                     )
 
     def _in_row(self, column: int, row: int) -> str:
@@ -551,32 +350,99 @@ class TableReading:
 
         By panels on disk, or all in memory where there is room.
         """
-        table, memory = self._table, self._memory
-        texts = table.text_columns
-        holds_texts = np.zeros(len(self._columns), np.bool_)
-        if texts is not None:
-            holds_texts = texts[self._columns]
+        table, memory, texts = self._table, self._memory, self._table.text_columns
+        holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
+        self._pool = kinds.pool
         grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
-        held = kinds.held_nbytes() + grows if kinds.is_text.any() else 0
-        columns = TableColumns(table, self.source, self._header, self._columns, kinds)
-        source: StoredColumns = columns
-        if table.by_rows:
-            shape = Shape(columns.n_rows, columns.n_features)
-            holds = memory.has_room(shape, self.options.form(), held)
-            panel_rows = 0 if holds else memory.panel_rows
-            held += table_nbytes(shape) if holds else 0
-            path = self._work.scratch / "panels"
-            panels = open_panels(path, columns.n_features, columns.n_rows, panel_rows)
-            self._work.stack.push(panels)
-            columns.spool(panels, self._work.tell)
-            source = panels
-        else:
-            columns.check(self._work.tell)
-        are_numbers = kinds.is_text & ~holds_texts
-        if are_numbers.any():
-            source = NumbersAsTexts(source, are_numbers, kinds)
-        return source, columns.fits_float32, kinds, held
+        held = ingest_memory.texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
+        if not table.by_rows:
+            self._check()
+            return self, self._fits_float32, kinds, held
+        shape = Shape(self.n_rows, self.n_features)
+        holds = memory.has_room(shape, held)
+        held += ingest_memory.table_nbytes(shape) if holds else 0
+        path = None if holds else self._work.scratch / "panels"
+        n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
+        panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
+        self._spool(panels)
+        return panels, self._fits_float32, kinds, held
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        for first, last in _pieces(stop - start, self.n_rows):
+            positions = self._columns[start + first : start + last]
+            out[first:last] = self._table.read(positions, self._pool)
+            self._look(out[first:last], positions)
+        return out
+
+    def _check(self) -> None:
+        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
+
+        Texts are numbered on the way, so that all of them are known before any is coded.
+        """
+        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
+        if self._table.narrow and not has_texts:
+            return
+        in_order = np.sort(self._columns)
+        for first, last in _pieces(self.n_features, self.n_rows):
+            positions = in_order[first:last]
+            self._look(self._table.read(positions, self._pool), positions)
+            if not self._fits_float32 and not has_texts:
+                return
+            self._tell(last * self.n_rows)
+
+    def _spool(self, spool: Panels) -> None:
+        """Read all rows, in panels that turn them into columns."""
+        _native.reuse_blocks()  # of each piece of rows
+        panel_rows, filled = spool.panel.shape[1], 0
+        columns = self._columns.astype(np.int64)
+        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
+        for first, last, rows in self._rows_ahead(pieces):
+            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            if infinite >= 0:
+                row, column = divmod(infinite, rows.shape[1])
+                self._refuse(first + row, column, rows[row, column])
+            self._fits_float32 &= narrow
+            filled += len(rows)
+            if filled == panel_rows or last == self.n_rows:
+                spool.flush(filled)
+                filled = 0
+            self._tell(last * self.n_features)
+        spool.seal()
+
+    def _rows_ahead(
+        self, pieces: Iterator[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield pieces of rows; the next is read while one is worked on."""
+
+        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
+            return first, last, self._table.read(np.arange(first, last), self._pool)
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, *next(pieces))
+            for piece in pieces:
+                here, coming = coming.result(), reader.submit(read, *piece)
+                yield here
+            yield coming.result()
+
+    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
+        """Look at columns, each a row of ``values``."""
+        infinite, narrow = look_at(values)
+        if infinite >= 0:
+            at, row = divmod(infinite, values.shape[1])
+            self._refuse(row, int(columns[at]), values[at, row])
+        self._fits_float32 &= narrow
+
+    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
+        raise InputError(
+            f"{self.source}, row {row + 1}, column {self._header.describe(column)}: expected a "
+            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
+        )
+
+    def _tell(self, n_cells: int) -> None:
+        self._work.tell("reading", 8 * n_cells, 8 * self.n_rows * self.n_features)
 
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
@@ -588,6 +454,7 @@ class TableReading:
             pool,
             lambda feature, row: (self._locate(int(columns[feature]), row), None),
             kept,
+            (forced == CATEGORICAL) & ~holds_texts,
         )
 
     def _refuse_texts(self, columns: NDArray[np.intp], pool: TextCoder) -> None:

@@ -4,9 +4,8 @@ From the row columns of a source to what a store holds; rows without a target ar
 """
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
@@ -16,12 +15,18 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import counted, describe_nbytes
-from srs_ooc.ingestion.csv import TextForm, parse_decimal
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, split_texts, text_cost
-from srs_ooc.ingestion.ingest_options import IngestOptions, TableFacts, check_distinct
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.csv import parse_decimal
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
+from srs_ooc.ingestion.ingest_options import (
+    IngestOptions,
+    StoredColumns,
+    check_distinct,
+)
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
     TextSpool,
+    anonymous_array,
     blocks_of,
     joined,
     text_blocks,
@@ -38,43 +43,40 @@ from srs_ooc.store.writing import TextBlocks
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""
 
-_INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
-_NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
-class Wording:
-    """How the cells of a table are to be read, and where they stand.
+class TableFacts:
+    """What is known of a table besides its values.
 
     Attributes
     ----------
-    missing : frozenset of bytes or None
-        Texts that stand for a missing value; empty, NA and nan if None.
-    point : bytes
-        The decimal point.
-    where : callable
-        Returns for a row, from 0, the file and the line or row, for messages.
+    target_name : str
+        Name of the target.
+    classes : tuple of str
+        Labels, in class order; none of a regression.
+    row_id_name : str or None
+        Name of the column of row ids; None where rows are numbered.
+    n_dropped_rows : int
+        Rows of the source left out.
+    row_columns : dict
+        Names of the columns of weights, strata and groups, where there are such.
+    inferred, source : dict
+        What was inferred, and where the table came from; JSON-ready.
+    row_ids : TextBlocks or None
+        Ids of the rows; ``1 .. n_rows`` if None.
+    arrays : dict
+        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,), as far as given.
     """
 
-    where: Callable[[int], str]
-    missing: frozenset[bytes] | None = None
-    point: bytes = b"."
-
-    def is_missing(self, text: bytes) -> bool:
-        """Tell whether a text stands for a missing value."""
-        if self.missing is not None:
-            return text in self.missing
-        return text in (b"", b"NA") or _NAN.fullmatch(text) is not None
-
-    def number(self, text: bytes) -> float | None:
-        """Return the number that a text is, infinities included; None if it is none."""
-        plain = text if self.point == b"." else text.replace(self.point, b".")
-        value = parse_decimal(plain)
-        if value is not None:
-            return value
-        if _INFINITY.fullmatch(plain):
-            return -math.inf if plain.startswith(b"-") else math.inf
-        return None
+    target_name: str
+    classes: tuple[str, ...]
+    row_id_name: str | None = None
+    n_dropped_rows: int = 0
+    row_columns: dict[str, list[str]] = field(default_factory=dict)
+    inferred: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    row_ids: TextBlocks | None = None
+    arrays: Mapping[str, ScratchArray | NDArray[Any]] = field(default_factory=dict)
 
 
 class KeptRows:
@@ -98,6 +100,22 @@ class KeptRows:
         """Return the kept ones of the items of the rows from ``start`` on."""
         return block if self.mask is None else block[self.mask[start : start + len(block)]]
 
+    def read(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the kept values (stop - start, n_rows) of features ``start .. stop - 1``."""
+        if self.mask is None:
+            return columns.read(start, stop)
+        out = anonymous_array((stop - start, self.n_rows))
+        step = ingest_memory.piece_features(self.n_source_rows)
+        for first in range(start, stop, step):
+            values = columns.read(first, min(first + step, stop))
+            for line, whole in zip(out[first - start :], values, strict=False):
+                filled = 0
+                for begin in range(0, len(whole), ingest_memory.PICKED_ROWS):  # some at a time
+                    picked = self.of(begin, whole[begin : begin + ingest_memory.PICKED_ROWS])
+                    line[filled : filled + len(picked)] = picked
+                    filled += len(picked)
+        return out
+
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts of kept rows in blocks."""
         if self.mask is None:
@@ -118,50 +136,6 @@ class KeptRows:
         for row in range(self.n_source_rows):
             if self.mask is None or self.mask[row]:
                 yield row + 1
-
-
-def coded_texts(
-    column: TextSpool, kept: KeptRows, wording: Wording, out: Path, option: str, max_nbytes: int
-) -> tuple[ScratchArray, int]:
-    """Return the numbers of the distinct texts of a column, in order of appearance among kept rows.
-
-    Returns
-    -------
-    codes : ScratchArray of int32
-        The number of the text of each kept row.
-    n_codes : int
-        Distinct texts.
-
-    Raises
-    ------
-    InputError
-        If a text is missing, or the distinct ones take too much memory.
-    """
-    coder, codes = TextCoder(max_nbytes), ScratchArray(out, np.int32)
-    for start, texts in column.numbered_blocks():
-        chosen = [
-            (row, text)
-            for row, text in enumerate(texts, start)
-            if kept.mask is None or kept.mask[row]
-        ]
-        n_known = len(coder)
-        numbers = coder.code(*joined([text for _, text in chosen]))
-        if len(numbers) < len(chosen):
-            row, text = chosen[len(numbers)]
-            raise InputError(
-                f"{wording.where(row)}: column {column.label!r} ({option}): expected texts of "
-                f"which {len(coder)} different ones fill the memory there is, found another "
-                f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
-            )
-        fresh = numbers.max(initial=-1) >= n_known
-        for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
-            if number >= n_known and wording.is_missing(text):
-                raise InputError(
-                    f"{wording.where(row)}: column {column.label!r} ({option}): expected a text, "
-                    f"found {shown(text)}, a missing value. Fill it in, or remove the row."
-                )
-        codes.append(numbers)
-    return codes, len(coder)
 
 
 def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
@@ -190,30 +164,6 @@ def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) 
             )
         codes.append(np.array([known[k] for k in distinct.tolist()], np.int32)[inverse])
     return codes
-
-
-def weights_of(column: TextSpool, kept: KeptRows, wording: Wording, out: Path) -> ScratchArray:
-    """Return the weights of the kept rows.
-
-    Raises
-    ------
-    InputError
-        If one is no positive finite number.
-    """
-    weights = ScratchArray(out, np.float64)
-    for row, texts in column.numbered_blocks():
-        block = np.empty(len(texts))
-        for i, text in enumerate(texts):
-            value = None if wording.is_missing(text) else wording.number(text)
-            is_kept = kept.mask is None or kept.mask[row + i]
-            if is_kept and (value is None or not 0 < value < math.inf):
-                raise InputError(
-                    f"{wording.where(row + i)}: column {column.label!r} (--weights): expected a "
-                    f"positive finite number, found {shown(text)}. Mend it, or remove the row."
-                )
-            block[i] = math.nan if value is None else value
-        weights.append(kept.of(row, block))
-    return weights
 
 
 def shown(text: bytes) -> str:
@@ -305,69 +255,114 @@ def _named(labels: Sequence[str]) -> str:
     return f"{', '.join(map(repr, labels[:NAMED]))}{more}"
 
 
-# The target: classes or numbers, found out or said, and the rows that have none.
+# What a store holds of the rows of a source, from the columns that say it.
 
 MAX_CLASSES = 10_000
 MAX_WHOLE_CLASSES = 100
 """Whole numbers are classes only where there are at most so many different ones."""
 
 _LONGEST_LABEL = 1000
-_CODER_NBYTES = MAX_CLASSES * text_cost(100)
+NUMBERED = 1 << 14
+"""Rows that are numbered together."""
 
 
-class Target:
-    """The target of a table, settled.
+class RowColumns:
+    """What a table says of its rows: filled as its columns are read, and settled at the end.
 
-    Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
-    two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES` different ones
-    and half as many as the rows. Rows without a target are dropped; of a regression those with an
-    infinite one too.
+    Without a task said (``auto``), texts of the target are classes. Numbers are classes where there
+    are at most two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES`
+    different ones and half as many as the rows. Rows without a target are dropped; of a regression
+    those with an infinite one too.
+
+    Parameters
+    ----------
+    scratch : Path
+        Folder for the texts of the columns.
 
     Attributes
     ----------
-    classes : tuple of str
-        Labels in class order; none of a regression.
-    values : ScratchArray
-        Of each kept row, the class (int32) or the number (float64).
     kept : KeptRows
         The rows that have a target.
-    inferred : dict
-        What was found out, for the manifest.
-
-    Raises
-    ------
-    InputError
-        If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
-        number is expected and something else found, or a value is missing where that is refused.
+    target : ScratchArray
+        Of each kept row, the class (int32) or the number (float64).
+    facts : TableFacts
+        What else a store holds of them.
     """
 
-    def __init__(
-        self,
-        column: TextSpool,
-        wording: Wording,
-        source: object,
-        scratch: Path,
-        options: IngestOptions,
-    ) -> None:
-        self._column, self._wording, self._source = column, wording, source
-        self._scratch, self._options = scratch, options
-        self.classes: tuple[str, ...] = ()
-        self.inferred: dict[str, str] = {}
-        task = "regression" if options.no_target else options.task
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._columns: dict[str, list[TextSpool]] = {}
+
+    def open(self, what: str, name: str) -> TextSpool:
+        """Begin a column; ``what`` is target, row_ids, weights, strata or groups."""
+        columns = self._columns.setdefault(what, [])
+        columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", label=name))
+        return columns[-1]
+
+    def number_rows(self, n_rows: int) -> None:
+        """Fill in the target of a table that has none: the numbers of its rows, from 1."""
+        spool = self.open("target", NO_TARGET)
+        for start in range(1, n_rows + 1, NUMBERED):
+            spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
+
+    def close(self) -> None:
+        """Delete the texts."""
+        for columns in self._columns.values():
+            for column in columns:
+                column.close()
+
+    def settle(self, source: object, where: Callable[[int], str], options: IngestOptions) -> None:
+        """Settle all of them; ``where`` says where a row stands, for messages.
+
+        Raises
+        ------
+        InputError
+            If one does not hold what it should: there are too few or too many classes, one has too
+            few rows, a number is expected and something else found, or a value is missing where
+            that is refused.
+        """
+        self._source, self._where, self._options = source, where, options
+        self._form, columns = options.text, self._columns
+        (self._column,) = columns["target"]
+        classes, inferred = self._settle_target()
+        arrays = {}
+        if "weights" in columns:
+            arrays["weights"] = self._weights(columns["weights"][0])
+        for what in ("strata", "groups"):
+            if what in columns:
+                parts = [self._codes(what, i, column) for i, column in enumerate(columns[what])]
+                out = self._scratch / f"{what}.codes"
+                arrays[what] = combined_codes(parts, out, f"--{what}")
+        row_ids, id_name = self._row_ids()
+        self.facts = TableFacts(
+            target_name=self._column.label,
+            classes=classes,
+            row_id_name=id_name,
+            n_dropped_rows=self.kept.n_dropped,
+            row_columns={what: [column.label for column in columns[what]] for what in arrays},
+            inferred=inferred,
+            row_ids=row_ids,
+            arrays=arrays,
+        )
+
+    def _settle_target(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Settle values and rows; return the labels in class order, and what was found out."""
+        inferred: dict[str, str] = {}
+        task = "regression" if self._options.no_target else self._options.task
         if task != "regression":
-            codes = ScratchArray(scratch / "labels", np.int32)
+            codes = ScratchArray(self._scratch / "labels", np.int32)
             labels = self._labels(codes, task)
             if task == "auto":
                 task, why = self._find_task(labels)
-                self.inferred["task"] = f"{task}: {why}"
+                inferred["task"] = f"{task}: {why}"
         if task == "regression":
             self._settle_numbers()
-        else:
-            self._settle_classes(labels, codes)
+            return (), inferred
+        return self._settle_classes(labels, codes), inferred
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
-        coder, start = TextCoder(_CODER_NBYTES), 0
+        coder, start = TextCoder(ingest_memory.LABELS_NBYTES), 0
         for blob, ends in self._column.blocks():
             numbers = coder.code(blob, ends)
             codes.append(numbers)
@@ -379,7 +374,7 @@ class Target:
                 raise self._error(
                     start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
-                    f"{describe_nbytes(_CODER_NBYTES // 4)} in all",
+                    f"{describe_nbytes(ingest_memory.LABELS_NBYTES // 4)} in all",
                     f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
@@ -387,14 +382,14 @@ class Target:
         return coder.texts()
 
     def _are_numbers(self, texts: list[bytes]) -> bool:
-        there = (text for text in texts if not self._wording.is_missing(text))
-        return all(self._wording.number(text) is not None for text in there)
+        there = (text for text in texts if not self._form.is_missing(text))
+        return all(self._form.number(text) is not None for text in there)
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:
             return "regression", f"more than {MAX_CLASSES} different values"
-        texts = [text for text in labels if not self._wording.is_missing(text)]
-        numbers = [self._wording.number(text) for text in texts]
+        texts = [text for text in labels if not self._form.is_missing(text)]
+        numbers = [self._form.number(text) for text in texts]
         if any(number is None for number in numbers):
             return "classification", "its values are texts"
         values = {number for number in numbers if number is not None and math.isfinite(number)}
@@ -425,8 +420,8 @@ class Target:
                     )
         raise AssertionError("a label of no row")
 
-    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> None:
-        is_there = np.array([not self._wording.is_missing(text) for text in labels])
+    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> tuple[str, ...]:
+        is_there = np.array([not self._form.is_missing(text) for text in labels])
         self.kept = self._kept(is_there[block] for block in blocks_of(codes))
         present = np.flatnonzero(is_there)
         texts = [self._decoded(labels[i]) for i in present.tolist()]
@@ -445,10 +440,10 @@ class Target:
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
-        self.values = ScratchArray(self._scratch / "classes", np.int32)
+        self.target = ScratchArray(self._scratch / "classes", np.int32)
         for block in self.kept.blocks(codes):
-            self.values.append(rank[block])
-        self.classes = tuple(texts[i] for i in order)
+            self.target.append(rank[block])
+        return tuple(texts[i] for i in order)
 
     def _decoded(self, label: bytes) -> str:
         where = f"{self._source}, column {self._column.label!r}"
@@ -469,9 +464,9 @@ class Target:
         for start, texts in self._column.numbered_blocks():
             block = np.full(len(texts), math.nan)
             for i, text in enumerate(texts):
-                if self._wording.is_missing(text):
+                if self._form.is_missing(text):
                     continue
-                value = self._wording.number(text)
+                value = self._form.number(text)
                 if value is None:
                     raise self._error(
                         start + i,
@@ -482,10 +477,10 @@ class Target:
                 block[i] = value
             numbers.append(block)
         self.kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
-        self.values = ScratchArray(self._scratch / "targets", np.float64)
+        self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
         for block in self.kept.blocks(numbers):
-            self.values.append(block)
+            self.target.append(block)
             low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
         if not low < high:
             found = f"only {low:g}" if low == high else "none"
@@ -508,9 +503,60 @@ class Target:
 
     def _error(self, row: int, expected: str, found: str, remedy: str) -> InputError:
         return InputError(
-            f"{self._wording.where(row)}: column {self._column.label!r}: expected {expected}, "
+            f"{self._where(row)}: column {self._column.label!r}: expected {expected}, "
             f"found {found}. {remedy}"
         )
+
+    def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, int]:
+        """Return the numbers of the texts of kept rows, by first appearance; how many differ."""
+        coder, option = TextCoder(ingest_memory.CODES_NBYTES), f"--{what}"
+        codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
+        mask = self.kept.mask
+        for start, texts in column.numbered_blocks():
+            chosen = [(r, text) for r, text in enumerate(texts, start) if mask is None or mask[r]]
+            n_known = len(coder)
+            numbers = coder.code(*joined([text for _, text in chosen]))
+            if len(numbers) < len(chosen):
+                row, text = chosen[len(numbers)]
+                raise InputError(
+                    f"{self._where(row)}: column {column.label!r} ({option}): expected texts of "
+                    f"which {len(coder)} different ones fill the memory there is, found another "
+                    f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
+                )
+            fresh = numbers.max(initial=-1) >= n_known
+            for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
+                if number >= n_known and self._form.is_missing(text):
+                    raise InputError(
+                        f"{self._where(row)}: column {column.label!r} ({option}): expected a text, "
+                        f"found {shown(text)}, a missing value. Fill it in, or remove the row."
+                    )
+            codes.append(numbers)
+        return codes, len(coder)
+
+    def _weights(self, column: TextSpool) -> ScratchArray:
+        weights, mask = ScratchArray(self._scratch / "weights", np.float64), self.kept.mask
+        for start, texts in column.numbered_blocks():
+            block = np.full(len(texts), math.nan)
+            for row, text in enumerate(texts, start):
+                value = None if self._form.is_missing(text) else self._form.number(text)
+                if value is not None and 0 < value < math.inf:
+                    block[row - start] = value
+                elif mask is None or mask[row]:
+                    raise InputError(
+                        f"{self._where(row)}: column {column.label!r} (--weights): expected a "
+                        f"positive finite number, found {shown(text)}. Mend it, or remove the row."
+                    )
+            weights.append(self.kept.of(start, block))
+        return weights
+
+    def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
+        if "row_ids" not in self._columns:
+            numbers = map(str, self.kept.numbers())
+            return (text_blocks(numbers) if self.kept.n_dropped else None), None
+        (column,) = self._columns["row_ids"]
+        remedy = "Mend them, or take others; --ignore leaves the column out."
+        check_distinct(self._source, column, "row ids", remedy)
+        return self.kept.texts(column), column.label
 
 
 def class_order(labels: list[str]) -> list[int]:
@@ -521,121 +567,3 @@ def class_order(labels: list[str]) -> list[int]:
     except ValueError:
         keys = list(labels)
     return sorted(range(len(labels)), key=keys.__getitem__)
-
-
-# From the row columns of a source to what a store holds of its rows.
-
-NUMBERED = 1 << 14
-"""Rows that are numbered together."""
-CODES_NBYTES = 8_000_000
-"""Memory for the distinct texts of strata and groups, a column at a time."""
-
-
-def wording_of(form: TextForm, where: Callable[[int], str]) -> Wording:
-    """Return how the cells of a text table are read."""
-    missing = None if form.missing is None else frozenset(t.encode() for t in form.missing)
-    return Wording(where, missing, form.point.encode())
-
-
-class RowColumns:
-    """The row columns of a source, filled as it is read.
-
-    Parameters
-    ----------
-    scratch : Path
-        Folder for their texts.
-    """
-
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._columns: dict[str, list[TextSpool]] = {}
-
-    def open(self, what: str, name: str) -> TextSpool:
-        """Begin a column; ``what`` is target, row_ids, weights, strata or groups."""
-        columns = self._columns.setdefault(what, [])
-        columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", label=name))
-        return columns[-1]
-
-    def append(self, what: str, texts: Texts, place: int = 0) -> None:
-        """Append texts to a column."""
-        self._columns[what][place].append(texts)
-
-    def number_rows(self, n_rows: int) -> None:
-        """Fill in the target of a table that has none: the numbers of its rows, from 1."""
-        spool = self.open("target", NO_TARGET)
-        for start in range(1, n_rows + 1, NUMBERED):
-            spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
-
-    def close(self) -> None:
-        """Delete the texts."""
-        for columns in self._columns.values():
-            for column in columns:
-                column.close()
-
-    def settle(
-        self, source: object, wording: Wording, options: IngestOptions
-    ) -> tuple[Target, TableFacts, dict[str, ScratchArray], TextBlocks | None]:
-        """Settle all of them.
-
-        Returns
-        -------
-        target : Target
-            The target, and which rows are kept for having one.
-        facts : TableFacts
-            What of them goes into the manifest.
-        arrays : dict
-            ``weights``, ``strata``, ``groups``, as far as given.
-        row_ids : TextBlocks or None
-            Ids of the kept rows; None where they are numbered and all are kept.
-
-        Raises
-        ------
-        InputError
-            If one does not hold what it should.
-        """
-        columns, arrays = self._columns, {}
-        (target_column,) = columns["target"]
-        target = Target(target_column, wording, source, self._scratch, options)
-        kept = target.kept
-        if "weights" in columns:
-            out = self._scratch / "weights"
-            arrays["weights"] = weights_of(columns["weights"][0], kept, wording, out)
-        for what in ("strata", "groups"):
-            if what in columns:
-                arrays[what] = self._codes(what, kept, wording)
-        ids, id_name = self._row_ids(source, kept)
-        facts = TableFacts(
-            target_name=target_column.label,
-            classes=target.classes,
-            row_id_name=id_name,
-            n_dropped_rows=kept.n_dropped,
-            row_columns={what: [column.label for column in columns[what]] for what in arrays},
-            inferred=target.inferred,
-        )
-        return target, facts, arrays, ids
-
-    def _codes(self, what: str, kept: KeptRows, wording: Wording) -> ScratchArray:
-        parts = [
-            coded_texts(
-                column,
-                kept,
-                wording,
-                self._scratch / f"{what}-{i}.codes",
-                f"--{what}",
-                CODES_NBYTES,
-            )
-            for i, column in enumerate(self._columns[what])
-        ]
-        return combined_codes(parts, self._scratch / f"{what}.codes", f"--{what}")
-
-    def _row_ids(self, source: object, kept: KeptRows) -> tuple[TextBlocks | None, str | None]:
-        if "row_ids" not in self._columns:
-            return (text_blocks(map(str, kept.numbers())) if kept.n_dropped else None), None
-        (column,) = self._columns["row_ids"]
-        check_distinct(
-            source,
-            column,
-            "row ids",
-            "Mend them, or take others; --ignore leaves the column out.",
-        )
-        return kept.texts(column), column.label

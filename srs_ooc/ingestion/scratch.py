@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -256,53 +256,18 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return np.ndarray(shape, np.float64, memory)
 
 
-class HeldPanel:
-    """A table on its way from rows to columns, all of it in memory; a ``StoredColumns`` as well.
-
-    Parameters
-    ----------
-    n_features, n_rows : int
-        Features, in stored order, and rows.
-
-    Attributes
-    ----------
-    panel : float64 (n_features, n_rows)
-        The one panel.
-    """
-
-    def __init__(self, n_features: int, n_rows: int) -> None:
-        self.n_features, self.n_rows = n_features, n_rows
-        self.panel = anonymous_array((n_features, n_rows))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        del self.panel
-
-    def flush(self, n_filled: int) -> None:
-        """Do nothing: the panel that is full is the table."""
-
-    def seal(self) -> None:
-        """Do nothing: nothing waits to be written."""
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        return self.panel[start:stop]
-
-
-class PanelSpool(Closing):
+class Panels(Closing):
     """A table on its way from rows to columns; once sealed, a ``StoredColumns``.
 
     Parameters
     ----------
-    path : Path
-        Scratch file to create.
+    path : Path or None
+        Scratch file to create; without one the table stays in memory, in one panel.
     n_features : int
         Features, in stored order.
     n_rows_held : int
-        Rows there is memory for: those of one panel, or of two, one of which is written to the
-        file while the other is filled.
+        Rows there is memory for: all of the table without a file; else those of one panel, or of
+        two, one of which is written to the file while the other is filled.
 
     Attributes
     ----------
@@ -310,22 +275,25 @@ class PanelSpool(Closing):
         The panel being filled.
     """
 
-    def __init__(self, path: Path, n_features: int, n_rows_held: int) -> None:
-        self.n_features = n_features
-        self.n_rows = 0
-        panel_rows = max(1, n_rows_held // 2)
+    def __init__(self, path: Path | None, n_features: int, n_rows_held: int) -> None:
+        self.n_features, self.n_rows = n_features, 0
+        self._panel_rows = panel_rows = n_rows_held if path is None else max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows))
-        self._other = anonymous_array((n_features, panel_rows)) if n_rows_held > 1 else None
-        self._panel_rows = panel_rows
-        self._pool = ThreadPoolExecutor(1)
+        self._other: NDArray[np.float64] | None = None
         self._writing: Future[None] | None = None
-        self._file = path.open("w+b", buffering=0)
+        self._file = None if path is None else path.open("w+b", buffering=0)
+        if path is not None:
+            self._pool = ThreadPoolExecutor(1)
+            if n_rows_held > 1:
+                self._other = anonymous_array((n_features, panel_rows))
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
-        self._wait()
-        self._writing = self._pool.submit(self._write, self.panel, n_filled)
         self.n_rows += n_filled
+        if self._file is None:
+            return
+        self._wait()
+        self._writing = self._pool.submit(self._write, self._file.fileno(), self.panel, n_filled)
         if self._other is None:
             self._wait()
         else:
@@ -336,60 +304,55 @@ class PanelSpool(Closing):
         if writing is not None:
             writing.result()
 
-    def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
+    def _write(self, handle: int, panel: NDArray[np.float64], n_filled: int) -> None:
         step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
         if n_filled == self._panel_rows:
             step = self.n_features
         for start in range(0, self.n_features if n_filled else 0, step):
             piece = panel[start : start + step, :n_filled]
-            _write_all(self._file.fileno(), np.ascontiguousarray(piece))
+            _write_all(handle, np.ascontiguousarray(piece))
 
     def seal(self) -> None:
-        """End filling and give the memory of the panels back."""
-        self._wait()
-        self._pool.shutdown()
-        self._other = None
-        del self.panel
+        """End filling; give the memory of panels that are in the file back."""
+        if self._file is not None:
+            self._wait()
+            self._pool.shutdown()
+            self._other = None
+            del self.panel
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
+        if self._file is None:
+            return self.panel[start:stop]
+        out, handle = anonymous_array((stop - start, self.n_rows)), self._file.fileno()
         for first in range(0, self.n_rows, self._panel_rows):
             n_rows = min(self._panel_rows, self.n_rows - first)
-            self._read_panel(out, first, n_rows, start)
+            offset = (first * self.n_features + start * n_rows) * ITEMSIZE
+            _read_panel(handle, out[:, first : first + n_rows], offset)
         return out
 
-    def _read_panel(self, out: NDArray[np.float64], first: int, n_rows: int, start: int) -> None:
-        step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
-        for row in range(0, len(out), step):
-            part = out[row : row + step, first : first + n_rows]
-            offset = (first * self.n_features + (start + row) * n_rows) * ITEMSIZE
-            if part.flags.c_contiguous:
-                _read_all(self._file.fileno(), part, offset)
-            else:
-                piece = np.empty(part.shape)
-                _read_all(self._file.fileno(), piece, offset)
-                part[...] = piece
-
     def close(self) -> None:
-        """Close and delete the file."""
+        """Close and delete the file, and let go of the memory."""
+        if self._file is None:
+            del self.panel
+            return
         self._pool.shutdown()
         self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
 
 
-Panels = HeldPanel | PanelSpool
-
-
-def open_panels(path: Path, n_features: int, n_rows: int, panel_rows: int) -> Panels:
-    """Return panels that turn ``n_rows`` rows into columns.
-
-    In memory if ``panel_rows`` is 0; else by a scratch file at ``path``, with memory for so many
-    rows.
-    """
-    if not panel_rows:
-        return HeldPanel(n_features, n_rows)
-    return PanelSpool(path, n_features, min(panel_rows, n_rows))
+def _read_panel(handle: int, out: NDArray[np.float64], offset: int) -> None:
+    """Read lines (m, n) that lie in a file from ``offset`` on, some at a time."""
+    n_rows = out.shape[1]
+    step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
+    for row in range(0, len(out), step):
+        part, place = out[row : row + step], offset + row * n_rows * ITEMSIZE
+        if part.flags.c_contiguous:
+            _read_all(handle, part, place)
+        else:
+            piece = np.empty(part.shape)
+            _read_all(handle, piece, place)
+            part[...] = piece
 
 
 def _write_all(handle: int, data: NDArray[np.float64]) -> None:

@@ -11,26 +11,22 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import growth_counted, resident_nbytes
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, try_lock
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
-from srs_ooc.ingestion.ingest_memory import (
-    budget_of,
-    check_replaceable,
-    disk_errors,
-    load_libraries,
-    release,
-)
+from srs_ooc.ingestion.ingest import ingest_table, open_reading
 from srs_ooc.ingestion.ingest_options import (
     ByteProgress,
     ForcedKinds,
@@ -39,16 +35,15 @@ from srs_ooc.ingestion.ingest_options import (
     choose_roles,
     stored_positions,
 )
-from srs_ooc.ingestion.pipeline import ingest_table, open_reading
 from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.scratch import TextSpool, text_blocks, texts_of
-from srs_ooc.store.manifest import CATEGORICAL, ROW_ARRAYS, Manifest, Shape, codes_chunk_features
+from srs_ooc.ingestion.writer import describe, write_categories_first, write_names
+from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features
 from srs_ooc.store.store import Store
 from srs_ooc.store.writing import (
     CodesWriter,
     FloatsWriter,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
@@ -60,9 +55,6 @@ from srs_ooc.trees.block import Block
 # to last, once. Nothing is coded again: codes depend on a feature's own values alone.
 
 _BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
-_FEATURE_NBYTES = 40
-"""Memory of a feature: its place, those of its name, and an array of its facts."""
-_BATCH_NBYTES = 48 * MB
 
 
 class Merging:
@@ -96,13 +88,9 @@ class Merging:
         self._arrays = one.float_arrays
         self._dtype = np.dtype(self._values_dtype or "float64")
         n_items = next(iter(self._arrays.values()))
-        column_nbytes = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
         step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
-        self._batch = max(1, _BATCH_NBYTES // (column_nbytes * step)) * step
-        budget = budget_of(cap_nbytes, resident_nbytes())
-        budget.grant("places and names", _FEATURE_NBYTES * shape.n_features)
-        budget.grant("features as read and written", self._batch * column_nbytes + 8 * MB)
-        budget.check()
+        column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
+        self._batch = ingest_memory.merged_features(shape, column, step, cap_nbytes)
         self._positions = stored_positions(shape.n_features)
         self._ends = np.cumsum([store.n_features for store in stores])
 
@@ -142,10 +130,7 @@ class Merging:
             values_chunk=floats_chunk,
             lengths={},
         )
-        every = {n: lengths.get(n) or shape.length_of(n) for n in manifest.small_arrays}
-        manifest = replace(manifest, lengths=every)
-        write_metadata(self._folder, manifest)
-        return manifest
+        return describe(self._folder, manifest, lengths)
 
     def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
         """Yield the first feature of each batch, and its parts.
@@ -212,16 +197,11 @@ class Merging:
 
     def _write_texts(self, lengths: dict[str, int]) -> dict[str, int]:
         """Write names, row ids, places, and the coordinates that follow from them."""
-        names = (name for store in self._stores for name in store.names)
-        checksums, _, lengths["names_bytes"] = write_texts(
-            self._folder, "names", text_blocks(names)
-        )
-        ids, _, lengths["row_ids_bytes"] = write_texts(
-            self._folder, "row_ids", text_blocks(self._stores[0].row_ids)
-        )
-        positions = self._positions
-        checksums |= ids | write_small(self._folder, "positions", [positions])
-        checksums |= write_coordinate(self._folder, "feature", "names", positions)
+        names = text_blocks(name for store in self._stores for name in store.names)
+        ids = text_blocks(self._stores[0].row_ids)
+        checksums = write_names(self._folder, self._shape, names, ids, lengths)
+        checksums |= write_small(self._folder, "positions", [self._positions])
+        checksums |= write_coordinate(self._folder, "feature", "names", self._positions)
         return checksums | write_coordinate(self._folder, "row", "row_ids")
 
     def _write_categories(self, lengths: dict[str, int]) -> dict[str, int]:
@@ -233,9 +213,7 @@ class Merging:
         lengths |= {"categories_bytes": n_bytes, "categories_offsets": n_texts + 1}
         kinds = np.concatenate(list(self._by_feature("kinds")))
         n_codes = np.concatenate(list(self._by_feature("n_codes")))
-        firsts = np.zeros(len(kinds) + 1, np.int64)
-        np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
-        return checksums | write_small(self._folder, "categories_first", [firsts])
+        return checksums | write_categories_first(self._folder, kinds, n_codes)[0]
 
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
@@ -368,38 +346,29 @@ LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
 """Files in the folder of the pieces; the last one says that the store is there, and they can go."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a table to be coded: a file, the store it becomes, and how."""
-
-    table: Path
-    store: Path
-    options: IngestOptions
+Workers = Callable[[Callable[..., None], list[tuple[Path, Path, IngestOptions]]], Iterable[None]]
+"""Has pieces done in any order, and yields as they are: calls of a function with the arguments that
+stand in a list."""
 
 
-Workers = Callable[[Callable[[Piece], None], list[Piece]], Iterable[None]]
-"""Has pieces done in any order, and yields as they are; as ``map`` does one after another."""
-
-
-def do_piece(piece: Piece) -> None:
-    """Code a piece in a worker, unless it is there.
+def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
+    """Code a piece of a table in a worker, unless its store is there.
 
     Raises
     ------
     InputError, StoreError, BudgetError
-        As of :func:`srs_ooc.ingestion.pipeline.ingest_table`.
+        As of :func:`srs_ooc.ingestion.ingest.ingest_table`.
     """
-    if not piece.store.exists():
-        release()
-        with growth_counted():  # a worker holds what is none of an ingest's
-            ingest_table(piece.table, piece.store, piece.options)
+    ingest_memory.release()
+    with growth_counted():  # a worker holds what is none of an ingest's
+        do_here(table, store, options)
 
 
-def do_here(piece: Piece) -> None:
+def do_here(table: Path, store: Path, options: IngestOptions) -> None:
     """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
-    if not piece.store.exists():
-        ingest_table(piece.table, piece.store, piece.options)
-        release()
+    if not store.exists():
+        ingest_table(table, store, options)
+        ingest_memory.release()
 
 
 def ingest_pieces(
@@ -438,22 +407,22 @@ def ingest_pieces(
     UsageError
         If options are given that pieces cannot have.
     """
-    load_libraries()
+    ingest_memory.load_libraries()
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
     if options.overwrite:
-        check_replaceable(store)
-    with disk_errors(store), _work_folder(store, tables, options) as folder:
+        ingest_memory.check_replaceable(store)
+    with ingest_memory.disk_errors(store), _work_folder(store, tables, options) as folder:
         pieces = list(_pieces(tables, options, folder))
-        each = map(do_here, pieces) if workers is None else workers(do_piece, pieces)
+        each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
             tell("pieces", sum(sizes[: done + 1]), sum(sizes))
-        stores = [Store.open(piece.store) for piece in pieces]
+        stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
             source = _source_of(tables, stores)
-            manifest = Merging(made, stores, options.memory_nbytes, tell).write(source)
+            manifest = Merging(made, stores, int(options.memory_mb * MB), tell).write(source)
         (folder / IDENTITY).replace(folder / FINISHED)
         with suppress(OSError):
             _clear(folder)
@@ -480,15 +449,14 @@ def _check_options(options: IngestOptions) -> None:
         )
 
 
-def _pieces(tables: list[Path], options: IngestOptions, folder: Path) -> Iterator[Piece]:
+def _pieces(
+    tables: list[Path], options: IngestOptions, folder: Path
+) -> Iterator[tuple[Path, Path, IngestOptions]]:
+    """Yield of each piece the file, the store it becomes, and how."""
     first = 0
     for number, (its_own, n_features) in enumerate(headers_of(tables, options, folder)):
-        place = folder.absolute() / f"{number:06}.zarr"
-        yield Piece(
-            tables[number].absolute(),
-            place,
-            replace(its_own, first_feature=first, overwrite=False),
-        )
+        settled = replace(its_own, first_feature=first, overwrite=False)
+        yield tables[number].absolute(), folder.absolute() / f"{number:06}.zarr", settled
         first += n_features
 
 
@@ -543,7 +511,7 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
     """Return a digest of what decides what the pieces become."""
     stats = [(str(table.absolute()), table.stat()) for table in tables]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    said = repr(replace(options, memory_nbytes=0, overwrite=False))
+    said = options.identity()
     return hashlib.sha256(json.dumps([files, said]).encode()).hexdigest()
 
 
@@ -600,19 +568,17 @@ def on_workers(client: Any, worker_memory_mb: int) -> Workers:
         What coding a piece may take, in MB of 10**6 bytes; a worker does one for each thread.
     """
 
-    def done(do: Callable[[Piece], None], pieces: list[Piece]) -> Iterator[None]:
+    def done(
+        do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
+    ) -> Iterator[None]:
         import distributed
 
         finished: Any = partial(distributed.as_completed, loop=client.loop)
-
-        capped = [
-            replace(p, options=replace(p.options, memory_nbytes=worker_memory_mb * MB))
-            for p in pieces
-        ]
-        futures = [
-            client.submit(do, piece, key=f"srs_ooc_piece-{number}-{piece.store}")
-            for number, piece in enumerate(capped)
-        ]
+        futures = []
+        for number, (table, store, options) in enumerate(pieces):
+            capped = replace(options, memory_mb=worker_memory_mb)
+            key = f"srs_ooc_piece-{number}-{store}"
+            futures.append(client.submit(do, table, store, capped, key=key))
         try:
             for future in finished(futures):
                 yield future.result()

@@ -15,92 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
-# Each is fed bytes and asked for at most so many back, whatever the bytes expand to. How much
-# memory a decoder will take is read from the beginning of the file, before it is taken.
-
-PIECE_NBYTES = 1 << 18
-START_NBYTES = 4096
-"""As much of a file's beginning is looked at."""
+# Each is fed bytes and asked for at most so many back, whatever the bytes expand to.
 
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
 ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 """What decoders raise on damaged data."""
-
-
-@dataclass(frozen=True)
-class Compression:
-    """How a file is compressed.
-
-    Attributes
-    ----------
-    kind : str
-        ``gz``, ``xz``, ``bz2`` or ``zst``.
-    nbytes : int
-        Memory a decoder takes at most.
-    new_decoder : callable
-        Makes a decoder for one member, stream or frame.
-    """
-
-    kind: str
-    nbytes: int
-    new_decoder: "Callable[[], Decoder]"
-
-
-def find_compression(start: bytes) -> Compression | None:
-    """Tell from the first bytes of a file how it is compressed; None if it is not."""
-    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
-    if kind == "gz":
-        return Compression(kind, MB // 10, _Gzip)
-    if kind == "bz2":
-        return Compression(kind, 8 * MB, bz2.BZ2Decompressor)
-    if kind == "xz":
-        limit = _xz_nbytes(start)
-        return Compression(kind, limit, lambda: lzma.LZMADecompressor(memlimit=limit))
-    if kind == "zst":
-        window = max(_zst_window(start), 8 << 20)  # later frames may have the usual one
-        return Compression(kind, window + 10 * MB, _zstd(window))
-    return None
-
-
-def decoded(
-    compression: Compression, pieces: Iterator[bytes], note_unused: Callable[[int], None]
-) -> Iterator[bytes]:
-    """Yield the text of compressed pieces, in pieces of at most :data:`PIECE_NBYTES`.
-
-    Parameters
-    ----------
-    compression : Compression
-        How they are compressed; members may follow one another, and zero bytes the last.
-    pieces : iterator of bytes
-        The compressed data.
-    note_unused : callable
-        Told how many bytes of the latest piece are not decoded yet.
-
-    Raises
-    ------
-    EOFError
-        If the data end too early; the decoder's own errors (:data:`ERRORS`) if they are damaged.
-    """
-    decoder = compression.new_decoder()
-    for piece in pieces:
-        data = piece
-        while data or not (decoder.eof or decoder.needs_input):
-            if decoder.eof:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                decoder = compression.new_decoder()
-            text = decoder.decompress(data, PIECE_NBYTES)
-            data = decoder.unused_data if decoder.eof else b""
-            note_unused(len(data))
-            if text:
-                yield text
-    if not decoder.eof:
-        raise EOFError("it ends too early")
 
 
 class _Gzip:
@@ -128,33 +51,6 @@ class _Gzip:
         self._tail = self._decoder.unconsumed_tail
         self._may_hold_more = len(text) == max_length
         return text
-
-
-def _xz_nbytes(start: bytes) -> int:
-    """Return the memory with which the decoder agrees to begin, 20 MB or more."""
-    for power in range(24, 33):
-        limit = (1 << power) + (1 << 22)  # a dictionary, and the rest
-        try:
-            lzma.LZMADecompressor(memlimit=limit).decompress(start, 1)
-        except lzma.LZMAError as error:
-            if "limit" in str(error).lower():
-                continue
-        return limit
-    return 1 << 33
-
-
-def _zst_window(start: bytes) -> int:
-    """Return the window of the first frame (RFC 8878, section 3.1.1.1)."""
-    if len(start) < 6:
-        return 1 << 10
-    descriptor = start[4]
-    if not descriptor & 0x20:
-        base = 1 << (10 + (start[5] >> 3))
-        return base + base // 8 * (start[5] & 7)
-    at = 5 + (0, 1, 2, 4)[descriptor & 3]
-    n_bytes = (1, 2, 4, 8)[descriptor >> 6]
-    size = int.from_bytes(start[at : at + n_bytes], "little")
-    return size + 256 if n_bytes == 2 else size
 
 
 def _zstd(window: int) -> "Callable[[], Decoder]":
@@ -221,9 +117,71 @@ class _Zstandard:
 Decoder = _Gzip | _Zstandard | bz2.BZ2Decompressor | lzma.LZMADecompressor
 """Of one member, stream or frame, with the interface of the standard library's."""
 
-# Where a table is read from: a file under its own name, or a scratch copy of standard input.
 
-_PIECE_NBYTES = 1 << 18
+def decoder_of(start: bytes) -> tuple[str, int, Callable[[], Decoder]] | None:
+    """Tell from the first bytes of a file how it is compressed; None if it is not.
+
+    Returns
+    -------
+    kind : str
+        ``gz``, ``xz``, ``bz2`` or ``zst``.
+    nbytes : int
+        Memory a decoder takes at most.
+    new_decoder : callable
+        Makes a decoder for one member, stream or frame.
+    """
+    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+    if kind is None:
+        return None
+    nbytes = ingest_memory.decoder_nbytes(kind, start)
+    if kind == "xz":
+        return kind, nbytes, lambda: lzma.LZMADecompressor(memlimit=nbytes)
+    if kind == "zst":
+        return kind, nbytes, _zstd(nbytes - ingest_memory.ZSTD_NBYTES)
+    return kind, nbytes, _Gzip if kind == "gz" else bz2.BZ2Decompressor
+
+
+def decoded(
+    new_decoder: Callable[[], Decoder],
+    pieces: Iterator[bytes],
+    note_unused: Callable[[int], None] = lambda n_unused: None,
+) -> Iterator[bytes]:
+    """Yield the text of compressed pieces, in pieces of at most :data:`ingest_memory.READ_NBYTES`.
+
+    Parameters
+    ----------
+    new_decoder : callable
+        Makes a decoder for a member, of which several may follow one another; zero bytes may follow
+        the last.
+    pieces : iterator of bytes
+        The compressed data.
+    note_unused : callable, optional
+        Told how many bytes of the latest piece are not decoded yet.
+
+    Raises
+    ------
+    EOFError
+        If the data end too early; the decoder's own errors (:data:`ERRORS`) if they are damaged.
+    """
+    decoder = new_decoder()
+    for piece in pieces:
+        data = piece
+        while data or not (decoder.eof or decoder.needs_input):
+            if decoder.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                decoder = new_decoder()
+            text = decoder.decompress(data, ingest_memory.READ_NBYTES)
+            data = decoder.unused_data if decoder.eof else b""
+            note_unused(len(data))
+            if text:
+                yield text
+    if not decoder.eof:
+        raise EOFError("it ends too early")
+
+
+# Where a table is read from: a file under its own name, or a scratch copy of standard input.
 
 
 @dataclass(frozen=True)
@@ -289,7 +247,7 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
         return SourceFile.file(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
-        while data := sys.stdin.buffer.read(_PIECE_NBYTES):
+        while data := sys.stdin.buffer.read(ingest_memory.READ_NBYTES):
             file.write(data)
     return SourceFile(copy, "standard input", "-")
 
@@ -314,9 +272,6 @@ _OTHER_KINDS = {
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 
-N_DECODERS = 2
-"""Readers at work at once: one looks at the file while another waits at its first row."""
-
 
 class PieceReader:
     """Reads a file once, from start to end.
@@ -338,8 +293,10 @@ class PieceReader:
         Bytes of text so far.
     crc32 : int
         CRC-32 of the bytes of the file read so far.
-    compression : Compression or None
-        How it is compressed.
+    suffix : str
+        How the file is compressed, as the end of a format's name: ``.gz``, or nothing.
+    decoder_nbytes : int
+        Memory that decompressing will take.
 
     Raises
     ------
@@ -353,7 +310,7 @@ class PieceReader:
         try:
             self.nbytes = source.path.stat().st_size
             with source.path.open("rb") as file:
-                start = file.read(START_NBYTES)
+                start = file.read(ingest_memory.START_NBYTES)
         except FileNotFoundError:
             raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
@@ -370,28 +327,21 @@ class PieceReader:
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
                     f"bzip2 or zstd; found {_kind_of(source, kind)}"
                 )
-        self.compression = find_compression(start)
-
-    @property
-    def suffix(self) -> str:
-        """How the file is compressed, as the end of a format's name: ``.gz``, or nothing."""
-        return "" if self.compression is None else f".{self.compression.kind}"
-
-    @property
-    def decoder_nbytes(self) -> int:
-        """Memory that decompressing will take."""
-        return 0 if self.compression is None else self.compression.nbytes
+        self._decoder = decoder_of(start)
+        self.suffix, self.decoder_nbytes = "", 0
+        if self._decoder is not None:
+            self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces of at most :data:`PIECE_NBYTES`."""
-        for text in self._raw() if self.compression is None else self._decoded():
+        """Yield the text in pieces of at most :data:`ingest_memory.READ_NBYTES`."""
+        for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
             yield text
 
     def _raw(self) -> Iterator[bytes]:
         try:
             with self.source.path.open("rb", buffering=0) as file:
-                while data := file.read(PIECE_NBYTES):
+                while data := file.read(ingest_memory.READ_NBYTES):
                     self.n_read += len(data)
                     self.n_used = self.n_read
                     self.crc32 = zlib.crc32(data, self.crc32)
@@ -401,22 +351,18 @@ class PieceReader:
                 f"{self.source}: reading failed after {self.n_read} bytes: {error.strerror}."
             ) from error
 
-    def _decoded(self) -> Iterator[bytes]:
-        assert self.compression is not None
-        texts = decoded(self.compression, self._raw(), self._note_unused)
-        while True:
-            try:
-                text = next(texts, None)
-            except ERRORS as error:
-                names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
-                damaged = InputError(
-                    f"{self.source}: expected {names[self.compression.kind]}-compressed text, "
-                    f"found damage after {self.n_read} bytes ({error}). Get the file again."
-                )
-                raise damaged from error
-            if text is None:
-                return
-            yield text
+    def _decoded(
+        self, kind: str, nbytes: int, new_decoder: Callable[[], Decoder]
+    ) -> Iterator[bytes]:
+        try:
+            yield from decoded(new_decoder, self._raw(), self._note_unused)
+        except ERRORS as error:
+            names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+            damaged = InputError(
+                f"{self.source}: expected {names[kind]}-compressed text, found damage after "
+                f"{self.n_read} bytes ({error}). Get the file again."
+            )
+            raise damaged from error
 
     def _note_unused(self, n_unused: int) -> None:
         self.n_used = self.n_read - n_unused

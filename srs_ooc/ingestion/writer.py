@@ -14,27 +14,21 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import (
-    CATEGORY_WORK_NBYTES,
-    fit_batch,
-    smallest_batch,
-)
+from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
-    ACCEPTED,
     FREE,
     ORDER_KEY,
     ByteProgress,
     StoredColumns,
-    StoreForm,
-    TableFacts,
-    first_misfit,
     stored_positions,
 )
-from srs_ooc.ingestion.rows import KeptRows, shown
+from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (
+    BOOLEAN,
     CATEGORICAL,
+    INTEGER,
     NAMES,
     CodeFacts,
     Manifest,
@@ -50,10 +44,10 @@ from srs_ooc.store.writing import (
     SyncedFile,
     TextBlocks,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 
 # Categorical features: from numbers of texts to codes in the order of the texts.
 #
@@ -83,6 +77,8 @@ class FeatureKinds:
         (file, line, column), and its text, or None where the source holds no texts.
     kept : KeptRows
         Which rows of the source are rows of the store.
+    from_numbers : bool (n_features,), optional
+        Those of ``is_text`` that the source holds as numbers, not as texts.
     """
 
     forced: NDArray[np.uint8]
@@ -90,6 +86,7 @@ class FeatureKinds:
     pool: TextCoder
     locate: Callable[[int, int], tuple[str, str | None]]
     kept: KeptRows
+    from_numbers: NDArray[np.bool_] | None = None
 
     def cell(self, feature: int, row: int, value: float) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -98,9 +95,33 @@ class FeatureKinds:
             text = self.pool.texts()[int(value)].decode("utf-8", "replace")
         return where, shown((text if text is not None else text_of(value) or "").encode())
 
-    def held_nbytes(self) -> int:
-        """Return the memory that the texts take to the end, and the work on them."""
-        return self.pool.cost + CATEGORY_WORK_NBYTES if self.is_text.any() else 0
+    def number_texts(self, start: int, values: NDArray[np.float64]) -> None:
+        """Replace numbers that are categories by the numbers of their texts, in place."""
+        if self.from_numbers is None:
+            return
+        for i in np.flatnonzero(self.from_numbers[start : start + len(values)]).tolist():
+            distinct, place = np.unique(values[i], return_inverse=True)
+            is_there = ~np.isnan(distinct)
+            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            numbers = np.full(len(distinct), np.nan)
+            found = self.pool.code(*joined([text.encode() for text in texts]))
+            if len(found) < len(texts):
+                beyond = float(distinct[is_there][len(found)])
+                row = self.kept.source_row(int((values[i] == beyond).argmax()))
+                raise InputError(
+                    f"{self.locate(start + i, row)[0]}: expected categories whose texts fit into "
+                    f"the memory that is left for them, found more ({text_of(beyond)!r}). Force "
+                    "fewer columns to be categorical, or raise --memory-mb."
+                )
+            numbers[is_there] = found
+            values[i] = numbers[place]
+
+
+def all_numbers(columns: StoredColumns) -> FeatureKinds:
+    """Return kinds of which nothing is said: all features are numbers, all rows kept."""
+    forced = np.full(columns.n_features, FREE, np.uint8)
+    no_texts, kept = np.zeros(len(forced), np.bool_), KeptRows(columns.n_rows)
+    return FeatureKinds(forced, no_texts, TextCoder(0), lambda feature, row: ("", None), kept)
 
 
 class CategoryCoder:
@@ -130,6 +151,7 @@ class CategoryCoder:
 
     def code(self, start: int, values: NDArray[np.float64]) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
+        self._kinds.number_texts(start, values)
         rows = np.flatnonzero(self._kinds.is_text[start : start + len(values)])
         step = max(1, _PIECE_CELLS // values.shape[1])
         for first in range(0, len(rows), step):
@@ -246,6 +268,24 @@ def _is_utf8(text: bytes) -> bool:
 
 # Codes, values and facts of the features, and the whole store.
 
+ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
+"""What the cells of features of these forced kinds may hold, besides missing values."""
+
+
+def first_misfit(
+    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
+) -> tuple[int, int] | None:
+    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
+    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+        line = values[feature]
+        if forced[feature] == BOOLEAN:
+            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
+        else:
+            wrong = (line != np.floor(line)) & ~np.isnan(line)
+        if wrong.any():
+            return feature, int(wrong.argmax())
+    return None
+
 
 Share = tuple[int, int, NDArray[Any], CodeFacts]
 """What is left of features once their values are written: first and last, codes, facts."""
@@ -254,11 +294,8 @@ Share = tuple[int, int, NDArray[Any], CodeFacts]
 class ColumnsWriter:
     """Codes features and writes all that is kept of them."""
 
-    def __init__(
-        self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds | None
-    ) -> None:
+    def __init__(self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self.column_nbytes = shape.n_rows * form.code_nbytes
         self.step = smallest_batch(shape, form)
         self.checksums: dict[str, int] = {}
         self.n_missing = np.empty(shape.n_features, np.uint32)
@@ -267,7 +304,7 @@ class ColumnsWriter:
         self._kinds = np.empty(shape.n_features, np.uint8)
         self._given = kinds
         self._categories: CategoryCoder | None = None
-        if kinds is not None and kinds.is_text.any():
+        if kinds.is_text.any():
             self._categories = CategoryCoder(folder, kinds, form.code_dtype)
         self.lengths: dict[str, int] = {}
         self._folder, self._form = folder, form
@@ -291,7 +328,7 @@ class ColumnsWriter:
 
     def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
-        values: NDArray[Any] = columns.read(start, stop)
+        values: NDArray[Any] = self._given.kept.read(columns, start, stop)
         if self._categories is not None:
             self._categories.code(start, values)
         if self._form.values_dtype == "float32":
@@ -308,8 +345,6 @@ class ColumnsWriter:
 
     def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
         """Refuse the first cell that is not of the forced kind."""
-        if self._given is None:
-            return
         forced = self._given.forced[start : start + len(values)]
         if (found := first_misfit(values, forced)) is not None:
             feature, row = found
@@ -327,32 +362,19 @@ class ColumnsWriter:
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
-        self._kinds[start:stop] = facts.kinds
-        if self._given is not None:
-            self._settle_kinds(self._given, start, stop)
+        forced = self._given.forced[start:stop]
+        self._kinds[start:stop] = np.where(forced == FREE, facts.kinds, forced)
+        self._kinds[start:stop][self._given.is_text[start:stop]] = CATEGORICAL
 
     def sync(self) -> None:
         """Wait until the values are on disk."""
         for floats in self._floats.values():
             floats.sync()
 
-    def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
-        found, forced = self._kinds[start:stop], given.forced[start:stop]
-        found[...] = np.where(forced == FREE, found, forced)
-        found[given.is_text[start:stop]] = CATEGORICAL
-
     def kind_counts(self) -> dict[str, int]:
         """Return the features of each kind, by its name."""
         counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
         return dict(zip(NAMES, counts, strict=True))
-
-    def _write_categories(self, coder: CategoryCoder) -> None:
-        firsts = np.zeros(len(self._kinds) + 1, np.int64)
-        np.cumsum(np.where(self._kinds == CATEGORICAL, self._n_codes, 0), out=firsts[1:])
-        self.lengths["categories_bytes"] = coder.nbytes
-        self.lengths["categories_offsets"] = int(firsts[-1]) + 1
-        self.checksums |= coder.checksums
-        self.checksums |= write_small(self._folder, "categories_first", [firsts])
 
     def __enter__(self) -> Self:
         return self
@@ -367,7 +389,11 @@ class ColumnsWriter:
         self.checksums |= self._codes.checksums
         if self._categories is not None:
             self._categories.close()
-            self._write_categories(self._categories)
+            self.lengths["categories_bytes"] = self._categories.nbytes
+            self.checksums |= self._categories.checksums
+            sums, n_categories = write_categories_first(self._folder, self._kinds, self._n_codes)
+            self.lengths["categories_offsets"] = n_categories + 1
+            self.checksums |= sums
         arrays: dict[str, NDArray[Any]] = {
             "n_missing": self.n_missing,
             "n_codes": self._n_codes,
@@ -392,6 +418,15 @@ def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
     return narrow
 
 
+def write_categories_first(
+    folder: Path, kinds: NDArray[Any], n_codes: NDArray[Any]
+) -> tuple[dict[str, int], int]:
+    """Write where the categories of each feature begin; return checksums, and how many they are."""
+    firsts = np.zeros(len(kinds) + 1, np.int64)
+    np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+    return write_small(folder, "categories_first", [firsts]), int(firsts[-1])
+
+
 RowArray = ScratchArray | NDArray[Any]
 """An item for each row; of several dtypes."""
 
@@ -403,8 +438,6 @@ def write_store(
     facts: TableFacts,
     names: TextBlocks,
     *,
-    row_ids: TextBlocks | None = None,
-    row_arrays: Mapping[str, RowArray] | None = None,
     kinds: FeatureKinds | None = None,
     form: StoreForm | None = None,
     batch_features: int | None = None,
@@ -423,13 +456,9 @@ def write_store(
     target : int32 or float64 (n_rows,)
         Class of each row; of a regression the number.
     facts : TableFacts
-        Names, classes and origin of the table.
+        What is known of the rows, and the origin of the table.
     names : TextBlocks
         Feature names in source order.
-    row_ids : TextBlocks, optional
-        Row ids; ``1 .. n_rows`` if not given.
-    row_arrays : mapping, optional
-        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,).
     kinds : FeatureKinds, optional
         Which features are texts, and which kinds are forced; all are numbers if not given.
     form : StoreForm, optional
@@ -451,20 +480,24 @@ def write_store(
         are not as many as the features and rows, or a feature is not of the kind that is forced.
     """
     form = form or StoreForm()
-    shape = Shape(columns.n_rows, columns.n_features)
+    kinds = kinds or all_numbers(columns)
+    shape = Shape(kinds.kept.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with ColumnsWriter(folder, shape, form, kinds) as work:
-        _write_columns(work, columns, batch, n_threads, progress)
+        size = shape.n_rows * form.code_nbytes
+        _write_columns(work, columns, batch, n_threads, progress, size)
     _native.return_large_blocks()
-    text_sums, lengths = _write_texts(folder, shape, names, row_ids)
+    numbers = map(str, range(1, shape.n_rows + 1))
+    ids = text_blocks(numbers) if facts.row_ids is None else facts.row_ids
+    text_sums = write_names(folder, shape, names, ids, work.lengths)
     positions = stored_positions(shape.n_features, first_feature)
     checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums
     checksums |= write_coordinate(folder, "feature", "names", positions)
     del positions
     checksums |= write_coordinate(folder, "row", "row_ids")
     is_regression = target.dtype.kind == "f"
-    by_row = {"target_values" if is_regression else "target": target} | dict(row_arrays or {})
+    by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
     for name, array in by_row.items():
         checksums |= write_small(folder, name, blocks_of(array))
     manifest = Manifest(
@@ -490,15 +523,18 @@ def write_store(
         lengths={},
         values_chunk=work.floats_chunk,
     )
-    manifest = _with_lengths(manifest, shape, lengths | work.lengths)
-    write_metadata(folder, manifest)
+    manifest = describe(folder, manifest, work.lengths)
     work.sync()
     return manifest
 
 
-def _with_lengths(manifest: Manifest, shape: Shape, lengths: Mapping[str, int]) -> Manifest:
+def describe(folder: Path, manifest: Manifest, lengths: Mapping[str, int]) -> Manifest:
+    """Write the metadata of a store whose files are all there; return the manifest with lengths."""
+    shape = Shape(manifest.n_rows, manifest.n_features)
     every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
-    return replace(manifest, lengths=every)
+    manifest = replace(manifest, lengths=every)
+    make_group(folder, manifest)
+    return manifest
 
 
 def _write_columns(
@@ -507,10 +543,12 @@ def _write_columns(
     batch: int,
     n_threads: int,
     progress: ByteProgress | None,
+    size: int,
 ) -> None:
     """Write all columns: each thread reads, codes and compresses its own share of a batch.
 
-    What is written in order is written here, as the shares come.
+    What is written in order is written here, as the shares come. A column has ``size`` bytes of
+    codes.
     """
     n_features, waiting = columns.n_features, deque[Future[Share]]()
     n_threads = min(n_threads, batch // work.step) if work.any_order else 1
@@ -523,25 +561,29 @@ def _write_columns(
                 done = waiting.popleft().result()
                 work.take(done)
                 if progress:
-                    n_done = done[1] * work.column_nbytes
-                    progress("writing", n_done, n_features * work.column_nbytes)
+                    progress("writing", done[1] * size, n_features * size)
 
 
-def _write_texts(
-    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks | None
-) -> tuple[dict[str, int], dict[str, int]]:
-    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
+def write_names(
+    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks, lengths: dict[str, int]
+) -> dict[str, int]:
+    """Write names and row ids, and note their lengths; return checksums.
+
+    Raises
+    ------
+    InputError
+        If they are not as many as the features and rows.
+    """
     checksums: dict[str, int] = {}
-    nbytes: dict[str, int] = {}
     for name, blocks, expected in (
         ("names", names, shape.n_features),
-        ("row_ids", ids, shape.n_rows),
+        ("row_ids", row_ids, shape.n_rows),
     ):
-        sums, n_texts, nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
+        sums, n_texts, lengths[f"{name}_bytes"] = write_texts(folder, name, blocks)
         checksums |= sums
         if n_texts != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
-    return checksums, nbytes
+    return checksums
 
 
 def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:

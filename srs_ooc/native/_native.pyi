@@ -265,10 +265,8 @@ def rank_tests(
     contrasts: NDArray[np.uint8],
 ) -> None: ...
 
-MOST_SUBSET_ROWS: int
-MOST_SORTED_ROWS: int
-MOST_SORTED_CLASSES: int
-MOST_SUBSET_CLASSES: int
+MAX_PRESORTED_ROWS: int
+MAX_PRESORTED_CLASSES: int
 
 def judge_subsets(
     codes: NDArray[Any],

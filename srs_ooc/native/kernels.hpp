@@ -73,62 +73,50 @@ struct GrowJob {
     int64_t n_nodes = 0, n_leaves = 0, depth = 0;
 };
 
-// A tree on few columns, each sorted once, and what it says of other rows: the job that the binding hands to the
-// instruction-set clones of sorted_trees.cpp.
-constexpr int64_t MOST_SORTED_ROWS = 32768; // so that rows fit 16 bits, and every D of a split fits 53
-constexpr int64_t MOST_SORTED_CLASSES = 64;
+constexpr int64_t MAX_PRESORTED_ROWS = 32768; // so that rows fit 16 bits, and every D of a split fits 53
+constexpr int64_t MAX_PRESORTED_CLASSES = 64;
 
-struct SortedJob {
-    const void *codes; // tiles: [tile][row][TILE]; columns: [column][row]; no categories
-    int code_nbytes;   // 1 or 2
-    bool tiled;
-    int64_t n_rows, n_columns;
-    const double *values;       // [columns][n_values] of codes: thresholds midway between them; null: between codes
-    int64_t n_values;
-    const uint32_t *features;   // [n_columns] names the random numbers of each column
-    const int32_t *fitted;      // [n_fitted] rows, each as often as it is fitted on
-    const int32_t *predicted;   // [n_predicted] rows
-    int64_t n_fitted, n_predicted;
-    const int32_t *labels;      // [n_rows]; of a regression all 0
-    const int32_t *targets;     // [n_rows], or null: classes
-    int64_t n_classes;          // 1 for a regression
-    double root_scale;          // as in GrowJob
-    uint64_t tree_key;
+// What trees have in common that grow on few columns, each of which is sorted once (presorted/trees.cpp).
+struct PresortedJob {
+    const void *codes;        // columns: [column][row]; of a SortedJob also tiles: [tile][row][TILE]; no categories
+    int code_nbytes;          // 1 or 2
+    int64_t n_rows, n_columns; // of the block
+    const uint32_t *features; // [n_columns] names the random numbers of each column
+    const int32_t *labels;    // [n_rows]; of a regression all 0
+    const int32_t *targets;   // [n_rows], or null: classes
+    int64_t n_classes;        // 1 for a regression
     int64_t max_depth, min_samples_leaf; // max_depth < 0: unlimited
-    void *scratch;              // sorted_scratch_nbytes(job) bytes, 64-byte aligned
-    // Results.
-    int64_t *importance;        // [n_columns], zeroed by the caller
-    double *shares;             // [n_predicted][n_classes], zeroed: of each class, or the mean target
-    bool complete = true;       // false: a value is missing, nothing was grown
+    void *scratch;            // of as many bytes as the kernel says, 64-byte aligned
+    bool complete = true;     // result; false: a value is missing, nothing was grown
 };
 
-// The held-out loss of a tree on each of many small subsets of a block's columns: 
-// presorted/subsets.cpp.
-constexpr int64_t MOST_SUBSET_ROWS = 32768; // so that rows fit 16 bits, and every D of a split fits 53
-constexpr int64_t MOST_CLASSES = 64;
+// One tree, and what it says of other rows.
+struct SortedJob : PresortedJob {
+    bool tiled;
+    const double *values;     // [columns][n_values] of codes: thresholds midway between them; null: between codes
+    int64_t n_values;
+    const int32_t *fitted;    // [n_fitted] rows, each as often as it is fitted on
+    const int32_t *predicted; // [n_predicted] rows
+    int64_t n_fitted, n_predicted;
+    double root_scale;        // as in GrowJob
+    uint64_t tree_key;
+    int64_t *importance;      // result: [n_columns], zeroed by the caller
+    double *shares;           // result: [n_predicted][n_classes], zeroed: of each class, or the mean target
+};
 
-struct SubsetJob {
-    const void *codes;           // [column][row], nothing missing, no categories
-    int code_nbytes;             // 1 or 2
-    int64_t n_rows;              // of the block
-    const uint16_t *sorted;      // [column][row] rows by ascending code
-    const uint32_t *features;    // [column] names its random numbers
-    const int32_t *places;       // columns of the subsets, one subset after another
-    const int64_t *bounds;       // [n_subsets + 1] where each begins
-    int64_t n_subsets, largest;  // the most columns of a subset
-    const uint16_t *times;       // [n_splits][n_rows] how often a row is fitted on
-    const int64_t *n_fitted;     // [n_splits] their sum
-    const uint16_t *predicted;   // rows to predict, one split after another
+// The held-out loss of a tree on each of many small subsets of the columns.
+struct SubsetJob : PresortedJob {
+    const int32_t *places;     // columns of the subsets, one subset after another
+    const int64_t *bounds;     // [n_subsets + 1] where each begins
+    int64_t n_subsets, largest; // the most columns of a subset
+    const uint16_t *times;     // [n_splits][n_rows] how often a row is fitted on
+    const int64_t *n_fitted;   // [n_splits] their sum
+    const uint16_t *predicted; // rows to predict, one split after another
     const int64_t *predicted_bounds; // [n_splits + 1]
-    const uint64_t *tree_keys;   // [n_splits]
-    int64_t n_splits, most_fitted, most_predicted;
-    const int32_t *labels;       // [n_rows]; of a regression all 0
-    const int32_t *targets;      // [n_rows], or null: classes
-    int64_t n_classes;           // 1 for a regression
-    int64_t max_depth, min_samples_leaf; // max_depth < 0: unlimited
-    void *scratch;               // subset_scratch_nbytes(job) bytes, 64-byte aligned
-    double *losses;              // [n_subsets] squared errors or wrong rows in all; infinite where given up
-    int64_t n_trees = 0;         // that were grown
+    const uint64_t *tree_keys; // [n_splits]
+    int64_t n_splits, max_fitted, max_predicted;
+    double *losses;            // result: [n_subsets] squared errors or wrong rows in all; infinite where given up
+    int64_t n_trees = 0;       // result: that were grown
 };
 
 // What each instruction set has a clone of. A job needs scratch of as many bytes as the function after it says.

@@ -8,7 +8,7 @@ namespace srs::SRS_ISA {
 namespace {
 
 // A node, and the classes that have rows in it; a regression's rows are all of one class.
-struct Facts {
+struct NodeStats {
     int64_t n, min_leaf, n_present, width;
     const int32_t *present; // [n_present] classes with rows here
     const int64_t *counts;  // [n_present] their rows
@@ -54,14 +54,14 @@ struct Criterion {
     // Where the weight lies in the stats of a class.
     SRS_INLINE int64_t weight_at(int64_t width) const { return impurity == VARIANCE ? width - 2 : width - 1; }
 
-    SRS_INLINE int64_t weight_of(const Facts &f, const int64_t *stats) const {
+    SRS_INLINE int64_t weight_of(const NodeStats &f, const int64_t *stats) const {
         int64_t weight = 0;
         for (int64_t k = 0; k < f.n_present; ++k) weight += stats[k * f.width + weight_at(f.width)];
         return weight;
     }
 
     // Gini: sum over classes of D_k^2 / (left right), D_k = left_k all - all_k left, in weights.
-    SRS_INLINE float gini_score(const Facts &f, const int64_t *left, int64_t weight) const {
+    SRS_INLINE float gini_score(const NodeStats &f, const int64_t *left, int64_t weight) const {
         float sum = 0.0f;
         for (int64_t k = 0; k < f.n_present; ++k) {
             const int64_t i = (k + 1) * f.width - 1;
@@ -72,13 +72,13 @@ struct Criterion {
     }
 
     // Variance: D^2 / (left right), D = left sum all - sum left.
-    SRS_INLINE float variance_score(const Facts &f, const int64_t *left, int64_t weight) const {
+    SRS_INLINE float variance_score(const NodeStats &f, const int64_t *left, int64_t weight) const {
         const float d = static_cast<float>(difference(left[f.width - 1], f.weight, f.sum, weight));
         return d * d / (static_cast<float>(weight) * static_cast<float>(f.weight - weight));
     }
 
     // Entropy: n H - n_left H_left - n_right H_right in table units; at least 1 where any D_k is not 0.
-    int64_t entropy_gain(const Facts &f, const int64_t *left, int64_t n_left) const {
+    int64_t entropy_gain(const NodeStats &f, const int64_t *left, int64_t n_left) const {
         int64_t gain = xlogx[f.n] - xlogx[n_left] - xlogx[f.n - n_left];
         bool changed = false;
         for (int64_t k = 0; k < f.n_present; ++k) {
@@ -88,7 +88,7 @@ struct Criterion {
         return changed ? (gain > 1 ? gain : 1) : 0;
     }
 
-    SRS_INLINE int32_t score_bits(const Facts &f, const int64_t *left, int64_t n_left) const {
+    SRS_INLINE int32_t score_bits(const NodeStats &f, const int64_t *left, int64_t n_left) const {
         if (n_left < f.min_leaf || f.n - n_left < f.min_leaf) return -1;
         if (impurity == ENTROPY) return bits_of(static_cast<float>(entropy_gain(f, left, n_left)));
         const int64_t weight = weight_of(f, left);
@@ -96,7 +96,7 @@ struct Criterion {
     }
 
     // Sum of D_k^2 (GINI), or D^2 (VARIANCE).
-    unsigned __int128 numerator(const Facts &f, const int64_t *left, int64_t weight) const {
+    unsigned __int128 numerator(const NodeStats &f, const int64_t *left, int64_t weight) const {
         if (impurity == VARIANCE) {
             const __int128 d = difference(left[f.width - 1], f.weight, f.sum, weight);
             return static_cast<unsigned __int128>(d * d);
@@ -111,7 +111,7 @@ struct Criterion {
     }
 
     // Importance of a split (Eq. 1 of the paper, unnormalised) in units of 2**-IMPORTANCE_BITS.
-    int64_t importance(const Facts &f, const int64_t *left, int64_t n_left) const {
+    int64_t importance(const NodeStats &f, const int64_t *left, int64_t n_left) const {
         double share;
         if (impurity == ENTROPY) {
             const int64_t gain = entropy_gain(f, left, n_left);
@@ -189,7 +189,7 @@ SRS_INLINE bool parts_missing(int32_t how, uint32_t threshold, uint32_t low, uin
 SRS_INLINE uint32_t value_hash(int32_t how, uint32_t hash) { return how == PLAIN ? hash : mix32(hash); }
 
 // The numbers of a node by class: rows, and the sums of their channels, of all classes or of those present.
-struct NodeStats {
+struct ClassStats {
     const GrowJob &job;
     const Criterion &criterion;
     const int64_t width; // numbers of a class
@@ -200,15 +200,15 @@ struct NodeStats {
 
     int64_t slot_size() const { return job.n_classes * width; }
 
-    void carve(Carver &carver) {
-        present_stats = carver.take<int64_t>(slot_size());
-        present_counts = carver.take<int64_t>(job.n_classes);
-        present = carver.take<int32_t>(job.n_classes);
+    void carve(Arena &arena) {
+        present_stats = arena.take<int64_t>(slot_size());
+        present_counts = arena.take<int64_t>(job.n_classes);
+        present = arena.take<int32_t>(job.n_classes);
     }
 
     // `stats`: [n_classes][width]; what is returned holds until the next call.
-    Facts facts_of(int64_t n_rows, const int64_t *stats) {
-        Facts f{n_rows, job.min_samples_leaf, 0, width, present, present_counts, present_stats, 0, 0, 0};
+    NodeStats stats_of(int64_t n_rows, const int64_t *stats) {
+        NodeStats f{n_rows, job.min_samples_leaf, 0, width, present, present_counts, present_stats, 0, 0, 0};
         for (int64_t k = 0; k < job.n_classes; ++k, stats += width) {
             if (stats[0] == 0) continue;
             present[f.n_present] = static_cast<int32_t>(k);
@@ -223,7 +223,7 @@ struct NodeStats {
     }
 
     // Write those of the children; `left_stats`: [n_present][width] of what goes left.
-    void part(const Facts &f, const int64_t *left_stats, int64_t *left, int64_t *other) const {
+    void part(const NodeStats &f, const int64_t *left_stats, int64_t *left, int64_t *other) const {
         for (int64_t i = 0; i < slot_size(); ++i) left[i] = other[i] = 0;
         for (int64_t k = 0; k < f.n_present; ++k)
             for (int64_t i = 0; i < width; ++i) {

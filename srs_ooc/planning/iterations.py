@@ -237,9 +237,7 @@ def times_to_draw(subject: RunDraft) -> DrawTimes:
 def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
     spec = subject.spec
-    own_end = spec.method.most_iterations(
-        spec.sampler, subject.shape.n_candidates, spec.subspace_size
-    )
+    own_end = spec.sampler.most_iterations(subject.shape.n_candidates, spec.subspace_size)
     if own_end is not None:
         return own_end
     if spec.concludes:

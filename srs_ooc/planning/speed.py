@@ -19,7 +19,6 @@ from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import RunBudget, plan_memory, trial_of
 from srs_ooc.runs.session import RunDraft
@@ -242,7 +241,7 @@ def _time(resources: Resources) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = resources.engine(TransientLedger()), resources.executor.max_ahead
+    engine, ahead = resources.engine(None), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:

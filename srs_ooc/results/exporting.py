@@ -4,7 +4,6 @@ import csv
 import errno
 import gzip
 import io
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,86 +23,80 @@ from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
-    CATEGORY_WORK_NBYTES,
-    SLACK_NBYTES,
+    StoreForm,
     batch_nbytes,
     check_disk,
     disk_of,
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.rows import KeptRows
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import KeptRows, TableFacts
 from srs_ooc.ingestion.scratch import joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import (
+    BLOCK_NBYTES,
+    COLUMN_NBYTES,
+    Ranking,
+    file_leases,
+    store_leases,
+)
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.arrays import Categories
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
 
-# Some columns of a store, one after another in a scratch file, as float64.
+# Some columns of a store: where they lie, and their values one part after another.
 
 
-def gather_columns(handle: int, store: Store, positions: NDArray[np.int64]) -> None:
-    """Write the columns one after another, as float64, to a scratch file."""
-    wanted = np.sort(positions)
-    stored, source = stored_of(store, wanted)
-    order = np.argsort(positions, kind="stable")
-    first = np.searchsorted(wanted, source)
-    last = np.searchsorted(wanted, source, side="right")
-    for i, row, part in store.column_parts(stored):
-        data = part.astype(np.float64).tobytes()
-        for column in order[first[i] : last[i]].tolist():
-            offset = (column * store.n_rows + row) * 8
-            written = 0
-            while written < len(data):
-                written += os.pwrite(handle, data[written:], offset + written)
-
-
-def stored_of(
-    store: Store, wanted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the stored positions of sources, ascending, and the source of each."""
+def places_of(store: Store, positions: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return the stored position of each source, in the order of the sources."""
     is_wanted = np.zeros(store.n_features, np.bool_)
-    is_wanted[wanted] = True
+    is_wanted[positions] = True
     parts = []
     for start, piece in store.pieces("positions"):
         sources = piece.astype(np.int64)
         here = np.flatnonzero(is_wanted[sources])
         parts.append(np.stack([start + here, sources[here]]))
     stored, source = np.concatenate(parts, axis=1)
-    return stored, source
-
-
-def read_bytes(handle: int, n_bytes: int, offset: int) -> bytes:
-    """Read all the bytes asked for, however many a single call gives."""
-    parts: list[bytes] = []
-    while n_bytes:
-        part = os.pread(handle, n_bytes, offset)
-        if not part:
-            raise OSError(errno.EIO, "the scratch file ended early")
-        parts.append(part)
-        n_bytes, offset = n_bytes - len(part), offset + len(part)
-    return b"".join(parts)
-
-
-def places_of(store: Store, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the stored position of each source, in the order of the sources."""
-    stored, source = stored_of(store, positions)
     order = np.argsort(source)
     places: NDArray[np.int64] = stored[order[np.searchsorted(source, positions, sorter=order)]]
     return places
 
 
-# Some columns of a store as a smaller store, with all that is known of its rows.
+def column_parts(
+    store: Store, positions: NDArray[np.integer[Any]]
+) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
+    """Yield parts of columns: which of ``positions``, the first row, the values from there on."""
+    places = places_of(store, positions)
+    order = np.argsort(places, kind="stable")
+    for i, row, part in store.column_parts(places[order]):
+        yield int(order[i]), row, part
 
-COLUMN_NBYTES = 400
-"""Memory of a column: its name, its place, what is kept of it until the store is complete."""
-_ROW_NBYTES = 32
-_CATEGORY_PLACE_NBYTES = 24
-"""Memory of a feature of the larger store, where it has categories: where they lie."""
+
+def texts_of(codes: NDArray[np.float64], categories: list[str]) -> list[str | None]:
+    """Return the texts of codes; None where missing."""
+    return [None if np.isnan(code) else categories[int(code)] for code in codes]
+
+
+def gather_columns(file: BinaryIO, store: Store, positions: NDArray[np.int64]) -> None:
+    """Write the columns one after another, as float64, to a scratch file."""
+    for column, row, part in column_parts(store, positions):
+        file.seek(8 * (column * store.n_rows + row))
+        file.write(part.astype(np.float64).tobytes())
+    file.flush()
+
+
+def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
+    """Return so many values of a scratch file, from the ``first`` on."""
+    file.seek(8 * first)
+    values = np.fromfile(file, np.float64, n)
+    if len(values) < n:
+        raise OSError(errno.EIO, "the scratch file ended early")
+    return values
+
+
+# Some columns of a store as a smaller store, with all that is known of its rows.
 
 
 def export_store(
@@ -142,20 +135,17 @@ def export_store(
         tempfile.TemporaryFile(dir=out.parent) as scratch,
     ):
         check_disk(folder, *disk_of(shape, form, by_rows=True))
-        gather_columns(scratch.fileno(), store, positions)
-        columns = _Columns(scratch.fileno(), store, positions, TextCoder(texts_nbytes))
+        gather_columns(scratch, store, positions)
+        columns = _Columns(scratch, store, positions, TextCoder(texts_nbytes))
         kinds = columns.kinds()
         if not columns.all_coded:
             raise _too_many_texts(cap_nbytes)
-        given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
         write_store(
             folder,
             columns,
             store.target(),
             _facts(store),
             text_blocks(store.names[i] for i in positions.tolist()),
-            row_ids=text_blocks(store.row_ids),
-            row_arrays={name: array for name, array in given.items() if array is not None},
             kinds=kinds,
             form=form,
             batch_features=batch,
@@ -169,29 +159,6 @@ def _shape_and_form(store: Store, n_columns: int) -> tuple[Shape, StoreForm]:
     return Shape(store.n_rows, n_columns), form
 
 
-def store_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
-    """Return the least memory of an export to a store, besides the process.
-
-    Raises
-    ------
-    StoreError
-        If the store keeps no values.
-    """
-    has_categories = bool(store.manifest.kind_counts["categorical"])
-    return [
-        Lease(
-            "columns on their way", max(_least(store, n_columns), 3 * store.values().chunk_nbytes)
-        ),
-        Lease(f"{n_columns} columns of {out.name}", COLUMN_NBYTES * n_columns),
-        Lease(
-            f"places of {store.n_features} features",
-            (_CATEGORY_PLACE_NBYTES if has_categories else 1) * store.n_features,
-        ),
-        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
-        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
-    ]
-
-
 def _least(store: Store, n_columns: int) -> int:
     """Return the memory of the smallest batch of columns, in bytes."""
     shape, form = _shape_and_form(store, n_columns)
@@ -202,7 +169,7 @@ def _batch_and_texts(
     store: Store, n_columns: int, out: Path, cap: int | None
 ) -> tuple[int | None, int, int]:
     """Return what the cap leaves: columns and threads of a batch, and memory of categories."""
-    leases = store_leases(store, n_columns, out)
+    leases = export_leases(store, n_columns, out)
     if cap is None:
         return None, 2, CATEGORY_NBYTES
     budget = Budget.of(cap, leases)
@@ -227,9 +194,9 @@ class _Columns:
     """Gathered columns in the order of the new store; categories as numbers of texts."""
 
     def __init__(
-        self, handle: int, store: Store, positions: NDArray[np.int64], pool: TextCoder
+        self, file: BinaryIO, store: Store, positions: NDArray[np.int64], pool: TextCoder
     ) -> None:
-        self._handle, self._pool, self._path = handle, pool, store.path
+        self._file, self._pool, self._path = file, pool, store.path
         self.n_rows, self.n_features = store.n_rows, len(positions)
         self._order = stored_positions(len(positions)).astype(np.int64)
         self._places = places_of(store, positions)[self._order]
@@ -255,10 +222,8 @@ class _Columns:
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         out = np.empty((stop - start, self.n_rows))
-        n_bytes = 8 * self.n_rows
         for line, feature in zip(out, range(start, stop), strict=True):
-            place = int(self._order[feature])
-            line[:] = np.frombuffer(read_bytes(self._handle, n_bytes, n_bytes * place))
+            line[:] = read_values(self._file, self.n_rows, self.n_rows * int(self._order[feature]))
             if self._kinds[feature] == CATEGORICAL:
                 there = ~np.isnan(line)
                 line[there] = self._numbers(feature)[line[there].astype(np.int64)]
@@ -273,6 +238,7 @@ def _facts(store: Store) -> TableFacts:
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
+    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
     return TableFacts(
         manifest.target_name,
         manifest.classes,
@@ -281,13 +247,12 @@ def _facts(store: Store) -> TableFacts:
         manifest.row_columns,
         manifest.inferred,
         source,
+        text_blocks(store.row_ids),
+        {name: array for name, array in given.items() if array is not None},
     )
 
 
 # The formats of exported columns; every one goes through memory in blocks of rows.
-
-Block = tuple[list[str], NDArray[np.float64], list[Any]]
-"""Row ids, values (m, k) with NaN where missing, and targets: class codes, or numbers."""
 
 
 @dataclass(frozen=True)
@@ -306,8 +271,9 @@ class Exported:
         Labels of the target's codes; empty for a regression.
     n_rows : int
         Rows of all blocks.
-    blocks : iterator of Block
-        The rows, in their order.
+    blocks : iterator
+        The rows, in their order: ids, values (m, k) with NaN where missing, and targets, which are
+        class codes or numbers.
     safe : bool
         Whether texts that a spreadsheet would take for formulas are marked.
     """
@@ -318,7 +284,7 @@ class Exported:
     categories: list[list[str] | None]
     classes: tuple[str, ...]
     n_rows: int
-    blocks: Iterator[Block]
+    blocks: Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]
     safe: bool
 
     def require_numbers(self, what: str) -> None:
@@ -432,9 +398,7 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
 
 
 def _arrow_column(values: NDArray[np.float64], texts: list[str] | None) -> Any:
-    if texts is None:
-        return arrow_numbers(values)
-    return arrow_texts([None if np.isnan(v) else texts[int(v)] for v in values])
+    return arrow_numbers(values) if texts is None else arrow_texts(texts_of(values, texts))
 
 
 Writer = Callable[[BinaryIO, Exported], None]
@@ -449,8 +413,6 @@ WRITERS: dict[str, Writer] = {
     ".txt": write_names,
 }
 """What writes a file, by how its name ends."""
-_ARROW_NBYTES = 40_000_000
-"""Allowance for loading pyarrow, and for a batch of it."""
 _OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
 STORE_ENDING = ".zarr"
 
@@ -503,8 +465,6 @@ def writer_of(out: Path) -> Writer:
 
 
 # Columns of a store as a file, or as a smaller store.
-
-_BLOCK_NBYTES = MB
 
 
 def export_columns(
@@ -572,21 +532,12 @@ def export_columns(
         ) from error
 
 
-def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
-    """Return the memory that an export of so many columns takes at least, in bytes."""
-    leases = (store_leases if is_store_name(out) else _file_leases)(store, n_columns, out)
-    return sum(lease.n_bytes for lease in leases)
-
-
-def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    """Return what an export of so many columns takes at least, besides the process."""
+    if is_store_name(out):
+        return store_leases(store, n_columns, out.name, _least(store, n_columns))
     is_arrow = writer_of(out) in (write_parquet, write_feather)
-    return [
-        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
-        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
-        Lease(f"{store.n_features} places", store.n_features),
-        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
-        Lease("rows on their way", 3 * _BLOCK_NBYTES + _ARROW_NBYTES * is_arrow),
-    ]
+    return file_leases(store, n_columns, is_arrow=is_arrow)
 
 
 def _export_file(
@@ -595,18 +546,18 @@ def _export_file(
     write = writer_of(out)
     store.values()  # or say that it keeps none
     if cap_nbytes is not None:
-        Budget.of(cap_nbytes, _file_leases(store, len(wanted), out)).check()
+        Budget.of(cap_nbytes, export_leases(store, len(wanted), out)).check()
     with (
         published_file(out) as scratch,
         store.unchanged(),
         tempfile.TemporaryFile(dir=out.parent) as columns,
     ):
-        gather_columns(columns.fileno(), store, wanted)
+        gather_columns(columns, store, wanted)
         with scratch.open("wb") as file:
-            write(file, _rows_of(columns.fileno(), store, wanted, safe=safe))
+            write(file, _rows_of(columns, store, wanted, safe=safe))
 
 
-def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
+def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
     """Return the gathered columns as rows, with what is known of them."""
     names, manifest = store.names, store.manifest
     header = [names[i] for i in positions.tolist()]
@@ -622,24 +573,25 @@ def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: b
         _categories(store, positions),
         manifest.classes,
         manifest.n_rows,
-        _blocks(handle, store, len(positions)),
+        _blocks(file, store, len(positions)),
         safe,
     )
 
 
-def _blocks(handle: int, store: Store, n_columns: int) -> Iterator[Block]:
+def _blocks(
+    file: BinaryIO, store: Store, n_columns: int
+) -> Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]:
     target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
-    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
+    step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
         for column in range(n_columns):
-            data = read_bytes(handle, 8 * (stop - start), 8 * (column * n_rows + start))
-            block[:, column] = np.frombuffer(data)
+            block[:, column] = read_values(file, stop - start, column * n_rows + start)
         yield list(islice(ids, stop - start)), block, target[start:stop].tolist()
 
 
-def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | None]:
+def _categories(store: Store, positions: NDArray[np.integer[Any]]) -> list[list[str] | None]:
     """Return the categories of the columns at source positions; None where one has none."""
     if not store.manifest.kind_counts.get("categorical"):
         return [None] * len(positions)
@@ -664,7 +616,7 @@ def check_one(top: int | None, names: object) -> None:
         raise UsageError(f"--top: expected at least 1, found {top}.")
 
 
-def ranked_positions(ledger: Ledger, reading: Reading, top: int | None) -> NDArray[np.int64]:
+def ranked_positions(ledger: Ledger, reading: Ranking, top: int | None) -> NDArray[np.int64]:
     """Return the source positions of the selected features, or of the ``top`` first, best first.
 
     Raises
@@ -678,7 +630,7 @@ def ranked_positions(ledger: Ledger, reading: Reading, top: int | None) -> NDArr
     return reading.positions[stored].astype(np.int64)
 
 
-def _none(ledger: Ledger, reading: Reading) -> RunError:
+def _none(ledger: Ledger, reading: Ranking) -> RunError:
     run, n = ledger.run, reading.n_iterations
     if reading.ranks_only:
         return RunError(
@@ -755,24 +707,14 @@ def values_of(store: Store, features: NDArray[np.integer[Any]]) -> NDArray[Any]:
     StoreError
         If the store is damaged, or keeps no values.
     """
-    sources = np.asarray(store.array("positions"), np.int64)
-    places = np.argsort(sources)[features]
-    order = np.argsort(places, kind="stable")
-    out = np.empty((store.n_rows, len(places)))
-    for i, row, part in store.column_parts(places[order]):
-        out[row : row + len(part), order[i]] = part
-    if not store.manifest.kind_counts.get("categorical"):
+    out = np.empty((store.n_rows, len(features)))
+    for column, row, part in column_parts(store, features):
+        out[row : row + len(part), column] = part
+    categories = _categories(store, features)
+    if all(texts is None for texts in categories):
         return out
-    return _with_texts(out, store.categories(), places.tolist())
-
-
-def _with_texts(values: NDArray[Any], categories: Categories, places: list[int]) -> NDArray[Any]:
-    found = [categories.of(place) for place in places]
-    if all(texts is None for texts in found):
-        return values
-    out = values.astype(object)
-    for column, texts in enumerate(found):
+    mixed = out.astype(object)
+    for column, texts in enumerate(categories):
         if texts is not None:
-            codes = values[:, column]
-            out[:, column] = [None if np.isnan(c) else texts[int(c)] for c in codes]
-    return out
+            mixed[:, column] = texts_of(out[:, column], texts)
+    return mixed

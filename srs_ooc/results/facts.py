@@ -3,7 +3,6 @@
 import json
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from shlex import quote
@@ -12,21 +11,10 @@ import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.options import Flag, WordOrFile
-from srs_ooc.base.text import counted, visible
+from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.curves import (
-    GATHERED,
-    LISTED,
-    Correlations,
-    Cut,
-    Discoveries,
-    Draws,
-    HeldOut,
-    Source,
-    Usage,
-)
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.standing import Status
+from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
 
 # Warnings of a report in plain words, each with what to do.
@@ -40,64 +28,52 @@ MANY = 1000
 UNSTEADY = 0.5
 
 
-@dataclass(frozen=True)
-class Caution:
-    """A warning: what is so, and what to do."""
-
-    title: str
-    text: str
-
-
-def cautions_of(
-    source: Source, records: list[FeatureRecord], draws: Draws, held_out: HeldOut | None
-) -> list[Caution]:
-    """Return the warnings of a run, the gravest first."""
-    found = [*_of_verdict(source, records), *_of_draws(source, draws), *_of_rows(source)]
-    if held_out is None and len(source.selected):
-        run = quote(str(source.ledger.run))
-        found.append(
-            Caution(
-                "Accuracy was not measured",
-                f"`srs-ooc compact {run}` repeats the selection without some rows and predicts "
-                "them; write this report again after it.",
-            )
+def cautions_of(report: Report) -> list[tuple[str, str]]:
+    """Return the warnings of a run, the gravest first: what is so, and what to do."""
+    found = [*_of_verdict(report), *_of_draws(report), *_of_rows(report)]
+    if report.held_out is None and len(report.selected):
+        run = quote(str(report.ledger.run))
+        text = (
+            f"`srs-ooc compact {run}` repeats the selection without some rows and predicts "
+            "them; write this report again after it."
         )
+        found.append(("Accuracy was not measured", text))
     return found
 
 
-def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Caution]:
-    reading, run = source.reading, quote(str(source.ledger.run))
+def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
+    reading, run = report.reading, quote(str(report.ledger.run))
     if reading.is_provisional:
-        yield Caution(
+        yield (
             "No verdict yet",
             f"{reading.n_iterations:,} iterations are done. Bring the run to its end with "
             f"`srs-ooc resume {run}`, then write this report again.",
         )
         return
     if reading.ranks_only:
-        yield Caution(
+        yield (
             "A ranking without a level",
             "Check what you take from the top on rows held out, or run the same store with "
             "--judge decoy, which bounds the share of false features.",
         )
-    elif not len(source.selected):
+    elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        yield Caution("Nothing was selected", why or _nothing(run))
-    elif len(source.selected) >= MANY:
-        yield Caution(
-            f"{len(source.selected):,} features were selected",
+        yield ("Nothing was selected", why or _nothing(run))
+    elif len(report.selected) >= MANY:
+        yield (
+            f"{len(report.selected):,} features were selected",
             "Most of them carry the same information. The list puts near copies of a feature "
             f"late. `srs-ooc compact {run}` finds a few that predict about as well.",
         )
-    if len(source.selected) > LISTED:
-        yield Caution(
+    if len(report.selected) > LISTED:
+        yield (
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    known = [r.stability for r in records if r.selected and r.stability is not None]
+    known = [r.stability for r in report.records if r.selected and r.stability is not None]
     n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
     if n_unsteady:
-        yield Caution(
+        yield (
             f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
             "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
             f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
@@ -112,39 +88,39 @@ def _nothing(run: str) -> str:
     )
 
 
-def _of_draws(source: Source, draws: Draws) -> Iterator[Caution]:
-    run = quote(str(source.ledger.run))
+def _of_draws(report: Report) -> Iterator[tuple[str, str]]:
+    run, draws = quote(str(report.ledger.run)), report.draws
     if draws.median < FEW_DRAWS:
-        n = source.reading.n_iterations
+        n = report.reading.n_iterations
         more = -(-FEW_DRAWS * max(n, 1) // max(draws.median, 1))
-        yield Caution(
+        yield (
             "Few draws",
             f"Half of the features were drawn {counted(draws.median, 'time')} or less"
             + (f", {draws.n_never:,} of them never" if draws.n_never else "")
             + f". Ranks are mostly chance then. Go on: `srs-ooc resume {run} --iterations {more}`.",
         )
     elif draws.n_never:
-        yield Caution(
+        yield (
             f"{counted(draws.n_never, 'feature')} never drawn",
             f"Nothing is known of them. More iterations: `srs-ooc resume {run} --iterations T`.",
         )
 
 
-def _of_rows(source: Source) -> Iterator[Caution]:
-    classes = source.manifest.classes
-    counts = np.bincount(source.task.target.astype(int), minlength=len(classes)) if classes else ()
+def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
+    classes = report.manifest.classes
+    counts = np.bincount(report.task.target.astype(int), minlength=len(classes)) if classes else ()
     small = {name: int(n) for name, n in zip(classes, counts, strict=True) if n <= FEW_ROWS}
     if small:
         shown = ", ".join(f"{name} ({n})" for name, n in list(small.items())[:5])
         more = f" and {len(small) - 5} more" if len(small) > 5 else ""
-        yield Caution(
+        yield (
             f"{counted(len(small), 'class') if len(small) == 1 else f'{len(small)} classes'} of "
             f"{FEW_ROWS} rows or fewer",
             f"{shown}{more}. What sets so few rows apart is easily chance. Join classes that "
             "belong together, leave their rows out (--rows), or get more rows.",
         )
-    if "groups" in source.manifest.row_columns:
-        yield Caution(
+    if "groups" in report.manifest.row_columns:
+        yield (
             "Rows come in groups",
             "p-values of single features take rows one by one: they are no evidence here, and no "
             "feature is called marginally significant.",
@@ -154,32 +130,32 @@ def _of_rows(source: Source) -> Iterator[Caution]:
 # What a report says in words: asked, found, how sure, and what is not claimed.
 
 
-def summary_of(source: Source, records: list[FeatureRecord]) -> list[str]:
+def summary_of(report: Report) -> list[str]:
     """Return three sentences: what was asked, what was found, and what comes first."""
-    return [_asked(source), _found(source, records), _first(source, records)]
+    return [_asked(report), _found(report), _first(report.records)]
 
 
-def _asked(source: Source) -> str:
-    manifest, spec, task = source.manifest, source.spec, source.task
+def _asked(report: Report) -> str:
+    manifest, spec, task = report.manifest, report.spec, report.task
     kind = "a number" if task.is_regression else f"one of {len(manifest.classes)} classes"
     return (
-        f"Asked was which of {source.n_candidates:,} features are informative about "
+        f"Asked was which of {report.n_candidates:,} features are informative about "
         f"{manifest.target_name} ({kind}), alone or beside other features, in {task.n_rows:,} rows "
-        f"of {manifest.source.get('name') or source.store.place.name}; method {spec.run.method} "
+        f"of {manifest.source.get('name') or report.store.place.name}; method {spec.run.method} "
         f"looked at {spec.subspace_size:,} features at a time, "
-        f"{source.reading.n_iterations:,} times."
+        f"{report.reading.n_iterations:,} times."
     )
 
 
-def _found(source: Source, records: list[FeatureRecord]) -> str:
-    verdict, reading = source.reading.verdict, source.reading
+def _found(report: Report) -> str:
+    verdict, reading, records = report.reading.verdict, report.reading, report.records
     if reading.is_provisional:
         return "There is no verdict yet: what follows is a ranking so far."
     if reading.ranks_only:
         return "This method ranks features and selects none: there is no verdict, and no level."
-    if not len(source.selected):
-        return f"No feature was selected{_at_level(source)}."
-    n = len(source.selected)
+    if not len(report.selected):
+        return f"No feature was selected{_at_level(report)}."
+    n = len(report.selected)
     were = "was" if n == 1 else "were"
     found = f"{n:,} {'feature' if n == 1 else 'features'} {were}"
     if verdict is None:
@@ -189,20 +165,20 @@ def _found(source: Source, records: list[FeatureRecord]) -> str:
     clusters = verdict.clusters_selected
     clusters = "" if clusters is None else f", in {clusters} of correlated features"
     return (
-        f"{found} selected{_at_level(source)}{clusters}; {among}{n_alone:,} "
+        f"{found} selected{_at_level(report)}{clusters}; {among}{n_alone:,} "
         f"{'is' if n_alone == 1 else 'are'} marginally significant, which a test of each feature "
         "alone shows too."
     )
 
 
-def _at_level(source: Source) -> str:
-    if not source.spec.concludes:
+def _at_level(report: Report) -> str:
+    if not report.spec.concludes:
         return ""
-    kind = "family-wise level" if source.spec.permutations else "level"
-    return f" at {kind} {source.spec.fdr}"
+    kind = "family-wise level" if report.spec.permutations else "level"
+    return f" at {kind} {report.spec.fdr}"
 
 
-def _first(source: Source, records: list[FeatureRecord]) -> str:
+def _first(records: list[FeatureRecord]) -> str:
     if not records:
         return "There is no feature to list."
     first = records[0]
@@ -218,10 +194,10 @@ def _first(source: Source, records: list[FeatureRecord]) -> str:
     return f"{first.name} {verb} ({', '.join(facts)})."
 
 
-def surety_of(source: Source) -> list[str]:
+def surety_of(report: Report) -> list[str]:
     """Return how sure the findings are."""
-    spec, verdict = source.spec, source.reading.verdict
-    if source.reading.is_provisional:
+    spec, verdict = report.spec, report.reading.verdict
+    if report.reading.is_provisional:
         return ["Nothing is sure before the verdict, which comes after the last iteration."]
     if verdict is not None and spec.permutations:
         return [
@@ -249,7 +225,7 @@ def surety_of(source: Source) -> list[str]:
     return ["A rank orders features. It does not say from which place on they are noise."]
 
 
-def not_claimed_of(source: Source) -> list[str]:
+def not_claimed_of(report: Report) -> list[str]:
     """Return what does not follow from the report."""
     found = [
         "Not that a selected feature is a cause: one that only stands in for a cause (a correlated "
@@ -259,9 +235,9 @@ def not_claimed_of(source: Source) -> list[str]:
         "Not how well the features predict: plots, importance and q-values come from the rows "
         "that were searched.",
     ]
-    if source.spec.concludes:
+    if report.spec.concludes:
         rows = "Rows must be exchangeable for the level to hold"
-        kept = [name for name in ("strata", "groups") if name in source.manifest.row_columns]
+        kept = [name for name in ("strata", "groups") if name in report.manifest.row_columns]
         given = f" (given were {' and '.join(kept)})" if kept else ""
         found.append(f"{rows}{given}: batches, families and repeated samples break it.")
     return found
@@ -272,61 +248,43 @@ def not_claimed_of(source: Source) -> list[str]:
 LIBRARIES = ("numpy", "scikit-learn", "numcodecs", "google-crc32c")
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """What it takes to repeat a run.
-
-    Attributes
-    ----------
-    commands : list of str
-        To paste into a shell.
-    notes : list of str
-        What the commands do not hold.
-    versions, fingerprints : dict of str to str
-        By name. Versions are those that wrote the report.
-    """
-
-    commands: list[str]
-    notes: list[str]
-    versions: dict[str, str]
-    fingerprints: dict[str, str]
-
-
-def repeat_of(source: Source) -> Repeat:
-    """Return how to repeat a run."""
-    store, run = quote(str(source.store.place)), quote(str(source.ledger.run.absolute()))
-    name = source.manifest.source.get("name")
-    table = f"the table {name}" if name else "a table in memory"
-    again = quote(f"{source.ledger.run.name.removesuffix('.run')}-again.run")
-    options, notes = _options(source)
+def commands_of(report: Report) -> list[str]:
+    """Return what to paste into a shell to repeat a run."""
+    store, run = quote(str(report.store.place)), quote(str(report.ledger.run.absolute()))
+    again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
     given = " ".join(
-        [f"--iterations {source.reading.n_iterations}", f"--memory-mb {source.status.memory_mb}"]
+        [f"--iterations {report.reading.n_iterations}", f"--memory-mb {report.status.memory_mb}"]
     )
-    fingerprints = {"store": source.store.fingerprint}
-    fingerprints |= {flag.lstrip("-"): text for flag, text in _files(source).items()}
-    if isinstance(crc32 := source.manifest.source.get("crc32"), int):
-        fingerprints["table (CRC-32)"] = f"{crc32:08x}"
-    found = ", ".join(f"{name}: {value}" for name, value in source.manifest.inferred.items())
-    notes.insert(
-        0, f"The store was made of {table}" + (f" ({found})." if found else ".") + " A store "
-        "made of the same table with the same options has the same fingerprint."
-    )  # fmt: skip
-    return Repeat(
-        [
-            f"srs-ooc run {store} --out {again} {given} {options}",
-            f"srs-ooc features {run} --selected --csv",
-        ],
-        notes,
-        _versions(),
-        fingerprints,
-    )
+    return [
+        f"srs-ooc run {store} --out {again} {given} {_options(report)[0]}",
+        f"srs-ooc features {run} --selected --csv",
+    ]
 
 
-def _options(source: Source) -> tuple[str, list[str]]:
+def notes_of(report: Report) -> list[str]:
+    """Return what the commands do not say."""
+    name = report.manifest.source.get("name")
+    table = f"the table {name}" if name else "a table in memory"
+    found = ", ".join(f"{name}: {value}" for name, value in report.manifest.inferred.items())
+    same = " A store made of the same table with the same options has the same fingerprint."
+    made = f"The store was made of {table}" + (f" ({found})." if found else ".")
+    return [made + same, *_options(report)[1]]
+
+
+def fingerprints_of(report: Report) -> dict[str, str]:
+    """Return what tells whether store, files and table are the same, by name."""
+    found = {"store": report.store.fingerprint}
+    found |= {flag.lstrip("-"): text for flag, text in _files(report).items()}
+    if isinstance(crc32 := report.manifest.source.get("crc32"), int):
+        found["table (CRC-32)"] = f"{crc32:08x}"
+    return found
+
+
+def _options(report: Report) -> tuple[str, list[str]]:
     """Return the settled options as the command line takes them, and what they do not say."""
     said, notes = [], []
     kinds = {name: option.kind for name, option in declared().items()}
-    for name, value in source.spec.values().items():
+    for name, value in report.spec.values().items():
         flag = "--" + name.replace("_", "-")
         if value is None:
             continue
@@ -338,20 +296,21 @@ def _options(source: Source) -> tuple[str, list[str]]:
             said.append(flag if value else f"--no-{flag[2:]}")
         else:
             said.append(f"{flag} {quote(str(value))}")
-    for flag, digest in _files(source).items():
+    for flag, digest in _files(report).items():
         said.append(f"{flag} FILE")
         notes.append(f"{flag} names {digest}.")
     return " ".join(said), notes
 
 
-def _files(source: Source) -> dict[str, str]:
+def _files(report: Report) -> dict[str, str]:
     """Return the options that named files, and what was in them."""
-    spec = source.spec
+    spec = report.spec
     given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
     return {flag: text for flag, text in given.items() if text not in ("none", "all")}
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions that write a report, by name."""
     found = {"srs-ooc": __version__, "Python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -361,108 +320,87 @@ def _versions() -> dict[str, str]:
     return found | {"system": f"{platform.system()} {platform.machine()}"}
 
 
-# Everything a report says, gathered: what pages, texts and JSON are made of.
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a report says.
-
-    Attributes
-    ----------
-    name : str
-        Of the run.
-    summary, surety, not_claimed : list of str
-        Sentences.
-    cautions : list of Caution
-        Warnings.
-    features : list of FeatureRecord
-        The listed ones, best first: those selected, or, if none is, the first by rank.
-    n_selected : int
-        Features selected, listed or not.
-    """
-
-    name: str
-    summary: list[str]
-    surety: list[str]
-    not_claimed: list[str]
-    cautions: list[Caution]
-    features: list[FeatureRecord]
-    n_selected: int
-    status: Status
-    cut: Cut
-    discoveries: Discoveries
-    draws: Draws
-    correlations: Correlations
-    held_out: HeldOut | None
-    usage: Usage
-    repeat: Repeat
-
-
-def facts_of(source: Source) -> Facts:
-    """Gather what a report on a run says.
-
-    Raises
-    ------
-    RunError, StoreError
-        If the run or its store is damaged.
-    """
-    records = list(source.reading.records(source.listed))
-    gathered = {name: gather(source) for name, gather in GATHERED.items()}
-    return Facts(
-        source.ledger.run.absolute().name,
-        summary_of(source, records),
-        surety_of(source),
-        not_claimed_of(source),
-        cautions_of(source, records, gathered["draws"], gathered["held_out"]),
-        records,
-        0 if source.reading.is_provisional else len(source.selected),
-        source.status,
-        repeat=repeat_of(source),
-        **gathered,
-    )
-
-
-# A report as JSON and as Markdown: the same facts without figures.
+# A report as JSON and as Markdown: the same without figures.
 
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
 _COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "cluster", "n_drawn")
 
 
-def json_of(facts: Facts) -> str:
+def json_of(report: Report) -> str:
     """Return a report as one JSON object."""
-    return json.dumps(asdict(facts), ensure_ascii=False, indent=1) + "\n"
+    status, curve, commits = report.status, report.held_out, report.commits
+    record = {
+        "name": report.name,
+        "summary": summary_of(report),
+        "surety": surety_of(report),
+        "not_claimed": not_claimed_of(report),
+        "cautions": [{"title": title, "text": text} for title, text in cautions_of(report)],
+        "features": report.records,
+        "n_selected": report.n_selected,
+        "status": status,
+        "cut": report.cut,
+        "discoveries": {
+            "points": report.points,
+            "comes_last": report.spec.concludes,
+            "n_selected": report.n_selected,
+        },
+        "draws": report.draws,
+        "correlations": report.correlations,
+        "held_out": curve
+        and {
+            "sizes": curve.sizes,
+            "scores": rounded(curve.means),
+            "errors": rounded(curve.errors),
+            "chosen": curve.smallest(),
+            "n_folds": len(curve.scores),
+            "is_regression": report.task.is_regression,
+        },
+        "usage": {
+            "iterations": [iterations for iterations, _, _ in commits],
+            "seconds": [seconds for _, seconds, _ in commits],
+            "resident_mb": [resident for _, _, resident in commits],
+            "cap_mb": float(status.memory_mb),
+            "peak_mb": status.peak_rss_mb,
+            "total_seconds": status.seconds,
+            "is_growth": status.memory_is_growth,
+        },
+        "repeat": {
+            "commands": commands_of(report),
+            "notes": notes_of(report),
+            "versions": versions(),
+            "fingerprints": fingerprints_of(report),
+        },
+    }
+    return json.dumps(record, ensure_ascii=False, indent=1, default=vars) + "\n"
 
 
-def markdown_of(facts: Facts) -> str:
+def markdown_of(report: Report) -> str:
     """Return a report as Markdown; names are escaped."""
-    return "\n".join(_lines(facts)) + "\n"
+    return "\n".join(_lines(report)) + "\n"
 
 
-def _lines(facts: Facts) -> Iterator[str]:
-    yield from (f"# {_escaped(facts.name)}", "")
-    yield from map(_escaped, facts.summary)
+def _lines(report: Report) -> Iterator[str]:
+    yield from (f"# {_escaped(report.name)}", "")
+    yield from map(_escaped, summary_of(report))
     for title, sentences in (
-        ("How sure", facts.surety),
-        ("What is not claimed", facts.not_claimed),
-        ("Warnings", [f"{c.title}. {c.text}" for c in facts.cautions]),
+        ("How sure", surety_of(report)),
+        ("What is not claimed", not_claimed_of(report)),
+        ("Warnings", [f"{title}. {text}" for title, text in cautions_of(report)]),
     ):
         if sentences:
             yield from ("", f"## {title}", "", *(f"- {_escaped(s)}" for s in sentences))
-    yield from ("", "## Features", "", *_table(facts.features))
-    if facts.held_out is not None:
+    yield from ("", "## Features", "", *_table(report.records))
+    if (curve := report.held_out) is not None:
         yield from ("", "## Accuracy on rows held out", "", "| features | score | error |")
         yield "|---|---|---|"
-        scored = zip(facts.held_out.sizes, facts.held_out.scores, facts.held_out.errors,
-                     strict=True)  # fmt: skip
+        scored = zip(curve.sizes, rounded(curve.means), rounded(curve.errors), strict=True)
         yield from (f"| {size} | {score} | {error} |" for size, score, error in scored)
-    usage = facts.usage
     yield from ("", "## Time and memory", "")
-    yield f"{usage.total_seconds:.1f} s of work; memory: {facts.status.memory}."
-    yield from ("", "## How to repeat it", "", "```", *map(visible, facts.repeat.commands), "```")
-    yield from ("", *(f"- {_escaped(note)}" for note in facts.repeat.notes))
-    known = facts.repeat.versions | facts.repeat.fingerprints
+    yield f"{report.status.seconds:.1f} s of work; memory: {report.status.memory}."
+    yield from ("", "## How to repeat it", "", "```", *map(visible, commands_of(report)), "```")
+    yield from ("", *(f"- {_escaped(note)}" for note in notes_of(report)))
+    known = versions() | fingerprints_of(report)
     yield from (f"- {_escaped(name)}: {_escaped(value)}" for name, value in known.items())
 
 
@@ -470,15 +408,9 @@ def _table(records: list[FeatureRecord]) -> Iterator[str]:
     yield f"| {' | '.join(_COLUMNS)} |"
     yield "|" + "---|" * len(_COLUMNS)
     for record in records[:LISTED_IN_TEXT]:
-        yield f"| {' | '.join(_cell(getattr(record, name)) for name in _COLUMNS)} |"
+        yield f"| {' | '.join(_escaped(cell_text(getattr(record, name))) for name in _COLUMNS)} |"
     if len(records) > LISTED_IN_TEXT:
         yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else _escaped(str(value))
 
 
 def _escaped(text: str) -> str:

@@ -1,7 +1,4 @@
-"""What a run says of one feature: its record, what ranks it, its line in the verdict.
-
-The memory that reading them takes stands here, too.
-"""
+"""What a run says of one feature: its record, and its line in the verdict."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +9,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Saved, State
-from srs_ooc.base.text import MB, counted
+from srs_ooc.base.text import counted
 from srs_ooc.evidence.rank_tests import Contrast
-from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.evidence.verdict import fewest_features
-from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import CONCLUSION, VerdictRecord
+from srs_ooc.runs.run_verdict import CONCLUSION, Rows, read_verdict
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
@@ -55,12 +50,14 @@ class VerdictReading:
         The record about the verdict.
     """
 
-    def __init__(self, spec: RunSpec, record: VerdictRecord, facts: dict[str, Any]):
+    def __init__(
+        self, spec: RunSpec, record: Rows, order: NDArray[np.uint32], facts: dict[str, Any]
+    ):
         self.spec, self.facts = spec, facts
         self._record = record
         self.features, self.is_selected = record.features, record.is_selected
         self.levels, self.is_outstanding = record.levels, record.is_outstanding
-        self.order = record.order if len(record.order) else record.features
+        self.order = order if len(order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
 
@@ -68,10 +65,8 @@ class VerdictReading:
     def of(cls, ledger: Ledger) -> "VerdictReading | None":
         """Return the verdict on the iterations done, or None if there is none (yet)."""
         spec = spec_of(ledger)
-        record = VerdictRecord.read(ledger) if spec.concludes else None
-        if record is None or record.n_iterations != ledger.progress().iteration:
-            return None
-        return cls(spec, record, ledger.meta(CONCLUSION))
+        verdict = read_verdict(ledger) if spec.concludes else None
+        return None if verdict is None else cls(spec, *verdict, ledger.meta(CONCLUSION))
 
     def selected(self) -> NDArray[np.uint32]:
         """Return the stored positions of the selected features, in the order to show."""
@@ -91,8 +86,8 @@ class VerdictReading:
         return {
             "selected": bool(a.is_selected[i]),
             "q_value": float(a.levels[i]),
-            "score": _or_none(a.scores[i] / (1 << IMPORTANCE_BITS)),
-            "stability": _or_none(a.stability[i]),
+            "score": none_if_nan(a.scores[i] / (1 << IMPORTANCE_BITS)),
+            "stability": none_if_nan(a.stability[i]),
             "cluster": cluster + 1 if cluster >= 0 else None,
             "p_value": p_value,
             "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
@@ -155,7 +150,8 @@ class VerdictReading:
         )
 
 
-def _or_none(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
+    """Return a number; None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
@@ -316,78 +312,3 @@ class PartReader:
     def state(self) -> State:
         """Return nothing: it is only read."""
         return State()
-
-
-# What a run ranks features by, where it is not their importance.
-
-Features = slice | NDArray[np.integer]
-
-
-class MethodScores(PartReader):
-    """Scores that a method learnt, read from its part of a ledger.
-
-    Parameters
-    ----------
-    part : str
-        Name of that part.
-    n_features : int
-        Features of the store.
-
-    Attributes
-    ----------
-    array : float64 (n_features,)
-        The scores by stored position; 0 until they are read.
-    """
-
-    record_type: type[FeatureRecord] = FeatureRecord
-
-    def __init__(self, part: str, n_features: int) -> None:
-        self.part, self.array = part, np.zeros(n_features)
-        super().__init__(lambda saved: saved.fill("score", self.array))
-
-    def ranked_by(self, n_drawn: NDArray[np.integer], features: Features) -> NDArray[np.float64]:
-        """Return what features are ranked by, the largest first."""
-        return self.array[features]
-
-    def fields(self, n_drawn: int, stored: int) -> dict[str, Any]:
-        """Return what a feature's line says of it."""
-        return {"score": float(self.array[stored])}
-
-
-class BaseModelScores(ModelScores):
-    """Scores by base models, as :class:`MethodScores` are read."""
-
-    record_type: type[FeatureRecord] = ScoredRecord
-    part = ModelScores.name
-
-    def ranked_by(self, n_drawn: NDArray[np.integer], features: Features) -> NDArray[np.float64]:
-        """Return the scores; minus infinity where there is none."""
-        found = self.scores(n_drawn, features)[0]
-        return np.where(np.isnan(found), -np.inf, found)
-
-    def fields(self, n_drawn: int, stored: int) -> dict[str, Any]:
-        """Return the score and its standard error; None where there are too few subspaces."""
-        found = self.scores(np.array([n_drawn]), np.array([stored]))
-        score, error = (None if np.isnan(value[0]) else float(value[0]) for value in found)
-        return {"score": score, "standard_error": error}
-
-
-def own_scores(spec: RunSpec, n_features: int) -> MethodScores | BaseModelScores | None:
-    """Return what reads a run's own scores; None where it ranks by importance."""
-    if spec.method.ranks_by:
-        return MethodScores(spec.method.ranks_by, n_features)
-    if spec.model.scores_features:
-        by_subspace = spec.model.model_importance == SUBSPACES
-        return BaseModelScores(n_features, by_subspace=by_subspace)
-    return None
-
-
-# The memory that reading a ranking takes.
-
-LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
-"""Features that are ordered at a time."""
-READING_NBYTES = 6 * MB
-"""Allowance for the verdict and the lines on their way."""
-PLACE_NBYTES = 2 * 64
-"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
-KEPT_NBYTES = 32

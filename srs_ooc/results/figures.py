@@ -14,8 +14,7 @@ import numpy as np
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.curves import Correlations, Cut, Discoveries, Draws, HeldOut, Profiles, Usage
-from srs_ooc.results.facts import Facts
+from srs_ooc.results.report import Profiles, Report, rounded
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -28,8 +27,9 @@ _FEW_CLASSES = 3
 _MISSING_AT = 1.15
 
 
-def draw_cut(ax: Any, cut: Cut) -> None:
+def draw_cut(ax: Any, report: Report) -> None:
     """Draw scores by rank, features beside decoys."""
+    cut = report.cut
     scores, is_decoy = np.array(cut.scores), np.array(cut.is_decoy, bool)
     chosen, ranks = np.array(cut.is_selected, bool), np.arange(1, len(scores) + 1)
     kinds = (
@@ -44,18 +44,18 @@ def draw_cut(ax: Any, cut: Cut) -> None:
             ax.scatter(*drawn, s=size, c=colour, marker=marker, linewidths=0.8, label=label)
     if cut.level is not None and not cut.levels:
         ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
-    ax.set_xscale("log")  # the cut is often among the first few of a thousand
+    # the cut is often among the first few of a thousand
+    ax.set(xscale="log", xlabel="rank", ylabel=cut.measure)
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("rank")
-    ax.set_ylabel(cut.measure)
     if len(scores):
         _legend(ax)
     else:
         _say(ax, "No scores are kept of this run.")
 
 
-def draw_levels(ax: Any, cut: Cut) -> None:
+def draw_levels(ax: Any, report: Report) -> None:
     """Draw q-values by place, with the level that was asked for."""
+    cut = report.cut
     if not cut.levels:
         _say(ax, "No q-values: there is no verdict with a level.")
         return
@@ -67,20 +67,19 @@ def draw_levels(ax: Any, cut: Cut) -> None:
         label = "last marginally significant"
         ax.axvline(cut.n_outstanding, color=GREEN, linewidth=1, linestyle=":", label=label)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("place of the feature in the ranking that is cut")
-    ax.set_ylabel("q-value")
+    ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
     _legend(ax)
 
 
-def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
+def draw_discoveries(ax: Any, report: Report) -> None:
     """Draw how many features were found, or what led the ranking, by so many iterations."""
-    points = discoveries.points
-    if discoveries.comes_last and len(points) < 2:
+    points, comes_last = report.points, report.spec.concludes
+    if comes_last and len(points) < 2:
         _say(ax, "Too few iterations: what led the ranking was looked at once.")
         return
     iterations = [point.iterations for point in points]
-    if discoveries.comes_last:
-        _draw_leading(ax, discoveries, iterations)
+    if comes_last:
+        _draw_leading(ax, report, iterations)
     else:
         found = [point.found for point in points]
         ax.step(iterations, found, where="post", color=BLUE)
@@ -89,11 +88,11 @@ def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
     ax.set_xlabel("iterations")
 
 
-def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> None:
+def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
     """Draw what the items were that led after so many iterations."""
-    points, n_leading = discoveries.points, discoveries.points[-1].leading or 1
-    of_all = f", of {discoveries.n_selected}" if discoveries.n_selected <= n_leading else ""
-    n_selected = min(discoveries.n_selected, n_leading)
+    points, n_leading = report.points, report.points[-1].leading or 1
+    of_all = f", of {report.n_selected}" if report.n_selected <= n_leading else ""
+    n_selected = min(report.n_selected, n_leading)
     lines = (
         ("the same as at the point before", [p.unchanged for p in points], n_leading, GREY),
         ("decoys", [p.decoys for p in points], n_leading, ORANGE),
@@ -115,8 +114,9 @@ def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> N
     _legend(ax, reverse=True)
 
 
-def draw_draws(ax: Any, draws: Draws) -> None:
+def draw_draws(ax: Any, report: Report) -> None:
     """Draw how often features were drawn."""
+    draws = report.draws
     edges = np.array(draws.edges)
     width = np.diff(edges)
     ax.bar(edges[:-1], draws.features, width, align="edge", color=GREY, label="all features")
@@ -125,13 +125,13 @@ def draw_draws(ax: Any, draws: Draws) -> None:
     ax.set_yscale("symlog", linthresh=1)
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("subspaces that a feature was in")
-    ax.set_ylabel("features")
+    ax.set(xlabel="subspaces that a feature was in", ylabel="features")
     _legend(ax)
 
 
-def draw_correlations(ax: Any, correlations: Correlations) -> None:
+def draw_correlations(ax: Any, report: Report) -> None:
     """Draw absolute rank correlations, clusters framed."""
+    correlations = report.correlations
     values = np.array(correlations.absolute).reshape(len(correlations.names), -1)
     n = len(values)
     if not n:
@@ -154,48 +154,46 @@ def draw_correlations(ax: Any, correlations: Correlations) -> None:
     ax.figure.colorbar(image, ax=ax, shrink=0.7, label="absolute rank correlation")
 
 
-def draw_held_out(ax: Any, held_out: HeldOut | None) -> None:
+def draw_held_out(ax: Any, report: Report) -> None:
     """Draw accuracy on rows held out against the number of features."""
-    if held_out is None:
+    if (curve := report.held_out) is None:
         _say(ax, "Not measured: srs-ooc compact RUN does it.")
         return
     style = {"color": BLUE, "marker": "o", "markersize": 3, "linewidth": 1, "capsize": 2}
-    ax.errorbar(held_out.sizes, held_out.scores, held_out.errors, **style)
-    ax.axvline(held_out.chosen, color=ORANGE, linestyle="--", linewidth=1,
-               label=f"{held_out.chosen}: the fewest as good as the best")  # fmt: skip
-    ax.set_xscale("log")
+    ax.errorbar(curve.sizes, rounded(curve.means), rounded(curve.errors), **style)
+    label = f"{curve.smallest()}: the fewest as good as the best"
+    ax.axvline(curve.smallest(), color=ORANGE, linestyle="--", linewidth=1, label=label)
+    what = "share of variance predicted" if report.task.is_regression else "share predicted right"
+    ax.set(xscale="log", xlabel="features", ylabel=f"{what}, rows held out")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("features")
-    what = "share of variance predicted" if held_out.is_regression else "share predicted right"
-    ax.set_ylabel(f"{what}, rows held out")
     _legend(ax)
 
 
-def draw_memory(ax: Any, usage: Usage) -> None:
+def draw_memory(ax: Any, report: Report) -> None:
     """Draw resident memory against the cap over the run's seconds."""
-    ax.plot(usage.seconds, usage.resident_mb, color=BLUE, marker=".", label="resident at commits")
-    ax.axhline(usage.cap_mb, color=ORANGE, linestyle="--", linewidth=1, label="cap")
-    peak = f"largest: {usage.peak_mb:.0f} MB"
-    ax.axhline(usage.peak_mb, color=GREY, linestyle=":", linewidth=1, label=peak)
-    ax.set_ylim(0, 1.08 * max(usage.cap_mb, usage.peak_mb))
+    status, seconds = report.status, [seconds for _, seconds, _ in report.commits]
+    resident, cap, most = [mb for _, _, mb in report.commits], status.memory_mb, status.peak_rss_mb
+    ax.plot(seconds, resident, color=BLUE, marker=".", label="resident at commits")
+    ax.axhline(cap, color=ORANGE, linestyle="--", linewidth=1, label="cap")
+    ax.axhline(most, color=GREY, linestyle=":", linewidth=1, label=f"largest: {most:.0f} MB")
+    ax.set_ylim(0, 1.08 * max(cap, most))
     ax.set_xlim(left=0)
-    ax.set_xlabel("seconds of work")
-    ax.set_ylabel("MB grown" if usage.is_growth else "MB")
+    ax.set(xlabel="seconds of work", ylabel="MB grown" if status.memory_is_growth else "MB")
     _legend(ax)
 
 
-def draw_time(ax: Any, usage: Usage) -> None:
+def draw_time(ax: Any, report: Report) -> None:
     """Draw iterations done over the run's seconds."""
-    ax.plot([0, *usage.seconds], [0, *usage.iterations], color=BLUE, marker=".")
+    commits = [(0, 0.0, 0.0), *report.commits]
+    ax.plot([s for _, s, _ in commits], [i for i, _, _ in commits], color=BLUE, marker=".")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("seconds of work")
-    ax.set_ylabel("iterations done")
+    ax.set(xlabel="seconds of work", ylabel="iterations done")
 
 
 def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:
     """Draw a feature against the target: shares of rows by class, or rows and their trend."""
-    if profiles.legend.classes:
+    if profiles.classes:
         _draw_classes(ax, profiles, i)
     else:
         _draw_numbers(ax, profiles, i)
@@ -204,21 +202,20 @@ def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:
 
 def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
     counts, used = profiles.counts(i), int(profiles.n_used[i])
-    legend = profiles.legend
-    there = np.append(np.arange(used), legend.n_bins)
+    there = np.append(np.arange(used), profiles.n_bins)
     counts = counts[:, there]
     at = np.append(np.arange(used), used + max(1.0, used / 8))
-    if len(legend.classes) <= _FEW_CLASSES:
-        shares = counts / np.maximum(np.array(legend.class_rows)[:, None], 1)
+    if len(profiles.classes) <= _FEW_CLASSES:
+        shares = counts / np.maximum(np.array(profiles.class_rows)[:, None], 1)
         width = 0.8 / len(shares)
-        for k, (label, share) in enumerate(zip(legend.classes, shares, strict=True)):
+        for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
             ax.bar(at + (k - (len(shares) - 1) / 2) * width, share, width,
                    color=COLOURS[k], label=_plain(label))  # fmt: skip
         ax.set_ylabel("share of the class's rows")
     else:
         shares = counts / np.maximum(counts.sum(axis=0), 1)
         bottom = np.zeros(len(at))
-        for k, (label, share) in enumerate(zip(legend.classes, shares, strict=True)):
+        for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
             ax.bar(at, share, 1.0, bottom, color=COLOURS[k % len(COLOURS)], label=_plain(label))
             bottom += share
         ax.set_ylabel("classes of the rows with such values")
@@ -229,10 +226,10 @@ def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
 
 def _draw_numbers(ax: Any, profiles: Profiles, i: int) -> None:
     places, trend = profiles.scatter(i), profiles.trend(i)
-    targets, used = np.array(profiles.legend.targets), max(int(profiles.n_used[i]), 1)
+    targets, used = np.array(profiles.targets), max(int(profiles.n_used[i]), 1)
     x = np.where(np.isnan(places), _MISSING_AT, places)
     ax.scatter(x, targets, s=8, color=GREY, linewidths=0)
-    at = (np.arange(used) + 0.5) / used if used == profiles.legend.n_bins else (
+    at = (np.arange(used) + 0.5) / used if used == profiles.n_bins else (
         np.arange(used) / max(used - 1, 1))  # fmt: skip
     ax.plot(at, trend[:used], color=BLUE, marker=".", label="mean")
     ax.plot([_MISSING_AT], trend[-1:], color=ORANGE, marker="_", markersize=12, linestyle="")
@@ -271,17 +268,17 @@ def _plain(text: str) -> str:
 
 # Figures of a report as files, and as parts of a page.
 
-FIGURES: dict[str, tuple[Callable[[Any, Any], None], str, tuple[float, float]]] = {
-    "cut": (draw_cut, "cut", (6.4, 3.4)),
-    "levels": (draw_levels, "cut", (6.4, 3.4)),
-    "discoveries": (draw_discoveries, "discoveries", (6.4, 3)),
-    "draws": (draw_draws, "draws", (6.4, 3)),
-    "correlation": (draw_correlations, "correlations", (6.4, 5.2)),
-    "accuracy": (draw_held_out, "held_out", (6.4, 3)),
-    "memory": (draw_memory, "usage", (6.4, 3)),
-    "time": (draw_time, "usage", (6.4, 3)),
+FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
+    "cut": (draw_cut, (6.4, 3.4)),
+    "levels": (draw_levels, (6.4, 3.4)),
+    "discoveries": (draw_discoveries, (6.4, 3)),
+    "draws": (draw_draws, (6.4, 3)),
+    "correlation": (draw_correlations, (6.4, 5.2)),
+    "accuracy": (draw_held_out, (6.4, 3)),
+    "memory": (draw_memory, (6.4, 3)),
+    "time": (draw_time, (6.4, 3)),
 }
-"""Figures by name: what draws one, the fact of a report it shows, and its size in inches."""
+"""Figures by name: what draws one, and its size in inches."""
 _DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}
 """What files of each format are not to hold, so that the same figure is the same file."""
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -324,7 +321,7 @@ def missing(library: str, error: ImportError) -> UsageError:
     )
 
 
-def save_figure(path: Path, name: str, shown: Any, *, replaces: bool = False) -> None:
+def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False) -> None:
     """Draw one figure to a file that appears whole; its name says the format.
 
     Parameters
@@ -333,17 +330,19 @@ def save_figure(path: Path, name: str, shown: Any, *, replaces: bool = False) ->
         The file to make.
     name : str
         Of :data:`FIGURES`.
-    shown : object
-        What it shows, of :data:`srs_ooc.results.curves.GATHERED`.
+    report : Report
+        Of the run.
     replaces : bool
         Whether a file that is there is replaced.
 
     Raises
     ------
     UsageError
-        If the format is not known, the file is there, or matplotlib is not.
+        If name or format is not known, the file is there, or matplotlib is not.
     """
-    draw, _, size = FIGURES[name]
+    if name not in FIGURES:
+        raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
+    draw, size = FIGURES[name]
     ending = path.suffix.lower()
     if ending not in _DATES:
         raise UsageError(
@@ -352,7 +351,7 @@ def save_figure(path: Path, name: str, shown: Any, *, replaces: bool = False) ->
         )
     undated = dict.fromkeys(_DATES[ending])
     with _figure(size) as figure:
-        draw(figure.subplots(), shown)
+        draw(figure.subplots(), report)
         try:
             with published_file(path, replaces=replaces) as scratch:
                 figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
@@ -360,20 +359,20 @@ def save_figure(path: Path, name: str, shown: Any, *, replaces: bool = False) ->
             raise UsageError(f"{path}: expected a path that is free: {error}.") from error
 
 
-def inline_svg(facts: Facts, name: str) -> str:
+def inline_svg(report: Report, name: str) -> str:
     """Return a figure as SVG to put into a page: no style attributes, colours of the theme.
 
     Parameters
     ----------
-    facts : Facts
-        What the report says.
+    report : Report
+        Of the run.
     name : str
         Of :data:`FIGURES`; ids of elements begin with it.
     """
-    draw, fact, size = FIGURES[name]
+    draw, size = FIGURES[name]
     text = StringIO()
     with _figure(size) as figure:
-        draw(figure.subplots(), getattr(facts, fact))
+        draw(figure.subplots(), report)
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _for_page(text.getvalue(), name)
 

@@ -8,7 +8,6 @@ the template escapes them, and the page's script only ever sets them as text.
 import base64
 import hashlib
 import json
-from dataclasses import asdict
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -17,18 +16,22 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import published_file
-from srs_ooc.base.text import visible
-from srs_ooc.results.curves import (
-    Discoveries,
-    Ends,
-    Profiles,
-    Source,
-    ends_of,
-    profiles_of,
+from srs_ooc.base.text import cell_text, visible
+from srs_ooc.results.facts import (
+    cautions_of,
+    commands_of,
+    fingerprints_of,
+    json_of,
+    markdown_of,
+    not_claimed_of,
+    notes_of,
+    summary_of,
+    surety_of,
+    versions,
 )
-from srs_ooc.results.facts import Facts, facts_of, json_of, markdown_of
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.figures import FIGURES, inline_svg, missing, save_figure
+from srs_ooc.results.figures import FIGURES, inline_svg, missing
+from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
 """Rows of the table that are there without a script, too."""
@@ -100,17 +103,8 @@ _CUT_OF_PROBE = (
 )
 
 
-def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
+def page_of(report: Report) -> str:
     """Return a report as HTML.
-
-    Parameters
-    ----------
-    facts : Facts
-        What it says.
-    profiles : Profiles
-        Of the listed features, in their order.
-    ends : list
-        Of the first of them, see :func:`srs_ooc.results.curves.ends_of`.
 
     Raises
     ------
@@ -125,21 +119,31 @@ def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["seen"] = lambda text: visible(str(text))
-    environment.filters["number"] = _shown
+    environment.filters["number"] = lambda value: visible(cell_text(value, digits=3))
     environment.filters["commands"] = _with_commands
     template = environment.from_string(_text("template.html"))
     style = _text("uPlot.min.css") + _text("style.css")
     script = _text("uPlot.iife.min.js") + _text("script.js")
-    columns = _columns(facts.features)
+    columns = _columns(report.records)
+    figures = [(name, *_caption(report, name), inline_svg(report, name)) for name in _drawn(report)]
     return template.render(
-        facts=facts,
+        report=report,
+        status=report.status,
+        summary=summary_of(report),
+        surety=surety_of(report),
+        not_claimed=not_claimed_of(report),
+        cautions=cautions_of(report),
+        commands=commands_of(report),
+        notes=notes_of(report),
+        fingerprints=fingerprints_of(report),
+        versions=versions(),
         style=style,
         script=script,
         policy=_policy(style, script),
-        figures=[(name, *_caption(facts, name), inline_svg(facts, name)) for name in _drawn(facts)],
+        figures=figures,
         columns=columns,
-        rows=facts.features[:PLAIN_ROWS],
-        data=_data(facts, columns, profiles, ends),
+        rows=report.records[:PLAIN_ROWS],
+        data=_data(report, columns),
         version=__version__,
         licence=_text("uPlot.LICENSE"),
     )
@@ -162,38 +166,30 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _caption(facts: Facts, name: str) -> tuple[str, str]:
+def _caption(report: Report, name: str) -> tuple[str, str]:
     """Return title and caption of a figure; the cut's depends on the judge."""
     title, text = _CAPTIONS[name]
-    if name == "discoveries" and facts.discoveries.comes_last:
-        is_known = facts.discoveries.points[-1].found is not None
-        return title, _LEADING if is_known else _LEADING_SO_FAR
+    if name == "discoveries" and report.spec.concludes:
+        return title, _LEADING_SO_FAR if report.points[-1].found is None else _LEADING
     if name != "cut":
         return title, text
-    if any(facts.cut.is_decoy):
+    if any(report.cut.is_decoy):
         text = _CUT_WITH_DECOYS
-    elif facts.cut.level is not None and not facts.cut.levels:
+    elif report.cut.level is not None and not report.cut.levels:
         text = _CUT_OF_PROBE
-    return title, text + (_STEPS if facts.cut.levels else "")
+    return title, text + (_STEPS if report.cut.levels else "")
 
 
-def _drawn(facts: Facts) -> list[str]:
+def _drawn(report: Report) -> list[str]:
     """Return the figures that have something to show."""
+    comes_last, points = report.spec.concludes, report.points
     empty = {
-        "levels": not facts.cut.levels,
-        "discoveries": _is_idle(facts.discoveries),
-        "accuracy": facts.held_out is None,
-        "correlation": len(facts.correlations.names) < 2,
+        "levels": not report.cut.levels,
+        "discoveries": len(points) < 2 if comes_last else not points[-1].found,
+        "accuracy": report.held_out is None,
+        "correlation": len(report.correlations.names) < 2,
     }
     return [name for name in FIGURES if not empty.get(name, False)]
-
-
-def _is_idle(discoveries: Discoveries) -> bool:
-    """Return whether there is no course to show."""
-    points = discoveries.points
-    if discoveries.comes_last:
-        return len(points) < 2
-    return not points[-1].found
 
 
 def _columns(records: list[FeatureRecord]) -> dict[str, str]:
@@ -215,28 +211,24 @@ def _with_commands(text: str) -> list[tuple[bool, str]]:
     return [(i % 2 == 1, part) for i, part in enumerate(parts)]
 
 
-def _shown(value: Any) -> str:
-    """Return a value as the table shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else visible(str(value))
-
-
-def _data(facts: Facts, columns: dict[str, str], profiles: Profiles, ends: list[Ends]) -> str:
+def _data(report: Report, columns: dict[str, str]) -> str:
     """Return what the page's script draws from, as JSON that cannot end a script element."""
-    values = {
-        name: [_compact(getattr(record, name)) for record in facts.features] for name in columns
-    }
-    values["name"] = [visible(record.name) for record in facts.features]
+    profiles, records = profiles_of(report, report.listed), report.records
+    values = {name: [_compact(getattr(record, name)) for record in records] for name in columns}
+    values["name"] = [visible(record.name) for record in records]
     record = {
-        "run": visible(facts.name),
+        "run": visible(report.name),
         "titles": columns,
         "values": values,
-        "legend": asdict(profiles.legend)
-        | {"classes": [visible(label) for label in profiles.legend.classes]},
-        "ends": [_seen(those) for those in ends],
+        "legend": {
+            "n_bins": profiles.n_bins,
+            "classes": [visible(label) for label in profiles.classes],
+            "class_rows": profiles.class_rows,
+            "targets": profiles.targets,
+            "low": profiles.low,
+            "high": profiles.high,
+        },
+        "ends": [_seen(those) for those in ends_of(report, report.listed)],
         "used": profiles.n_used.tolist(),
         "scale": [_compact(scale) for scale in profiles.scale.tolist()],
         "cells": [base64.b64encode(cells.tobytes()).decode() for cells in profiles.cells],
@@ -267,13 +259,13 @@ def default_path(run: Path, kind: str) -> Path:
     return run.absolute().with_name(f"{run.absolute().name.removesuffix('.run')}.{kind}")
 
 
-def write_report(source: Source, out: Path, kind: str, *, replaces: bool = False) -> Facts:
-    """Write a report to a file that appears whole; return what it says.
+def write_report(report: Report, out: Path, kind: str, *, replaces: bool = False) -> None:
+    """Write a report to a file that appears whole.
 
     Parameters
     ----------
-    source : Source
-        The run.
+    report : Report
+        Of the run.
     out : Path
         The file to make.
     kind : {'html', 'md', 'json'}
@@ -292,8 +284,7 @@ def write_report(source: Source, out: Path, kind: str, *, replaces: bool = False
         raise UsageError(
             f"{out}: expected a path that is free, found a file. Choose another, or --overwrite."
         )
-    facts = facts_of(source)
-    text = text_of(source, facts, kind)
+    text = text_of(report, kind)
     try:
         with published_file(out, replaces=replaces) as scratch:
             scratch.write_text(text, encoding="utf-8", newline="\n")
@@ -304,19 +295,8 @@ def write_report(source: Source, out: Path, kind: str, *, replaces: bool = False
             f"{out}: cannot be written: {error.strerror or error}. Choose a path in a folder that "
             "exists, can be written, and has room."
         ) from error
-    return facts
 
 
-def text_of(source: Source, facts: Facts, kind: str) -> str:
+def text_of(report: Report, kind: str) -> str:
     """Return a report as text of a kind of :data:`KINDS`."""
-    if kind == "html":
-        listed = source.listed
-        return page_of(facts, profiles_of(source, listed), ends_of(source, listed))
-    return json_of(facts) if kind == "json" else markdown_of(facts)
-
-
-def write_figure(source: Source, out: Path, name: str, *, replaces: bool = False) -> None:
-    """Draw one figure to a file; errors as of :func:`srs_ooc.results.figures.save_figure`."""
-    if name not in FIGURES:
-        raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
-    save_figure(out, name, getattr(facts_of(source), FIGURES[name][1]), replaces=replaces)
+    return {"html": page_of, "json": json_of, "md": markdown_of}[kind](report)

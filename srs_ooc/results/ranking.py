@@ -1,31 +1,29 @@
 """What a run says of each feature, ranked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.evidence.tally import Tally, mean_importance
+from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
+from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.results.feature_record import (
-    KEPT_NBYTES,
-    LEAST_BATCH,
-    MOST_BATCH,
-    PLACE_NBYTES,
-    READING_NBYTES,
     FeatureRecord,
     PartReader,
+    ScoredRecord,
     VerdictReading,
     explain,
-    own_scores,
+    none_if_nan,
     record_of,
 )
+from srs_ooc.results.standing import READING_NBYTES
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -37,9 +35,16 @@ from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
 MEMBERS_SHOWN = 5
+LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
+"""Features that are ordered at a time."""
+Scores = Callable[
+    [NDArray[np.integer], slice | NDArray[np.integer]],
+    tuple[NDArray[np.float64], NDArray[np.float64] | None],
+]
+"""Returns a run's own scores of features drawn so often, NaN where there are none, and errors."""
 
 
-class Reading:
+class Ranking:
     """What a run's ledger says, read at one commit; the run may be going on.
 
     Parameters
@@ -99,15 +104,27 @@ class Reading:
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
-        self._scores = own_scores(spec, manifest.n_features)
-        self.record_type = FeatureRecord if self._scores is None else self._scores.record_type
-        if self._scores is not None:
-            parts[self._scores.part] = self._scores
+        self._read_scores(spec, parts)
+        self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
+
+    def _read_scores(self, spec: RunSpec, parts: dict[str, Stateful]) -> None:
+        """Add the part of the ledger with the run's own scores, where it does not rank by MDI."""
+        n_features = len(self.positions)
+        self._scores: Scores | None = None
+        if part := spec.method.ranks_by:
+            scores = np.zeros(n_features)
+            parts[part] = PartReader(lambda saved: saved.fill("score", scores))
+            self._scores = lambda _, features: (scores[features], None)
+        elif spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            models = ModelScores(n_features, by_subspace=by_subspace)
+            parts[ModelScores.name] = models
+            self._scores = models.scores
 
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.
@@ -194,7 +211,8 @@ class Reading:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
         n_drawn = self.tally.n_drawn[features]
         if self._scores is not None:
-            return self._scores.ranked_by(n_drawn, features)
+            found = self._scores(n_drawn, features)[0]
+            return np.where(np.isnan(found), -np.inf, found)
         total = self.tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
@@ -244,7 +262,10 @@ class Reading:
         if self._has_probe and n_drawn:
             further["p_better"] = int(self.tally.n_better[stored]) / n_drawn
         if self._scores is not None:
-            further |= self._scores.fields(n_drawn, stored)
+            score, error = self._scores(np.array([n_drawn]), np.array([stored]))
+            further["score"] = none_if_nan(score[0])
+            if error is not None:
+                further["standard_error"] = none_if_nan(error[0])
         name = self.name(stored)
         return record_of(self.record_type, name, rank, n_drawn, total, self.n_iterations, further)
 
@@ -292,22 +313,6 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self.importances(slice(stored, stored + 1))[0])
-
-
-def _room_for_order(budget: Budget, ledger: Ledger, n_features: int, beside_nbytes: int) -> int:
-    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
-    spec, n, n_kept = spec_of(ledger), n_features, ledger.progress().n_kept
-    tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    by_model = 16 if spec.model.scores_features else 0
-    scores = (8 if spec.method.ranks_by else by_model) * n
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + KEPT_NBYTES * n_kept)
-    budget.grant("ledger", LEDGER_NBYTES)
-    if beside_nbytes:
-        budget.grant("what is made of it", beside_nbytes)
-    verdict = READING_NBYTES if spec.concludes else 0
-    budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
-    budget.check()
-    return budget.free_nbytes
 
 
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
@@ -374,19 +379,6 @@ def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[
 COMPARED = 1000
 """Features of the head of each ranking whose ranks are compared."""
 NAMED = 10
-_NAMES_NBYTES = 10 * MB
-"""Allowance for the names that two runs select."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """What is compared of one run: its identity, selection, and the ranks of its first features."""
-
-    spec: RunSpec
-    n_iterations: int
-    is_provisional: bool
-    selected: set[str]
-    ranks: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -428,40 +420,50 @@ class Comparison:
     is_provisional: bool
 
 
-def side_of(ledger: Ledger, store: Place | None = None, cap_nbytes: int | None = None) -> Side:
-    """Read one side of a comparison, in bounded memory.
+def compare(
+    ledgers: Sequence[Ledger],
+    stores: Sequence[Place | None] = (None, None),
+    cap_nbytes: int | None = None,
+) -> Comparison:
+    """Compare two runs, features by name; they are read one after the other.
 
     Raises
     ------
     RunError, StoreError, BudgetError
-        If the run or its store cannot be read, or not under the cap.
+        If a run or its store cannot be read, or not under the cap.
     """
-    reading = Reading(ledger, find_store(ledger, store), cap_nbytes, _NAMES_NBYTES)
-    selected = [] if reading.is_provisional or reading.ranks_only else reading.selected().tolist()
-    first = reading.top(min(COMPARED, len(reading.positions))).tolist()
-    ranks = {reading.name(int(stored)): rank + 1 for rank, stored in enumerate(first)}
-    names = {reading.name(int(stored)) for stored in selected}
-    return Side(spec_of(ledger), reading.n_iterations, reading.is_provisional, names, ranks)
-
-
-def compare(first: Side, second: Side) -> Comparison:
-    """Compare two runs, features by name."""
-    both = first.selected & second.selected
-    either = first.selected | second.selected
-    ranked = sorted(first.ranks.keys() & second.ranks.keys())
+    specs = [spec_of(ledger) for ledger in ledgers]
+    first, second = (
+        _named(ledger, store, cap_nbytes) for ledger, store in zip(ledgers, stores, strict=True)
+    )
+    selected, ranks = (first[2], second[2]), (first[3], second[3])
+    both, either = selected[0] & selected[1], selected[0] | selected[1]
+    ranked = sorted(ranks[0].keys() & ranks[1].keys())
     return Comparison(
-        first.spec.store == second.spec.store,
-        _differences(first.spec, second.spec),
-        [first.n_iterations, second.n_iterations],
-        [len(first.selected), len(second.selected)],
+        specs[0].store == specs[1].store,
+        _differences(*specs),
+        [first[0], second[0]],
+        list(map(len, selected)),
         len(both),
         len(both) / len(either) if either else None,
         len(ranked),
-        _spearman([first.ranks[n] for n in ranked], [second.ranks[n] for n in ranked]),
-        _best(first, second.selected),
-        _best(second, first.selected),
-        first.is_provisional or second.is_provisional,
+        _spearman([ranks[0][name] for name in ranked], [ranks[1][name] for name in ranked]),
+        _best(selected[0] - selected[1], ranks[0]),
+        _best(selected[1] - selected[0], ranks[1]),
+        first[1] or second[1],
     )
+
+
+def _named(
+    ledger: Ledger, store: Place | None, cap_nbytes: int | None
+) -> tuple[int, bool, set[str], dict[str, int]]:
+    """Return iterations, whether a verdict is to come, what is selected, ranks of the first."""
+    ranking = Ranking(ledger, find_store(ledger, store), cap_nbytes, _NAMES_NBYTES)
+    selected = [] if ranking.is_provisional or ranking.ranks_only else ranking.selected().tolist()
+    first = ranking.top(min(COMPARED, len(ranking.positions))).tolist()
+    ranks = {ranking.name(int(stored)): rank + 1 for rank, stored in enumerate(first)}
+    names = {ranking.name(int(stored)) for stored in selected}
+    return ranking.n_iterations, ranking.is_provisional, names, ranks
 
 
 def _differences(first: RunSpec, second: RunSpec) -> dict[str, list[Any]]:
@@ -471,9 +473,8 @@ def _differences(first: RunSpec, second: RunSpec) -> dict[str, list[Any]]:
     return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
 
 
-def _best(side: Side, others: set[str]) -> list[str]:
-    only = side.selected - others
-    return sorted(only, key=lambda name: (side.ranks.get(name, COMPARED + 1), name))[:NAMED]
+def _best(only: set[str], ranks: dict[str, int]) -> list[str]:
+    return sorted(only, key=lambda name: (ranks.get(name, COMPARED + 1), name))[:NAMED]
 
 
 def _spearman(first: list[int], second: list[int]) -> float | None:
@@ -484,3 +485,89 @@ def _spearman(first: list[int], second: list[int]) -> float | None:
     places = [{rank: i for i, rank in enumerate(sorted(ranks))} for ranks in (first, second)]
     apart = sum((places[0][a] - places[1][b]) ** 2 for a, b in zip(first, second, strict=True))
     return 1.0 - 6 * apart / (n * (n * n - 1))
+
+
+# The memory that reading a run takes: for its ranking, and for what is made of it.
+
+PLACE_NBYTES = 2 * 64
+"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
+KEPT_NBYTES = 32
+_NAMES_NBYTES = 10 * MB
+"""Allowance for the names that two runs select."""
+_DRAWING_NBYTES = 60 * MB
+"""Allowance for the libraries that draw figures and make pages, and their work."""
+_GATHERING_NBYTES, _LINE_NBYTES = 10 * MB, 4000
+"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
+COLUMN_NBYTES = 400
+"""Memory of an exported column: its name, its place, what is kept of it until all is written."""
+_ROW_NBYTES = 32
+_CATEGORY_PLACE_NBYTES = 24
+"""Memory of a feature of the larger store, where it has categories: where they lie."""
+BLOCK_NBYTES = MB
+"""Values of rows on their way to a file."""
+_ARROW_NBYTES = 40_000_000
+"""Allowance for loading pyarrow, and for a batch of it."""
+
+
+def _room_for_order(budget: Budget, ledger: Ledger, n_features: int, beside_nbytes: int) -> int:
+    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
+    spec, n, n_kept = spec_of(ledger), n_features, ledger.progress().n_kept
+    tally = (12 if spec.concludes else 16) * spec.n_items(n)
+    by_model = 16 if spec.model.scores_features else 0
+    scores = (8 if spec.method.ranks_by else by_model) * n
+    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + KEPT_NBYTES * n_kept)
+    budget.grant("ledger", LEDGER_NBYTES)
+    if beside_nbytes:
+        budget.grant("what is made of it", beside_nbytes)
+    verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
+    budget.check()
+    return budget.free_nbytes
+
+
+def report_nbytes(n_listed: int, *, draws: bool) -> int:
+    """Return what a report takes beside the ranking, in bytes."""
+    return _GATHERING_NBYTES + _LINE_NBYTES * n_listed + _DRAWING_NBYTES * draws
+
+
+def file_leases(store: Store, n_columns: int, *, is_arrow: bool) -> list[Lease]:
+    """Return the least memory of an export of columns to a file, besides the process."""
+    return [
+        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
+        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
+        Lease(f"{store.n_features} places", store.n_features),
+        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
+        Lease("rows on their way", 3 * BLOCK_NBYTES + _ARROW_NBYTES * is_arrow),
+    ]
+
+
+def store_leases(store: Store, n_columns: int, name: str, batch_nbytes: int) -> list[Lease]:
+    """Return the least memory of an export to a store of some name, besides the process.
+
+    Parameters
+    ----------
+    store : Store
+        What is exported.
+    n_columns : int
+        Columns of the new store.
+    name : str
+        Its name.
+    batch_nbytes : int
+        Memory of the smallest batch of columns on their way.
+
+    Raises
+    ------
+    StoreError
+        If the store keeps no values.
+    """
+    from srs_ooc.ingestion.ingest_memory import CATEGORY_WORK_NBYTES, SLACK_NBYTES
+
+    has_categories = bool(store.manifest.kind_counts["categorical"])
+    per_place = _CATEGORY_PLACE_NBYTES if has_categories else 1
+    return [
+        Lease("columns on their way", max(batch_nbytes, 3 * store.values().chunk_nbytes)),
+        Lease(f"{n_columns} columns of {name}", COLUMN_NBYTES * n_columns),
+        Lease(f"places of {store.n_features} features", per_place * store.n_features),
+        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
+        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
+    ]

@@ -14,20 +14,20 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
-from srs_ooc.base.text import MB, counted, visible
+from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
-from srs_ooc.results.ranking import Comparison, Reading, compare, side_of
+from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import COMMITS, Ledger
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.ensemble.feature_sensitivity import Sensitivities
-    from srs_ooc.results.curves import Source
+    from srs_ooc.results.report import Report
 
 # How sensitive a run's trees are to each feature, as people and programs read it.
 
@@ -110,19 +110,9 @@ def _facts(status: Status) -> str:
 
 def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> str:
     head = "".join(f'<th scope="col">{_text(column)}</th>' for column in columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_cell(record[column])}</td>" for column in columns) + "</tr>"
-        for record in records
-    )
+    shown = ([_text(cell_text(record[column])) for column in columns] for record in records)
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return _text(f"{value:.4g}" if isinstance(value, float) else value)
 
 
 def _text(value: object) -> str:
@@ -157,7 +147,7 @@ class Result:
     def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
         self._given = None if store is None else place_of(store)
-        self._read: tuple[int, Reading] | None = None
+        self._read: tuple[int, Ranking] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
     @contextmanager
@@ -170,12 +160,12 @@ class Result:
             yield ledger
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> Ranking:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
-            number = ledger.commits_counted()
+            number = int(ledger.meta(COMMITS))
             if self._read is None or self._read[0] != number:
-                self._read = number, Reading(ledger, find_store(ledger, self._given))
+                self._read = number, Ranking(ledger, find_store(ledger, self._given))
             return self._read[1]
 
     @property
@@ -232,11 +222,11 @@ class Result:
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
     def history(self, kind: str = "pandas") -> Any:
-        """Return the course of the run, a row a :class:`srs_ooc.results.curves.Point`.
+        """Return the course of the run, a row a :class:`srs_ooc.results.report.Point`.
 
         ``kind`` and errors are those of :meth:`features`.
         """
-        from srs_ooc.results.curves import Point, history_of
+        from srs_ooc.results.report import Point, history_of
 
         with self._ledger() as ledger:
             return frame_of(kind, Point, history_of(ledger, self.reading))
@@ -308,7 +298,7 @@ class Result:
     def compare(self, other: "Result") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
         with self._ledger() as first, other._ledger() as second:
-            return compare(side_of(first, self._given), side_of(second, other._given))
+            return compare((first, second), (self._given, other._given))
 
     def remove(self) -> None:
         """Remove the run with all it has learnt; its store stays.
@@ -432,8 +422,8 @@ class Result:
         if kind not in KINDS:
             raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
         out = default_path(self.run, kind) if path is None else Path(path)
-        with self._source(memory_mb * MB, draws=kind == "html") as source:
-            write_report(source, out, kind)
+        with self._report(memory_mb * MB, draws=kind == "html") as report:
+            write_report(report, out, kind)
         return out
 
     def plot_cut(self, ax: Any = None) -> Any:
@@ -476,34 +466,33 @@ class Result:
         UsageError
             If there is no such feature.
         """
-        from srs_ooc.results.curves import profiles_of
         from srs_ooc.results.figures import draw_feature
+        from srs_ooc.results.report import profiles_of
 
-        with self._source() as source:
+        with self._report() as report:
             ax = _new_axes() if ax is None else ax
-            place = int(source.store.names.find([name])[0])
+            place = int(report.store.names.find([name])[0])
             if place < 0:
                 raise UsageError(f"name: expected the name of a feature, found {name!r}.")
-            stored = np.flatnonzero(source.reading.positions == place)[:1]
-            draw_feature(ax, name, profiles_of(source, stored))
+            stored = np.flatnonzero(report.reading.positions == place)[:1]
+            draw_feature(ax, name, profiles_of(report, stored))
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:
-        from srs_ooc.results.curves import GATHERED
         from srs_ooc.results.figures import FIGURES
 
-        draw, fact, _ = FIGURES[figure]
-        with self._source() as source:
+        draw, _ = FIGURES[figure]
+        with self._report() as report:
             ax = _new_axes() if ax is None else ax
-            draw(ax, GATHERED[fact](source))
+            draw(ax, report)
         return ax
 
     @contextmanager
-    def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Source]":
-        from srs_ooc.results.curves import Source
+    def _report(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Report]":
+        from srs_ooc.results.report import Report
 
         with self._ledger() as ledger:
-            yield Source(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+            yield Report(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
 
 
 def _table_of(data: Any) -> Any:

@@ -10,12 +10,11 @@ from uuid import uuid4
 
 from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.base.options import Params, Share
-from srs_ooc.base.text import megabytes
+from srs_ooc.base.text import MB, megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
-from srs_ooc.runs.ledger import Ledger, hold, is_held
-from srs_ooc.runs.ledger_pages import FILE
+from srs_ooc.runs.ledger import FILE, Ledger, hold, is_held
 from srs_ooc.runs.resources import ClusterNote, cluster_note
 from srs_ooc.runs.run_memory import is_growth
 from srs_ooc.runs.run_trees import VALID
@@ -25,6 +24,9 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store
 
 # Where a run stands.
+
+READING_NBYTES = 6 * MB
+"""Allowance for the verdict and the lines on their way."""
 
 
 @dataclass(frozen=True)
@@ -284,37 +286,22 @@ def remove_run(run: Path) -> None:
 # Where a network stands.
 
 
-@dataclass(frozen=True)
-class NetworkStatus:
-    """Where a network stands; sizes are in MB of 10**6 bytes.
-
-    ``state`` is running, stopped or finished.
+def network_values(ledger: Ledger) -> dict[str, Any] | None:
+    """Return where a network stands, as JSON-ready values; None if the ledger is a run's.
 
     ``identity`` has the options of the network, and what identifies its regulators, targets, rows
-    and store. ``cluster`` is as of :class:`srs_ooc.results.standing.Status`.
+    and store; the others are as of :class:`Status`.
     """
-
-    state: str
-    targets: int
-    targets_asked: int
-    identity: dict[str, Any]
-    peak_rss_mb: float
-    seconds: float
-    cluster: ClusterNote | None
-
-
-def network_status_of(ledger: Ledger) -> NetworkStatus | None:
-    """Return where the network of an open ledger stands, as committed; None if it is a run's."""
     if not ledger.has_meta(NETWORK):
         return None
     progress, identity = ledger.progress(), ledger.meta(NETWORK)
-    asked = int(str(identity["targets"]).split()[0])
-    return NetworkStatus(
-        _state(ledger, is_done=progress.iteration >= asked),
-        progress.iteration,
-        asked,
-        identity,
-        megabytes(progress.peak_nbytes),
-        round(progress.seconds, 3),
-        cluster_note(ledger),
-    )
+    asked, note = int(str(identity["targets"]).split()[0]), cluster_note(ledger)
+    return {
+        "state": _state(ledger, is_done=progress.iteration >= asked),
+        "targets": progress.iteration,
+        "targets_asked": asked,
+        "identity": identity,
+        "peak_rss_mb": megabytes(progress.peak_nbytes),
+        "seconds": round(progress.seconds, 3),
+        "cluster": None if note is None else vars(note),
+    }

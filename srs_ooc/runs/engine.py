@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Iteration, Outcome, Part, State, Stateful
+from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Steadiness, Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
-from srs_ooc.runs.ledger import Progress
+from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.store.store import ColumnStore, ReadAhead
 from srs_ooc.store.values import ValueTables
@@ -274,18 +274,6 @@ COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
 
 
-class Book(Protocol):
-    """Where states are committed to: a ledger, a stage of one, or nowhere."""
-
-    def load(self, parts: Mapping[str, Stateful]) -> Progress:
-        """Restore parts, which are as new, from one commit; return where it stands."""
-
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
-        """Write what is known after ``progress.iteration`` in one transaction; return its time."""
-
-
 TALLY, STEADINESS = "tally", "steadiness"
 """Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
 
@@ -299,8 +287,8 @@ class Engine:
         Proposes subspaces.
     executor : Executor
         Pages them in and grows on them.
-    book : Book
-        The states are loaded from it and committed to it.
+    book : Ledger, StageBook or None
+        The states are loaded from it and committed to it; None to keep nothing.
     seed : int
         64-bit key of all iterations.
     round_size : int
@@ -320,7 +308,7 @@ class Engine:
         self,
         sampler: Sampler,
         executor: Executor,
-        book: Book,
+        book: Ledger | StageBook | None,
         *,
         seed: int,
         round_size: int,
@@ -330,7 +318,7 @@ class Engine:
         self.sampler, self._executor, self._book = sampler, executor, book
         self._seed, self._round_size, self._judge = seed, round_size, judge
         self.parts: dict[str, Part] = dict(observers or {}) | {sampler.name: sampler}
-        self._earlier = book.load(self.parts)
+        self._earlier = START if book is None else book.load(self.parts)
         self.iteration = self._earlier.iteration
         self._started = time.monotonic()
 
@@ -402,8 +390,9 @@ class Engine:
     def commit(self) -> float:
         """Commit the states as they are; return the seconds it took."""
         start = time.monotonic()
-        states = {name: part.state() for name, part in self.parts.items()}
-        self._book.commit(self.progress, states, resident_nbytes())
+        if self._book is not None:
+            states = {name: part.state() for name, part in self.parts.items()}
+            self._book.commit(self.progress, states, resident_nbytes())
         return time.monotonic() - start
 
 

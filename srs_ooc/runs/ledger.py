@@ -2,8 +2,8 @@
 
 A commit is one transaction that holds the whole state after an iteration; SQLite's write-ahead log
 makes it all or nothing, whatever kills the process. Commits are counted, and how many there were is
-noted outside (:mod:`srs_ooc.runs.ledger`), so that a lost log is found. Creating and opening
-are different acts: a ledger that cannot be read is an error, never a fresh start (law 3).
+noted outside, so that a lost log is found. Creating and opening are different acts: a ledger that
+cannot be read is an error, never a fresh start (law 3).
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
@@ -24,20 +24,16 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import published_folder, sync_folder, try_lock
-from srs_ooc.base.records import State, Stateful, n_pages
-from srs_ooc.runs.ledger_pages import (
-    COMMITS,
-    DIGEST,
-    FILE,
-    PAGES_SCHEMA,
-    RECORDS_SCHEMA,
-    Records,
-    SavedPart,
-    checksum_of,
-    checksums_digest,
-    records_digest,
-    write_pages,
-)
+from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
+from srs_ooc.base.text import MB
+
+FILE = "ledger.sqlite"
+PERMUTATIONS_FOLDER = "replays"
+"""Folder of the permutation runs under way, in a run's folder."""
+CHECKING_NBYTES = 8 * MB
+"""Pieces of a ledger, of trees and of thresholds that are checked; a run is never held whole."""
+FORMAT = 3
+MAX_HISTORY = 10_000
 
 # Connections to the SQLite file of a ledger, also where nothing may be written beside it.
 #
@@ -156,7 +152,8 @@ def hold(run: Path) -> int:
     )
 
 
-# How far a ledger was committed, noted outside of it.
+# How far a ledger was committed, noted outside of it: the commits there were, and the iteration
+# that the run then stood at.
 #
 # A database whose write-ahead log is lost or damaged goes back to an earlier commit without an
 # error. So commits are counted in the ledger, and a small file beside it says how many there were.
@@ -172,73 +169,41 @@ _N_SLOTS = 2
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
-@dataclass(frozen=True)
-class Noted:
-    """Commits there were, and the iteration that the run then stood at."""
-
-    commits: int
-    iteration: int
-
-    def line(self) -> bytes:
-        """Return the content of a slot."""
-        record = asdict(self) | {"crc": self._crc()}
-        return json.dumps(record).encode().ljust(_SLOT_NBYTES - 1) + b"\n"
-
-    @staticmethod
-    def from_line(line: bytes) -> "Noted | None":
-        """Return what a slot says, or None if it is not as it was written."""
-        try:
-            record = json.loads(line)
-            noted = Noted(int(record["commits"]), int(record["iteration"]))
-            return noted if record["crc"] == noted._crc() else None
-        except (ValueError, KeyError, TypeError):
-            return None
-
-    def _crc(self) -> int:
-        return zlib.crc32(b"%d %d" % (self.commits, self.iteration))
+def _slot(commits: int, iteration: int) -> bytes:
+    """Return the content of a slot."""
+    crc = zlib.crc32(b"%d %d" % (commits, iteration))
+    record = {"commits": commits, "iteration": iteration, "crc": crc}
+    return json.dumps(record).encode().ljust(_SLOT_NBYTES - 1) + b"\n"
 
 
-class NoteWriter:
-    """Keeps the note of a run.
-
-    Parameters
-    ----------
-    run : Path
-        Its folder.
-    start : Noted, optional
-        Makes the file anew, saying this.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened or made.
-    """
-
-    def __init__(self, run: Path, start: Noted | None = None) -> None:
-        flags = os.O_RDWR | (0 if start is None else os.O_CREAT)
-        self._handle = os.open(run / NOTE_FILE, flags, 0o644)
-        if start is not None:
-            os.pwrite(self._handle, start.line() * _N_SLOTS, 0)
-            os.fsync(self._handle)
-
-    def write(self, noted: Noted) -> None:
-        """Note a commit that is safe on disk.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
-        os.pwrite(self._handle, noted.line(), noted.commits % _N_SLOTS * _SLOT_NBYTES)
-        _sync(self._handle)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._handle)
+def _noted(slot: bytes) -> tuple[int, int] | None:
+    """Return what a slot says, or None if it is not as it was written."""
+    try:
+        record = json.loads(slot)
+        noted = int(record["commits"]), int(record["iteration"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return noted if slot == _slot(*noted) else None
 
 
-def read_note(run: Path, resumed: Path) -> Noted | None:
-    """Return the last note of a run; None if it has no file of notes.
+def make_note(run: Path, commits: int, iteration: int) -> None:
+    """Make the note of a run anew."""
+    handle = os.open(run / NOTE_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(handle, _slot(commits, iteration) * _N_SLOTS, 0)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_note(handle: int, commits: int, iteration: int) -> None:
+    """Note a commit that is safe on disk, in the open file of notes."""
+    os.pwrite(handle, _slot(commits, iteration), commits % _N_SLOTS * _SLOT_NBYTES)
+    _sync(handle)
+
+
+def read_note(run: Path, resumed: Path) -> tuple[int, int] | None:
+    """Return commits and iteration of the last note of a run; None if it has no file of notes.
 
     ``resumed`` is the folder to resume, for the message.
 
@@ -250,22 +215,23 @@ def read_note(run: Path, resumed: Path) -> Noted | None:
     file = run / NOTE_FILE
     try:
         with file.open("rb") as stream:
-            data = stream.read(_N_SLOTS * _SLOT_NBYTES)
+            slots = [stream.read(_SLOT_NBYTES) for _ in range(_N_SLOTS)]
     except FileNotFoundError:
         return None
     except OSError as error:
         raise RunError(f"{file}: could not be read: {error.strerror}.") from error
-    slots = [data[i * _SLOT_NBYTES : (i + 1) * _SLOT_NBYTES] for i in range(_N_SLOTS)]
-    notes = [noted for noted in map(Noted.from_line, slots) if noted is not None]
+    notes = [noted for noted in map(_noted, slots) if noted is not None]
     if not notes:
         raise RunError(
             f"{file}: expected a note of how far the run was committed, found none that can be "
             f"read: the file is damaged, and commits may be lost. {_way_on(resumed)}"
         )
-    return max(notes, key=lambda noted: noted.commits)
+    return max(notes)
 
 
-def check_note(run: Path, resumed: Path, noted: Noted | None, commits: int, iteration: int) -> None:
+def check_note(
+    run: Path, resumed: Path, noted: tuple[int, int] | None, commits: int, iteration: int
+) -> None:
     """Check that a ledger has all the commits that were noted.
 
     Parameters
@@ -274,8 +240,8 @@ def check_note(run: Path, resumed: Path, noted: Noted | None, commits: int, iter
         Its folder.
     resumed : Path
         The folder to resume, for the message.
-    noted : Noted or None
-        Read before the ledger was: a writer may be at work.
+    noted : pair of int or None
+        As of :func:`read_note`; read before the ledger was: a writer may be at work.
     commits : int
         Commits counted in the ledger.
     iteration : int
@@ -295,10 +261,10 @@ def check_note(run: Path, resumed: Path, noted: Noted | None, commits: int, iter
                 f"lost. {way_on}"
             )
         return
-    if commits < noted.commits:
+    if commits < noted[0]:
         raise RunError(
-            f"{run}: expected a ledger of {noted.commits} commits, up to iteration "
-            f"{noted.iteration}, as was noted, found one of {commits}, up to iteration "
+            f"{run}: expected a ledger of {noted[0]} commits, up to iteration "
+            f"{noted[1]}, as was noted, found one of {commits}, up to iteration "
             f"{iteration}: its write-ahead file (-wal) was lost or damaged, or an older copy was "
             f"put in its place. {way_on}"
         )
@@ -311,17 +277,143 @@ def _way_on(resumed: Path) -> str:
     )
 
 
-FORMAT = 3
-MAX_HISTORY = 10_000
+# The small records of a ledger: facts, inputs and arrays by name, each with a checksum.
 
-_SCHEMA = (
-    RECORDS_SCHEMA
-    + """
+COMMITS = "commits"
+"""Fact that says how many commits there were."""
+DIGEST = "records"
+"""Fact with a checksum over all other records, those that a commit did not change included."""
+
+
+def records_digest(database: sqlite3.Connection) -> int:
+    """Return a CRC-32 over names and checksums of the records of an open ledger.
+
+    Names are read from the indices, by which records are looked up: where an index does not know a
+    record, it would count as one that was never kept.
+    """
+    digest = 0
+    for table in ("meta", "arrays"):
+        index = f"sqlite_autoindex_{table}_1"
+        query = f"SELECT name, crc FROM {table} INDEXED BY {index} WHERE name != ? ORDER BY name"  # noqa: S608
+        for row in database.execute(query, (DIGEST,)):
+            digest = zlib.crc32(repr((table, *row)).encode(), digest)
+    return digest
+
+
+def checksum_of(name: str, data: bytes) -> int:
+    """Return the checksum of a record, its name included."""
+    return zlib.crc32(data, zlib.crc32(name.encode()))
+
+
+# Arrays in an SQLite database, in fixed pages written in place by incremental blob I/O.
+#
+# A page is one row; only pages that changed are written, each straight from the array's memory.
+# Every page carries a CRC-32, so a damaged one is found when it is read.
+
+_ID_STRIDE = 1 << 32
+
+
+def write_pages(
+    database: sqlite3.Connection, column: int, array: NDArray[np.generic], pages: Iterable[int]
+) -> None:
+    """Write ``pages`` of ``array`` as column number ``column``, inside the caller's transaction."""
+    for page in pages:
+        items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
+        data = items.data.cast("B")
+        row = column * _ID_STRIDE + page
+        size = PAGE_ITEMS * array.itemsize
+        database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
+        with database.blobopen("pages", "data", row) as blob:
+            blob.write(data)
+        database.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?)", (row, zlib.crc32(data)))
+
+
+def checksums_digest(database: sqlite3.Connection) -> int:
+    """Return a CRC-32 over the checksums of all pages: a page that goes missing changes it."""
+    digest = 0
+    for row in database.execute("SELECT id, crc FROM checksums ORDER BY id"):
+        digest = zlib.crc32(b"%d %d\n" % row, digest)
+    return digest
+
+
+def read_pages(
+    database: sqlite3.Connection, column: int, array: NDArray[np.generic], first_page: int = 0
+) -> None:
+    """Fill ``array`` from column number ``column``, from page ``first_page`` on.
+
+    Pages never written leave it as it is.
+
+    Raises
+    ------
+    RunError
+        If a page is missing, or its bytes do not have the checksum they were written with.
+    """
+    for page in range(n_pages(len(array))):
+        items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
+        _read_page(database, column, first_page + page, items)
+
+
+def _read_page(
+    database: sqlite3.Connection, column: int, page: int, items: NDArray[np.generic]
+) -> None:
+    row = column * _ID_STRIDE + page
+    checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
+    if checksum is None:
+        return
+    with database.blobopen("pages", "data", row, readonly=True) as blob:
+        data = blob.read(items.nbytes)
+    if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
+        raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
+    items[...] = np.frombuffer(data, dtype=items.dtype)
+
+
+def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:
+    """Read every page and compare its checksum; yield the bytes of each that is as it was written.
+
+    Parameters
+    ----------
+    database : Connection
+        Open for reading.
+    lengths : mapping
+        Items of each array, by its column.
+
+    Raises
+    ------
+    RunError
+        If a page is missing or damaged.
+    """
+    query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
+    for row, crc, held in database.execute(query):
+        column, page = divmod(int(row), _ID_STRIDE)
+        if held is None or column not in lengths:
+            raise _damaged_page(row, "a page", "none" if held is None else "one of no known array")
+        with database.blobopen("pages", "data", row, readonly=True) as blob:
+            data = blob.read()
+        n_items = max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))
+        end = n_items * (len(data) // PAGE_ITEMS)
+        if zlib.crc32(data[:end]) != crc or data[end:].strip(b"\0"):
+            raise _damaged_page(row, f"CRC-32 {crc}", "other bytes")
+        yield len(data)
+
+
+def _damaged_page(row: int, expected: str, found: str) -> RunError:
+    column, page = divmod(row, _ID_STRIDE)
+    return RunError(
+        f"page {page} of array {column} of the ledger is damaged: expected {expected}, found "
+        f"{found}. Restore the run's folder from a copy, or start the run again in another one."
+    )
+
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE history (
     iteration INTEGER PRIMARY KEY, n_selected INTEGER NOT NULL,
     seconds REAL NOT NULL, resident_nbytes INTEGER NOT NULL);
+CREATE TABLE pages (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE checksums (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);
 """
-)
 
 
 @dataclass(frozen=True)
@@ -334,7 +426,10 @@ class Progress:
     peak_nbytes: int
 
 
-class Ledger(Records):
+START = Progress(0, 0, 0.0, 0)
+
+
+class Ledger:
     """An open ledger.
 
     Parameters
@@ -366,7 +461,7 @@ class Ledger(Records):
         self.run, self.accepts_loss = run, accept_loss
         _require(run)
         self._held = ExitStack()
-        self._note: NoteWriter | None = None
+        self._note: int | None = None
         try:
             if writable:
                 self._held.callback(os.close, hold(run))
@@ -377,26 +472,27 @@ class Ledger(Records):
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
             with self.reading():
                 _check_format(run, self.meta("format"))
-                self._commits, progress = self.commits_counted(), self.progress()
-                self.check_digest()
+                self._commits, progress = int(self.meta(COMMITS)), self.progress()
+                self._check_digest()
             if not accept_loss:
                 check_note(run, part_of or run, noted, self._commits, progress.iteration)
             self._iteration = progress.iteration
             if writable:
-                self._open_for_writing(make_note=noted is None)
+                self._open_for_writing(anew=noted is None)
         except BaseException:
             self.close()
             raise
 
-    def _open_for_writing(self, *, make_note: bool) -> None:
-        """Connect anew; open the note, or make it where there is none, or none that is to count."""
+    def _open_for_writing(self, *, anew: bool) -> None:
+        """Connect anew; open the note, made ``anew`` where there is none, or none that counts."""
         with self._translated():
             self._database.close()
             self._database = self._held.enter_context(closing(connect_writer(self.run / FILE)))
-            start = Noted(self._commits, self._iteration) if make_note else None
-            self._note = self._held.enter_context(closing(NoteWriter(self.run, start)))
-            if make_note:
+            if anew:
+                make_note(self.run, self._commits, self._iteration)
                 sync_folder(self.run)
+            self._note = os.open(self.run / NOTE_FILE, os.O_RDWR)
+            self._held.callback(os.close, self._note)
 
     @staticmethod
     def create(run: Path, meta: dict[str, Any], inputs: dict[str, NDArray[Any]]) -> None:
@@ -414,20 +510,16 @@ class Ledger(Records):
         try:
             with published_folder(run) as scratch:
                 database = connect_writer(scratch / FILE)
-                database.executescript(_SCHEMA + PAGES_SCHEMA)
+                database.executescript(_SCHEMA)
                 facts = {"format": FORMAT, COMMITS: 0} | meta
-                facts["state"] = asdict(Progress(0, 0, 0.0, 0)) | {"pages": 0, "layout": {}}
-                texts = [(name, json.dumps(value)) for name, value in facts.items()]
-                sealed = [(name, text, checksum_of(name, text.encode())) for name, text in texts]
-                database.executemany("INSERT INTO meta VALUES (?, ?, ?)", sealed)
-                digest = json.dumps(records_digest(database))
-                seal = (DIGEST, digest, checksum_of(DIGEST, digest.encode()))
-                database.execute("INSERT INTO meta VALUES (?, ?, ?)", seal)
-                blobs = [(name, array.tobytes()) for name, array in inputs.items()]
-                filled = [(name, data, checksum_of(name, data)) for name, data in blobs]
-                database.executemany("INSERT INTO inputs VALUES (?, ?, ?)", filled)
+                facts["state"] = asdict(START) | {"pages": 0, "layout": {}}
+                for name, value in facts.items():
+                    _put(database, "meta", name, json.dumps(value))
+                _put(database, "meta", DIGEST, json.dumps(records_digest(database)))
+                for name, array in inputs.items():
+                    _put(database, "inputs", name, array.tobytes())
                 database.close()
-                NoteWriter(scratch, Noted(0, 0)).close()
+                make_note(scratch, 0, 0)
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RunError(f"{run}: the run's folder could not be created: {reason}.") from error
@@ -436,23 +528,79 @@ class Ledger(Records):
         """Close the database and let go of the lock."""
         self._held.close()
 
+    def _record(self, table: str, name: str) -> bytes | None:
+        """Return a record as it was written, or None if there is none."""
+        with self._translated():
+            column = "CAST(value AS BLOB)" if table == "meta" else "data"
+            query = f"SELECT {column}, crc FROM {table} WHERE name = ?"  # noqa: S608
+            row = self._database.execute(query, (name,)).fetchone()
+        if row is not None and checksum_of(name, row[0]) != row[1]:
+            raise self._damaged(name, "one whose checksum differs")
+        return None if row is None else bytes(row[0])
+
+    def _damaged(self, name: str, found: str) -> RunError:
+        return RunError(
+            f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
+            "The ledger is damaged; restore it from a copy. Nothing was started afresh."
+        )
+
+    def meta(self, name: str) -> Any:
+        """Return a fact kept at creation, or set since.
+
+        Raises
+        ------
+        RunError
+            If it is not there, or not as it was written.
+        """
+        found = self._record("meta", name)
+        if found is None:
+            raise self._damaged(name, "none")
+        with self._translated():
+            return json.loads(found)
+
+    def has_meta(self, name: str) -> bool:
+        """Return whether a fact is kept under ``name``."""
+        with self._translated():
+            query = "SELECT count(*) FROM meta WHERE name = ?"
+            (is_there,) = self._database.execute(query, (name,)).fetchone()
+        return bool(is_there)
+
+    def input(self, name: str, dtype: str) -> NDArray[Any] | None:
+        """Return what an option's file contained, or None if it was not given."""
+        found = self._record("inputs", name)
+        return None if found is None else np.frombuffer(found, dtype=dtype)
+
+    def read_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Return what :meth:`write_arrays` kept, or None if there is nothing.
+
+        Raises
+        ------
+        RunError
+            If it is not as it was written.
+        """
+        found = self._record("arrays", name)
+        if found is None:
+            return None
+        with np.load(BytesIO(found)) as arrays:
+            return dict(arrays)
+
     def set_meta(self, name: str, value: Any) -> None:
         """Keep a fact that is not part of the identity, such as the iterations asked for."""
         with self._counted():
-            self.put_meta(name, value)
+            self._put_meta(name, value)
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
         with self._counted():
             self._put_arrays(name, arrays)
 
+    def _put_meta(self, name: str, value: Any) -> None:
+        _put(self._database, "meta", name, json.dumps(value))
+
     def _put_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         buffer = BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        data = buffer.getvalue()
-        self._database.execute(
-            "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)", (name, data, checksum_of(name, data))
-        )
+        _put(self._database, "arrays", name, buffer.getvalue())
 
     def progress(self) -> Progress:
         """Return where the last commit left the run."""
@@ -493,7 +641,7 @@ class Ledger(Records):
             for name, state in states.items():
                 self._write_state(name, state, layout)
             digest = checksums_digest(self._database)
-            self.put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
+            self._put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
             self._record_history(progress, resident_nbytes)
         for state in states.values():
             for pages in state.pages.values():
@@ -511,7 +659,7 @@ class Ledger(Records):
         if state.arrays:
             self._put_arrays(name, state.arrays)
         if state.facts is not None:
-            self.put_meta(name, state.facts)
+            self._put_meta(name, state.facts)
 
     def _record_history(self, progress: Progress, resident_nbytes: int) -> None:
         self._database.execute(
@@ -537,11 +685,59 @@ class Ledger(Records):
         with self._translated():
             with self._transaction("BEGIN IMMEDIATE"):
                 yield
-                self.put_meta(COMMITS, self._commits + 1)
-                self.put_digest()
+                self._put_meta(COMMITS, self._commits + 1)
+                self._put_meta(DIGEST, records_digest(self._database))
             self._commits += 1
             self._iteration = self._iteration if iteration is None else iteration
-            self._note.write(Noted(self._commits, self._iteration))
+            write_note(self._note, self._commits, self._iteration)
+
+    def _check_digest(self) -> None:
+        """Check that the records are those of one commit; to be called within :meth:`reading`.
+
+        Raises
+        ------
+        RunError
+            If one is lost or of another commit, or an index of the database is damaged.
+        """
+        if self.meta(DIGEST) != records_digest(self._database):
+            raise RunError(
+                f"{self.run / FILE}: expected all records of one commit, found that some are "
+                "missing or of another commit. The ledger is damaged; restore it from a copy. "
+                "Nothing was started afresh."
+            )
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read in the block as of one commit."""
+        with self._translated(), self._transaction("BEGIN"):
+            yield self._database
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._database.execute(begin)
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            raise RunError(
+                f"{self.run / FILE}: the ledger could not be used: {error}. If the disk is full, "
+                "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
+                "started afresh."
+            ) from error
+
+
+def _put(database: sqlite3.Connection, table: str, name: str, data: str | bytes) -> None:
+    """Keep a record with its checksum, inside the caller's transaction."""
+    crc = checksum_of(name, data.encode() if isinstance(data, str) else data)
+    database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (name, data, crc))  # noqa: S608
 
 
 def _require(run: Path) -> None:
@@ -563,9 +759,55 @@ def _check_format(run: Path, version: Any) -> None:
         )
 
 
-# A stage of a run beside its main loop: its states are small, and written whole.
+# What a ledger hands back of a part of a run, and a stage beside the main loop: its states are
+# small, and written whole.
 
 _ITERATION, _ORIGIN = "iteration", "n_iterations"
+
+
+class SavedPart:
+    """A part of a run as it was committed; see :class:`srs_ooc.base.records.Saved`.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open.
+    database : Connection
+        Its database.
+    name : str
+        Of the part.
+    layout : dict
+        Where large arrays lie: column and length.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        database: sqlite3.Connection,
+        name: str,
+        layout: Mapping[str, list[int]],
+    ) -> None:
+        self._ledger, self._database, self._name, self._layout = ledger, database, name, layout
+
+    @property
+    def facts(self) -> Any:
+        """The JSON values, or None."""
+        return self._ledger.meta(self._name) if self._ledger.has_meta(self._name) else None
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The small arrays."""
+        return self._ledger.read_arrays(self._name) or {}
+
+    def length(self, name: str) -> int:
+        """Return how many items a large array has; 0 where there is none."""
+        return self._layout.get(f"{self._name}.{name}", [0, 0])[1]
+
+    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
+        """Fill ``out`` from a large array, from page ``first_page`` on."""
+        place = self._layout.get(f"{self._name}.{name}")
+        if place is not None:
+            read_pages(self._database, place[0], out, first_page)
 
 
 class StageBook:
@@ -586,10 +828,11 @@ class StageBook:
     def load(self, parts: Mapping[str, Stateful]) -> Progress:
         """Restore the stage's part; return where it stands."""
         ((name, part),) = parts.items()
-        arrays = self._ledger.read_arrays(name)
-        if arrays is None or int(arrays[_ORIGIN]) != self._origin:
-            return Progress(0, 0, 0.0, 0)
-        part.restore(_SavedArrays(arrays))
+        with self._ledger.reading() as database:
+            arrays = self._ledger.read_arrays(name)
+            if arrays is None or int(arrays[_ORIGIN]) != self._origin:
+                return START
+            part.restore(SavedPart(self._ledger, database, name, {}))
         return Progress(int(arrays[_ITERATION]), 0, 0.0, 0)
 
     def commit(
@@ -603,34 +846,3 @@ class StageBook:
         where = {_ORIGIN: np.array(self._origin), _ITERATION: np.array(progress.iteration)}
         self._ledger.write_arrays(name, dict(state.arrays) | where)
         return time.monotonic() - start
-
-
-@dataclass(frozen=True)
-class _SavedArrays:
-    """A part of arrays alone; see :class:`srs_ooc.base.records.Saved`."""
-
-    arrays: dict[str, NDArray[Any]]
-    facts: None = None
-
-    def length(self, name: str) -> int:
-        return 0
-
-    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
-        raise AssertionError("a stage has no large arrays")
-
-
-# A book that keeps nothing: for probes and measurements that must leave no trace on disk.
-
-
-class TransientLedger:
-    """Starts every engine at iteration 0 and forgets what it is given."""
-
-    def load(self, parts: Mapping[str, Stateful]) -> Progress:
-        """Leave the parts as new."""
-        return Progress(0, 0, 0.0, 0)
-
-    def commit(
-        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
-    ) -> float:
-        """Keep nothing, in no time."""
-        return 0.0

@@ -32,7 +32,6 @@ from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
-    Book,
     Engine,
     Executor,
     ItemSource,
@@ -247,7 +246,7 @@ class Resources:
         return self.task.n_rows
 
     def engine(
-        self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
+        self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
     ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 

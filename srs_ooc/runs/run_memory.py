@@ -219,6 +219,9 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
 
 
+NAMES_NBYTES = 2_000_000
+"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
+
 # What is on its way between a run and workers elsewhere.
 
 ORDERS_NBYTES = 64 * MB

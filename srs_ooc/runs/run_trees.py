@@ -9,6 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from copy import copy
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import sync_folder
+from srs_ooc.base.files import crc_of, sync_folder
 from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.samplers.base import Ensemble
@@ -39,7 +40,7 @@ HEAD = struct.Struct("<II")
 
 
 def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
-    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
+    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 1 MB.
 
     Return how many there are.
 
@@ -56,7 +57,8 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
             while place < nbytes:
                 length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
                 place += HEAD.size + length
-                if not length or place > nbytes or _crc_of(file, length, number) != expected:
+                crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
+                if not length or place > nbytes or crc != expected:
                     raise damaged(path, number)
                 number += 1
     except OSError as error:
@@ -79,13 +81,6 @@ def count_trees(file: BinaryIO, nbytes: int) -> int:
     return number
 
 
-def _crc_of(file: BinaryIO, length: int, number: int) -> int:
-    crc = number & 0xFFFFFFFF
-    while length and (piece := file.read(min(length, BATCH_NBYTES))):
-        crc, length = zlib.crc32(piece, crc), length - len(piece)
-    return crc
-
-
 def damaged(path: Path, number: int) -> RunError:
     """Return the error of a damaged record of a file; ``number`` is of its tree, from 0."""
     return RunError(
@@ -94,24 +89,21 @@ def damaged(path: Path, number: int) -> RunError:
     )
 
 
-def whole_records(data: bytes) -> tuple[list[tuple[int, int]], int]:
-    """Return where the trees of whole records lie in ``data``, and where the last one ends."""
-    spans, place = [], 0
-    while place + HEAD.size <= len(data):
-        start = place + HEAD.size
-        stop = start + HEAD.unpack_from(data, place)[0]
+def whole_records(data: bytes) -> tuple[list[tuple[int, int]], int, int]:
+    """Return where the trees of whole records lie in ``data``, and where the last one ends.
+
+    Also how many bytes the record that begins there is short of.
+    """
+    spans: list[tuple[int, int]] = []
+    place = 0
+    while True:
+        start = stop = place + HEAD.size
+        if start <= len(data):
+            stop += HEAD.unpack_from(data, place)[0]
         if stop > len(data):
-            break
+            return spans, place, stop - len(data)
         spans.append((start, stop))
         place = stop
-    return spans, place
-
-
-def missing_nbytes(data: bytes) -> int:
-    """Return how many bytes the first record, begun in ``data``, is short of."""
-    if len(data) < HEAD.size:
-        return HEAD.size - len(data)
-    return max(0, HEAD.size + int(HEAD.unpack_from(data)[0]) - len(data))
 
 
 def check_length(path: Path, valid: int) -> None:
@@ -273,6 +265,7 @@ class TreeReader:
             )
         self.nbytes = int(valid)
         self._regression = ledger.meta("spec")["impurity"] == "variance"
+        self._data: bytes | None = None  # of the file, where it is held
         check_length(self.path, self.nbytes)
 
     def batches(self) -> Iterator[Trees]:
@@ -283,18 +276,17 @@ class TreeReader:
         RunError
             At a record that is damaged.
         """
-        number, place = 0, len(TREES_MAGIC)
+        number, place, short, data = 0, len(TREES_MAGIC), 0, b""
         try:
             with self._opened() as file:
                 file.seek(place)
-                data = b""
                 while place + len(data) < self.nbytes:
                     left = self.nbytes - place - len(data)
-                    data += file.read(min(max(BATCH_NBYTES, missing_nbytes(data)), left))
-                    spans, used = whole_records(data)
+                    data += file.read(min(max(BATCH_NBYTES, short), left))
+                    spans, used, short = whole_records(data)
                     if not spans:
-                        if missing_nbytes(data) > self.nbytes - place - len(data):
-                            raise self._damaged(number)
+                        if short > self.nbytes - place - len(data):
+                            raise damaged(self.path, number)
                         continue
                     places = self.ensemble.places(number, len(spans))
                     if spans[places]:
@@ -303,11 +295,11 @@ class TreeReader:
                     place += used
                     data = data[used:]
                 if data:
-                    raise self._damaged(number)
+                    raise damaged(self.path, number)
         except OSError as error:
             raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
 
-    def held(self) -> "HeldTrees":
+    def held(self) -> "TreeReader":
         """Return the same trees in memory, where they stay when the run's folder is gone.
 
         Raises
@@ -315,44 +307,28 @@ class TreeReader:
         RunError
             If the file cannot be read.
         """
+        held = copy(self)
         try:
             with self._opened() as file:
-                data = file.read(self.nbytes)
-                return HeldTrees(self.path, data, self._regression, self.ensemble)
+                held._data = file.read(self.nbytes)
+                held.nbytes = len(held._data)
         except OSError as error:
             raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        return held
 
     def _opened(self) -> BinaryIO:
-        return self.path.open("rb")
+        return self.path.open("rb") if self._data is None else BytesIO(self._data)
 
     def _decode(self, data: bytes, spans: list[tuple[int, int]], number: int) -> Trees:
         view = memoryview(data)
         for i, (start, stop) in enumerate(spans):
             (crc,) = struct.unpack_from("<I", data, start - 4)
             if zlib.crc32(view[start:stop], (number + i) & 0xFFFFFFFF) != crc:
-                raise self._damaged(number + i)
+                raise damaged(self.path, number + i)
         places = np.array(spans, np.int64)
         try:
             return decode_trees(
                 data, places[:, 0].copy(), places[:, 1].copy(), regression=self._regression
             )
         except ValueError as error:
-            raise self._damaged(number) from error
-
-    def _damaged(self, number: int) -> RunError:
-        return damaged(self.path, number)
-
-
-class HeldTrees(TreeReader):
-    """The trees of a run in memory, as its file has them; made by :meth:`TreeReader.held`."""
-
-    def __init__(self, path: Path, data: bytes, regression: bool, ensemble: Ensemble) -> None:
-        self.path, self.nbytes, self.ensemble = path, len(data), ensemble
-        self._data, self._regression = data, regression
-
-    def held(self) -> "HeldTrees":
-        """Return these."""
-        return self
-
-    def _opened(self) -> BinaryIO:
-        return BytesIO(self._data)
+            raise damaged(self.path, number) from error

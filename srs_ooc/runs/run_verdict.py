@@ -6,9 +6,10 @@ its names are kept, so that a verdict can be read without the store.
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,87 +18,282 @@ from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.correlation import HEAD, RankColumns, mrmr_order, sampled_rows
+from srs_ooc.evidence.correlation import (
+    HEAD,
+    RankColumns,
+    average_linkage,
+    largest_cluster,
+    mrmr_order,
+    sampled_rows,
+    single_linkage,
+)
 from srs_ooc.evidence.judges import VERSIONS
-from srs_ooc.evidence.rank_tests import p_values_of
-from srs_ooc.evidence.tally import Tally, largest, mean_importance
-from srs_ooc.evidence.verdict import Verdict, certify, count_decoys, passing_level
+from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
+from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
+from srs_ooc.evidence.verdict import (
+    Comparison,
+    PooledRanking,
+    Verdict,
+    certify,
+    count_decoys,
+    exceeds_chance,
+    passing_level,
+    pool,
+)
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Resources, RunContext, item_columns
+from srs_ooc.runs.permutation_runs import best_score, best_strength, bests_of_permutation_runs
+from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
+from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import Survey, bests_of_permutation_runs, survey
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 
-# The verdict of a run as the ledger keeps it: packed and unpacked here, and nowhere else.
+# The verdict: one row for each place of the pooled ranking, in the ledger one array a column.
 
 VERDICT = "verdict"
 """Name of the ledger's arrays with the verdict."""
+CONCLUSION = "conclusion"
+"""Name of the ledger's record about the verdict."""
+ROW = np.dtype(
+    [
+        ("features", np.uint32),  # stored positions, best first
+        ("is_selected", np.bool_),
+        ("levels", np.float64),  # q-values
+        ("scores", np.float64),  # mean importance in the last closing round, in 2**-36; NaN if none
+        ("is_outstanding", np.bool_),  # there by its marginal test
+        ("is_best", np.bool_),  # no place above is of the same feature or one of its decoys
+        ("stability", np.float64),  # share of batches of trees that agree; NaN where not defined
+        ("groups", np.int32),  # cluster of correlated items, from 0; -1 where not looked at
+        ("p_values", np.float64),  # of the marginal tests
+        ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
+    ]
+)
+
+Rows = np.recarray[Any, Any]
+"""Of :data:`ROW`."""
 
 
-@dataclass(frozen=True)
-class VerdictRecord:
-    """What is known of each feature of the pooled ranking, by place, and the order to show.
+def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
+    """Return the rows of a run's verdict and the features to show first; None if there is none.
 
-    Attributes
-    ----------
-    n_iterations : int
-        Iterations of the screen that the verdict follows.
-    features : uint32 (n,)
-        Stored positions; marginally significant ones first, then those of the closing stage.
-    is_selected : bool (n,)
-        Whether the feature is above the cut.
-    levels : float64 (n,)
-        q-values.
-    scores : float64 (n,)
-        Mean importance in the last round of the closing stage, in units of ``2**-36``; NaN if none.
-    is_outstanding : bool (n,)
-        Whether it is there by its marginal test.
-    is_best : bool (n,)
-        Whether no decoy of it is above.
-    stability : float64 (n,)
-        Share of batches of trees that agree; NaN where not defined.
-    groups : int32 (n,)
-        Cluster of rank-correlated items; -1 where not looked at.
-    p_values : float64 (n,)
-        Of the marginal tests.
-    contrasts : uint8 (n,)
-        What these saw (:class:`srs_ooc.evidence.rank_tests.Contrast`).
-    order : uint32 (m,)
-        Stored positions of the features to show first.
+    None, too, where more iterations were done since.
     """
+    arrays = ledger.read_arrays(VERDICT)
+    if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+        return None
+    rows = np.recarray(len(arrays["features"]), ROW)
+    for name in ROW.names or ():
+        rows[name] = arrays[name]
+    return rows, arrays["order"]
 
-    n_iterations: int
-    features: NDArray[np.uint32]
-    is_selected: NDArray[np.bool_]
-    levels: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    is_outstanding: NDArray[np.bool_]
-    is_best: NDArray[np.bool_]
-    stability: NDArray[np.float64]
-    groups: NDArray[np.int32]
-    p_values: NDArray[np.float64]
-    contrasts: NDArray[np.uint8]
-    order: NDArray[np.uint32]
 
-    def write(self, ledger: Ledger) -> None:
-        """Keep the record in one transaction."""
-        arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
-        ledger.write_arrays(VERDICT, arrays)
+# The pooled ranking, and what is read of the table to judge its places.
 
-    @classmethod
-    def read(cls, ledger: Ledger) -> Self | None:
-        """Return the record, or None if there is none."""
-        arrays = ledger.read_arrays(VERDICT)
-        if arrays is None:
-            return None
-        known: dict[str, Any] = arrays | {"n_iterations": int(arrays["n_iterations"])}
-        return cls(**{field.name: known[field.name] for field in fields(cls)})
+CLUSTERED = 250
+"""Places of the ranking that are clustered."""
+OUTSTANDING = 30_000
+"""Marginally significant items at most: what is known of a place takes some 200 bytes."""
+_SLACK = 1e-6
+
+
+def verdict_on(
+    resources: Resources,
+    state: Elimination,
+    key: int,
+    permuted: NDArray[np.float64] | None = None,
+) -> tuple[Rows, dict[str, Any]]:
+    """Make the marginal test of every item, pool them with a closing stage, and judge the ranking.
+
+    Parameters
+    ----------
+    resources : Resources
+        Of the run.
+    state : Elimination
+        Its closing stage.
+    key : int
+        Breaks ties.
+    permuted : float64 (n_permutations, 2), optional
+        Best score and best strength of each permutation run, where they judge.
+
+    Returns
+    -------
+    rows : Rows
+        Of the features; no decoys.
+    facts : dict
+        What is said of all of them.
+    """
+    n_features, level = resources.n_features, exact_share(resources.spec.fdr)
+    tests = MarginalTests(resources)
+    strengths = tests.of_all()
+    comparison = None
+    if permuted is not None:
+        comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
+    outstanding = _outstanding(resources, strengths, comparison, level, key)
+    ranking = pool(state.items, outstanding, tests.of(outstanding), key)
+    items, places = ranking.items, ranking.closing_places
+    is_decoy, found = items >= n_features, strengths[items % n_features]
+    largest_group = largest_decoy_cluster(resources, items, ranking.n_outstanding)
+    verdict = _judge(resources, state, ranking, comparison, found, largest_group)
+    rows = np.recarray(len(items), ROW)
+    rows.features, rows.is_best = items, best_of_each(items % n_features)
+    rows.is_selected, rows.levels = verdict.is_selected, verdict.levels
+    rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
+    rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
+    rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
+    clusters = clusters_of(resources, items[:CLUSTERED])
+    rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
+    rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
+    facts = {
+        "largest_group": largest_group,
+        "n_outstanding": ranking.n_outstanding,
+        "n_decoys_above": int(np.count_nonzero(is_decoy[: verdict.n_above])),
+    }
+    facts |= _marginal_facts(strengths[:n_features], float(level))
+    return rows[~is_decoy].view(np.recarray), facts
+
+
+def _judge(
+    resources: Resources,
+    state: Elimination,
+    ranking: PooledRanking,
+    comparison: Comparison | None,
+    strengths: NDArray[np.float32],
+    largest_group: int,
+) -> Verdict:
+    """Return the verdict on the places of a ranking; ``strengths`` are of their marginal tests."""
+    level, n_features = exact_share(resources.spec.fdr), resources.n_features
+    items, places = ranking.items, ranking.closing_places
+    if comparison is not None:
+        scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
+        scores = np.where(places >= 0, scores[places], 0.0)
+        return certify(comparison, scores, strengths.astype(np.float64), level)
+    return count_decoys(
+        items >= n_features,
+        resources.spec.decoys,
+        largest_group,
+        float(level),
+        best_of_each(items % n_features),
+        expected=_n_tested(resources) * ranking.p_values,
+        largest_outstanding=largest_outstanding_cluster(resources, ranking),
+        passing_level=float(passing_level(level)),
+    )
+
+
+def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
+    """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
+    weakest = least_passing(strengths, level)
+    cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
+    n_marginal = int(np.count_nonzero(strengths >= weakest))
+    return {"marginal_cutoff": float(cutoff), "n_marginal": n_marginal}
+
+
+def _closing_columns(
+    state: Elimination, places: NDArray[np.int64], n_above: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return scores and stability by their places in the closing stage; NaN where they have none.
+
+    Stability is the share of batches of trees that have an item within the first ``n_above``.
+    """
+    within = max(n_above, 1)
+    # Of a round with no more items than that, every batch would agree.
+    tells = np.array(state.sizes)[state.rounds] > within
+    stability = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
+    unknown = places < 0
+    scores = np.where(unknown, np.nan, state.scores[places])
+    return scores, np.where(unknown, np.nan, stability[places])
+
+
+def _n_tested(resources: Resources) -> int:
+    return resources.n_candidates // (1 + resources.spec.decoys)
+
+
+def _outstanding(
+    resources: Resources,
+    strengths: NDArray[np.float32],
+    comparison: Comparison | None,
+    level: Fraction,
+    key: int,
+) -> NDArray[np.uint32]:
+    """Return the marginally significant items, or those above what permutation runs reach."""
+    if comparison is not None:
+        return _above(strengths, comparison, level, key)
+    if "groups" in resources.manifest.row_columns:
+        # The tests take rows one by one; where these come in groups, chance makes many significant.
+        return np.zeros(0, np.uint32)
+    tested = strengths[: resources.n_features]
+    return _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
+
+
+def _above(
+    strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
+) -> NDArray[np.uint32]:
+    """Return the items whose marginal strength is above what permutation runs reach."""
+    # Few are looked at: eight bytes for each of all would break the memory plan.
+    bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
+    items = _strongest(strengths, bound * (1 - _SLACK), key)
+    found = strengths[items].astype(np.float64)
+    reached = comparison.statistics(np.zeros(len(items)), found)
+    return items[reached > comparison.bar(level)]
+
+
+def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
+    """Return the items with strengths from ``bound`` on, strongest first; at most OUTSTANDING."""
+    if bound == np.inf:
+        return np.zeros(0, np.uint32)
+
+    def scores(piece: slice) -> NDArray[np.float64]:
+        found = strengths[piece].astype(np.float64)
+        return np.where(np.isnan(found), -np.inf, found)
+
+    items = largest(scores, len(strengths), OUTSTANDING, key)
+    return items[strengths[items] >= bound]
+
+
+def largest_decoy_cluster(
+    resources: Resources, items: NDArray[np.uint32], n_outstanding: int
+) -> int:
+    """Return the c of a ranking: the most correlated decoys among those that count.
+
+    Looked for in the first ``CLUSTERED`` places below the ``n_outstanding`` first.
+    """
+    place = slice(n_outstanding, n_outstanding + CLUSTERED)
+    members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
+    if not members.any():
+        return 1
+    return largest_cluster(average_linkage(*_codes_of(resources, items[place])), members)
+
+
+def largest_outstanding_cluster(resources: Resources, ranking: PooledRanking) -> int:
+    """Return the most correlated decoys among the first that are marginally significant.
+
+    Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
+    are read then.
+    """
+    items, n_families = ranking.items[: ranking.n_outstanding], resources.spec.decoys
+    is_decoy = items >= resources.n_features
+    allowed = _n_tested(resources) * ranking.p_values
+    if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
+        return 1
+    decoys = items[is_decoy][:CLUSTERED]
+    clusters = average_linkage(*_codes_of(resources, decoys))
+    return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
+
+
+def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """Return the cluster of rank-correlated items that each is in, by its first place."""
+    return single_linkage(*_codes_of(resources, items))
+
+
+def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
+    """Return the codes of items in the rows that are enough to tell, and that of missing values."""
+    rows = sampled_rows(resources.n_rows)
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
+    return codes, resources.manifest.missing_code
 
 
 # What a small set is chosen from: the selected features of a run, or its best-ranked ones.
@@ -137,9 +333,9 @@ class Candidates:
         ledger.load(parts)
         selected = kept.features.copy()
         if spec.concludes:
-            record = VerdictRecord.read(ledger)
-            assert record is not None, "the run is done"
-            selected = record.features[record.is_selected]
+            verdict = read_verdict(ledger)
+            assert verdict is not None, "the run is done"
+            selected = verdict[0].features[verdict[0].is_selected]
         found, n_first = by_importance(
             tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST
         )
@@ -251,8 +447,6 @@ def _columns_of(resources: Resources, features: NDArray[np.uint32]) -> RankColum
 
 RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
-MOST_NBYTES = 2_000_000
-"""Bytes of names that are kept at most, the first by rank before the others."""
 
 
 def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> None:
@@ -272,7 +466,7 @@ def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> No
 
 
 def _first(store: Store, positions: NDArray[np.int64]) -> Iterator[bytes]:
-    room = MOST_NBYTES
+    room = NAMES_NBYTES
     for position in positions.tolist():
         name = store.names[position].encode()
         room -= len(name)
@@ -291,14 +485,9 @@ def kept_names(ledger: Ledger) -> dict[int, str] | None:
     return dict(zip(arrays["features"].tolist(), names, strict=True))
 
 
-CONCLUSION = "conclusion"
-"""Name of the ledger's record about the verdict."""
-
-
 def is_concluded(ledger: Ledger) -> bool:
     """Return whether the verdict after the iterations done so far is there."""
-    record = VerdictRecord.read(ledger)
-    return record is not None and record.n_iterations == ledger.progress().iteration
+    return read_verdict(ledger) is not None
 
 
 def conclude(
@@ -336,75 +525,19 @@ def conclude(
             return
     with replace(context, cluster=None).resources() as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
-        found = survey(resources, state, key, permuted)
-        verdict = judge(spec, state, found)
-        selected = found.ranking.items[verdict.is_selected]
-        order = first_by_worth(resources, ledger, selected)
-    record = _record_of(state, found, verdict, order, until)
-    facts = {
-        "n_iterations": until,
-        "largest_group": found.largest_cluster,
-        "n_outstanding": found.ranking.n_outstanding,
-        "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
-        "marginal_cutoff": found.marginal_cutoff,
-        "n_marginal": found.n_marginal,
+        rows, facts = verdict_on(resources, state, key, permuted)
+        order = first_by_worth(resources, ledger, rows.features[rows.is_selected])
+    facts = {"n_iterations": until} | facts
+    facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": VERSIONS["evidence"],
         "begun_evidence": VERSIONS["evidence"],
     }
     with context.store.unchanged():
-        keep_names(ledger, context.store, order if len(order) else record.features)
+        keep_names(ledger, context.store, order if len(order) else rows.features)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
-    record.write(ledger)
-
-
-def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
-    """Return the verdict on the pooled ranking."""
-    level, ranking = exact_share(spec.fdr), found.ranking
-    if found.comparison is not None:
-        scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
-        in_closing = ranking.closing_places >= 0
-        scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
-        return certify(found.comparison, scores, found.strengths.astype(np.float64), level)
-    return count_decoys(
-        found.is_decoy,
-        spec.decoys,
-        found.largest_cluster,
-        float(level),
-        found.is_best,
-        expected=found.n_tested * ranking.p_values,
-        largest_outstanding=found.largest_outstanding_cluster,
-        passing_level=float(passing_level(level)),
-    )
-
-
-def _record_of(
-    state: Elimination,
-    found: Survey,
-    verdict: Verdict,
-    order: NDArray[np.uint32],
-    n_iterations: int,
-) -> VerdictRecord:
-    keep = ~found.is_decoy
-    places = found.ranking.closing_places[keep]
-    within = max(verdict.n_above, 1)
-    # Of a round with no more items than that, every batch would agree.
-    tells = np.array(state.sizes)[state.rounds] > within
-    stability = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
-    unknown = places < 0
-    return VerdictRecord(
-        n_iterations,
-        found.ranking.items[keep],
-        verdict.is_selected[keep],
-        verdict.levels[keep],
-        np.where(unknown, np.nan, state.scores[places]),
-        (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
-        found.is_best[keep],
-        np.where(unknown, np.nan, stability[places]),
-        found.cluster_numbers[keep],
-        p_values_of(found.strengths[keep]),
-        found.contrasts[keep],
-        order,
-    )
+    columns = {name: rows[name] for name in ROW.names or ()}
+    verdict = {"n_iterations": np.array(until)} | columns | {"order": order}
+    ledger.write_arrays(VERDICT, verdict)

@@ -10,7 +10,7 @@ from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger, StageBook, TransientLedger
+from srs_ooc.runs.ledger import Ledger, StageBook
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_trees import TreeWriter, saves_trees
 from srs_ooc.samplers.elimination import (
@@ -44,7 +44,7 @@ def screen_and_close(
     the iterations of the screen.
     """
     spec = resources.spec
-    engine = resources.engine(ledger or TransientLedger(), seed, trees)
+    engine = resources.engine(ledger, seed, trees)
     n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
@@ -55,7 +55,7 @@ def screen_and_close(
     asks = closes_by_sensitivity(spec.judging)
     shares = BY_SENSITIVITY if asks else MIXED
     sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks)
-    book = TransientLedger() if ledger is None else StageBook(ledger, n_iterations)
+    book = None if ledger is None else StageBook(ledger, n_iterations)
     leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=TREES)

@@ -17,7 +17,6 @@ from srs_ooc.evidence.judges import (
     VERSIONS,
     DecoyJudge,
     Judge,
-    NoJudge,
     PositiveJudge,
     ProbeJudge,
     closes_by_sensitivity,
@@ -52,7 +51,7 @@ JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
     "positive": PositiveJudge,
     "decoy": DecoyJudge,
-    "none": NoJudge,
+    "none": Judge,
 }
 """Each judge by its name."""
 INPUTS = ("excluded", "rows", "validation")

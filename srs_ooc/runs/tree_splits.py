@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_file
-from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
+from srs_ooc.base.files import crc_of, published_file
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.store.store import Store
 from srs_ooc.trees.saved import ALL_CODES, PROBE_SPLIT, How, Trees, add_shares
 
@@ -33,11 +33,6 @@ SPLITS_MAGIC = b"srs-ooc splits 3\n"
 _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
-_NAME_NBYTES = 300
-_PIECE_NBYTES = 1 << 20
-SPLIT_NBYTES = 6
-"""Bytes a split takes at least in the file of trees, its share of leaves included."""
-_WORK_NBYTES = 24 << 20
 
 
 @dataclass(frozen=True)
@@ -111,14 +106,12 @@ def check_splits(file: Path) -> int:
     try:
         with file.open("rb") as stream:
             magic, expected = stream.read(len(SPLITS_MAGIC)), stream.read(_CRC.size)
-            crc, nbytes = 0, len(magic) + len(expected)
-            while piece := stream.read(_PIECE_NBYTES):
-                crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
+            crc, n_read = crc_of(stream)
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
     if magic != SPLITS_MAGIC or expected != _CRC.pack(crc):
         raise _damaged(file, "other bytes")
-    return nbytes
+    return len(magic) + len(expected) + n_read
 
 
 def _damaged(file: Path, found: str) -> RunError:
@@ -164,22 +157,6 @@ def make_splits(
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
     return table
-
-
-def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
-    """Return bounds on the different splits of a run's trees and on the features they use.
-
-    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
-    more different ones than codes in the store.
-    """
-    n_codes = store.array("n_codes")
-    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
-    return n_keys, min(n_keys, len(n_codes))
-
-
-def making_nbytes(n_keys: int, n_used: int) -> int:
-    """Return the bytes that :func:`make_splits` needs for so many splits on so many features."""
-    return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
 
 
 def is_decoy(trees: Trees, n_features: int) -> NDArray[np.bool_]:
@@ -232,26 +209,6 @@ def _write(file: Path, table: SplitTable) -> None:
 
 
 # The ensemble of a run (the paper's second result) applied to rows: the mean of its trees.
-
-NODE_NBYTES = 160
-"""Allowance for a decoded node, its copies and what is looked up for it."""
-
-
-RECORD_NBYTES_PER_ROW = 18
-"""Bytes that the record of one tree takes at most for each row it was grown on."""
-
-
-def ensemble_nbytes(splits: SplitTable) -> int:
-    """Return the bytes that trees and thresholds need in memory, however many trees there are."""
-    table = 24 * len(splits.keys) + 8 * len(splits.features)
-    return NODE_NBYTES * int(splits.facts["largest"]) + table
-
-
-def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
-    """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
-    record = RECORD_NBYTES_PER_ROW * n_training_rows
-    n_nodes = 2 * min(trees.nbytes, BATCH_NBYTES + record) // SPLIT_NBYTES
-    return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
 
 
 def probabilities(

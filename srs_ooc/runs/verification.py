@@ -5,121 +5,108 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.files import crc_of
 from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.runs.ledger import NOTE_FILE, Ledger
-from srs_ooc.runs.ledger_pages import FILE, PERMUTATIONS_FOLDER, checksums_digest, page_checks
+from srs_ooc.runs.ledger import (
+    CHECKING_NBYTES,
+    FILE,
+    NOTE_FILE,
+    PERMUTATIONS_FOLDER,
+    Ledger,
+    checksums_digest,
+    page_checks,
+)
 from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store, Verified, verifying_nbytes
 
-_PIECE_NBYTES = 1 << 20
 
-
-@dataclass(frozen=True)
-class Checked:
-    """Something that was found whole.
-
-    Attributes
-    ----------
-    what : str
-        What it is, in the plural, with the file it is in.
-    count : int
-        How many.
-    nbytes : int
-        Their bytes, as far as they were read.
-    """
-
-    what: str
-    count: int
-    nbytes: int
-
-
-def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
+def verify_run(run: Path) -> Verified:
     """Check all that a run keeps, as of its last commit; it may be going on.
 
     Its note, the structure of its database, every record, page and checksum there, its trees, the
-    thresholds kept beside them, and the permutation runs under way. Everything is read in pieces of
-    at most 1 MB.
-
-    Parameters
-    ----------
-    run : Path
-        Its folder.
-    part_of : Path, optional
-        The run that it is a permutation run of, for messages.
-
-    Yields
-    ------
-    Checked
-        What was found whole, once it was.
+    thresholds kept beside them, the permutation runs under way, and its compactions with the runs
+    of folds under way. Everything is read in pieces of at most 1 MB.
 
     Raises
     ------
     RunError
         At the first thing that is missing or damaged.
     """
-    ledger = Ledger(run, writable=False, part_of=part_of)
-    try:
-        with ledger.reading() as database:
-            if (run / NOTE_FILE).exists():  # compared as the ledger was opened
-                yield Checked(f"notes of the last commit ({NOTE_FILE})", 1, 0)
-            yield _structure(run, database)
-            for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
-                yield _records(run, database, table, column)
-            yield _pages(ledger, database)
-            yield _history(ledger)
-            valid = int((ledger.meta(VALID) if _keeps(database, VALID) else None) or 0)
-            n_trees = _n_trees(ledger) if valid else 0
-    finally:
-        ledger.close()
+    files: dict[str, int] = {}
+    nbytes = 0
+    for what, count, n_read in chain(_parts_of(run), _compactions(run)):
+        files[what], nbytes = count, nbytes + n_read
+    return Verified(nbytes, files)
+
+
+# Each of what follows says what was found whole, in the plural and with the file it is in, how many
+# there are, and their bytes as far as they were read.
+
+
+def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int, int]]:
+    """Check a run; ``part_of`` is the one that it is a permutation run of, for messages."""
+    with (
+        closing(Ledger(run, writable=False, part_of=part_of)) as ledger,
+        ledger.reading() as database,
+    ):
+        if (run / NOTE_FILE).exists():  # compared as the ledger was opened
+            yield f"notes of the last commit ({NOTE_FILE})", 1, 0
+        yield _structure(run, database)
+        for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
+            yield _records(run, database, table, column)
+        yield _pages(ledger, database)
+        yield _history(ledger)
+        valid = int((ledger.meta(VALID) if ledger.has_meta(VALID) else None) or 0)
+        n_trees = _n_trees(ledger) if valid else 0
     if valid:
         n_trees = check_trees(run / TREES_FILE, valid, n_trees)
-        yield Checked(f"trees ({TREES_FILE})", n_trees, valid)
+        yield f"trees ({TREES_FILE})", n_trees, valid
     if (run / SPLITS_FILE).exists():
-        yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
+        yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
     if (run / PERMUTATIONS_FOLDER).is_dir():
         for folder in sorted((run / PERMUTATIONS_FOLDER).iterdir()):
             if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
-                yield from verify_run(folder, part_of or run)
+                yield from _parts_of(folder, part_of or run)
 
 
-def _structure(run: Path, database: sqlite3.Connection) -> Checked:
+def _structure(run: Path, database: sqlite3.Connection) -> tuple[str, int, int]:
     (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
         raise _damaged(run, "a sound database", " ".join(str(found).split()))  # of lines
     (n_pages,) = database.execute("PRAGMA page_count").fetchone()
     (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
-    return Checked(f"database pages ({FILE})", n_pages, n_pages * page_nbytes)
+    return f"database pages ({FILE})", n_pages, n_pages * page_nbytes
 
 
-def _records(run: Path, database: sqlite3.Connection, table: str, column: str) -> Checked:
+def _records(
+    run: Path, database: sqlite3.Connection, table: str, column: str
+) -> tuple[str, int, int]:
     count = nbytes = 0
     rows = database.execute(f"SELECT rowid, name, crc FROM {table} ORDER BY rowid")  # noqa: S608
     for row, name, expected in rows:
-        crc = zlib.crc32(str(name).encode())
         with database.blobopen(table, column, row, readonly=True) as blob:
-            while piece := blob.read(_PIECE_NBYTES):
-                crc = zlib.crc32(piece, crc)
-                nbytes += len(piece)
+            crc, n_read = crc_of(blob, zlib.crc32(str(name).encode()))
         if crc != expected:
-            raise _damaged(
-                run, f"a record {name!r} of {table} as it was written", "another checksum"
-            )
-        count += 1
-    return Checked(f"records of {table} ({FILE})", count, nbytes)
+            wanted = f"a record {name!r} of {table} as it was written"
+            raise _damaged(run, wanted, "another checksum")
+        count, nbytes = count + 1, nbytes + n_read
+    return f"records of {table} ({FILE})", count, nbytes
 
 
-def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
+def _pages(ledger: Ledger, database: sqlite3.Connection) -> tuple[str, int, int]:
     if checksums_digest(database) != ledger.meta("state")["pages"]:
         raise _damaged(ledger.run, "the checksums of the last commit's pages", "others")
     query = "SELECT count(*) FROM pages WHERE id NOT IN (SELECT id FROM checksums)"
@@ -130,18 +117,17 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
     layout = ledger.meta("state")["layout"]
     for n_read in page_checks(database, dict(layout.values())):
         count, nbytes = count + 1, nbytes + n_read
-    return Checked(f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes)
+    return f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes
 
 
-def _history(ledger: Ledger) -> Checked:
+def _history(ledger: Ledger) -> tuple[str, int, int]:
     done, last, count = ledger.progress().iteration, -1, 0
     for iteration, *_ in ledger.history():
         if not last < iteration <= done:
-            raise _damaged(
-                ledger.run, f"a history up to iteration {done}", f"iteration {iteration}"
-            )
+            wanted = f"a history up to iteration {done}"
+            raise _damaged(ledger.run, wanted, f"iteration {iteration}")
         last, count = iteration, count + 1
-    return Checked(f"rows of the history ({FILE})", count, 0)
+    return f"rows of the history ({FILE})", count, 0
 
 
 def _n_trees(ledger: Ledger) -> int | None:
@@ -150,11 +136,6 @@ def _n_trees(ledger: Ledger) -> int | None:
     if method_of(spec["method"]).splits_rows:
         return None
     return int(spec["trees_per_subspace"]) * ledger.progress().iteration
-
-
-def _keeps(database: sqlite3.Connection, name: str) -> bool:
-    (count,) = database.execute("SELECT count(*) FROM meta WHERE name = ?", (name,)).fetchone()
-    return bool(count)
 
 
 def _damaged(run: Path, expected: str, found: str) -> RunError:
@@ -268,27 +249,16 @@ class Records:
         scratch.replace(self.folder / name)
 
 
-def verify_compactions(run: Path) -> Iterator[Checked]:
-    """Check the records of a run's compactions, and the runs of folds under way.
-
-    Yields
-    ------
-    Checked
-        What was found whole, once it was.
-
-    Raises
-    ------
-    RunError
-        At the first that is damaged.
-    """
+def _compactions(run: Path) -> Iterator[tuple[str, int, int]]:
+    """Check the records of a run's compactions, and the runs of folds under way."""
     for folder in sorted((run / _FOLDER).glob("*/")):
         files = sorted(folder.glob("*.json"))
         for file in files:
             _read(file, WholeRecord if file.name == _WHOLE else FoldRecord)
         nbytes = sum(file.stat().st_size for file in files)
-        yield Checked(f"records of compactions ({_FOLDER}/{folder.name})", len(files), nbytes)
+        yield f"records of compactions ({_FOLDER}/{folder.name})", len(files), nbytes
         for fold in sorted(folder.glob("*.run")):
-            yield from verify_run(fold)
+            yield from _parts_of(fold)
 
 
 def _read(file: Path, kind: type[_Kind]) -> _Kind | None:
@@ -323,12 +293,9 @@ def _fold_name(repeat: int, fold: int) -> str:
 
 # Reading all of a store or a run, to find damage.
 
-RUN_NBYTES = 8 * MB
-"""Pieces of a ledger, of trees and of thresholds; a run is never held whole."""
-
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Verified):
     """What was read of a store or a run, all of it as written.
 
     Attributes
@@ -345,8 +312,6 @@ class Verification:
 
     path: Place
     is_run: bool
-    files: dict[str, int]
-    nbytes: int
 
 
 def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
@@ -359,13 +324,13 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     BudgetError
         If the cap cannot hold it.
     """
-    if isinstance(path, Path) and (path / FILE).is_file():
-        check_cap(memory_nbytes, "reading a run in pieces", RUN_NBYTES)
-        checked = [*verify_run(path), *verify_compactions(path)]
-        nbytes = sum(part.nbytes for part in checked)
-        return Verification(path, True, {part.what: part.count for part in checked}, nbytes)
-    found = verified_store(open_store(path), memory_nbytes)
-    return Verification(path, False, found.files, found.nbytes)
+    is_run = isinstance(path, Path) and (path / FILE).is_file()
+    if isinstance(path, Path) and is_run:
+        check_cap(memory_nbytes, "reading a run in pieces", CHECKING_NBYTES)
+        found = verify_run(path)
+    else:
+        found = verified_store(open_store(path), memory_nbytes)
+    return Verification(found.nbytes, found.files, path, is_run)
 
 
 def verified_store(store: Store, memory_nbytes: int) -> Verified:

@@ -210,9 +210,8 @@ class ParametricRandomSubspace(Sampler):
         by_beta += self._penalty
         if self._grid is not None:
             by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
-        taken = prs_math.projected(self.beta, by_beta)
-        rate = float(self._params.learning_rate)
-        change, self._powers = prs_math.adam_step(self._moments, self._powers, taken, rate)
+        moving = self._moments, self._powers, float(self._params.learning_rate)
+        change, self._powers = prs_math.adam_step(prs_math.projected(self.beta, by_beta), *moving)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
 
@@ -224,10 +223,8 @@ class ParametricRandomSubspace(Sampler):
             return prs_math.feasible(self.beta - change, self._may, *bounds)
 
         def keeps(beta: NDArray[np.float64]) -> bool:
-            return (
-                prs_math.effective_number(self._weights(fold, beta))
-                >= prs_math.BOUND * self._wanted_worth
-            )
+            worth = prs_math.effective_number(self._weights(fold, beta))
+            return worth >= prs_math.BOUND * self._wanted_worth
 
         return prs_math.shortened(self.beta, change, taken, keeps)
 

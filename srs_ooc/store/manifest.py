@@ -8,7 +8,8 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -284,6 +285,25 @@ def cannot_read(file: Path, error: OSError) -> StoreError:
     )
 
 
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Say of a file of a store that it is not there, or cannot be read, if the block finds that.
+
+    Raises
+    ------
+    StoreError
+        For the error of the system.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise StoreError(
+            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
+        ) from None
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
 def require_file(file: Path, expected_nbytes: int) -> None:
     """Check that ``file`` is there and of the size expected, before it is mapped.
 
@@ -335,20 +355,12 @@ def verify_file(
         If the checksum differs, or the file cannot be read.
     """
     found = n_read = 0
-    try:
-        with (path / name).open("rb") as file:
-            while piece := file.read(_PIECE_NBYTES):
-                found = zlib.crc32(piece, found)
-                n_read += len(piece)
-                if feed is not None:
-                    feed(piece)
-    except FileNotFoundError:
-        raise StoreError(
-            f"{path / name}: expected a file, found none. "
-            "The store is damaged; ingest the table again."
-        ) from None
-    except OSError as error:
-        raise cannot_read(path / name, error) from error
+    with reading(path / name), (path / name).open("rb") as file:
+        while piece := file.read(_PIECE_NBYTES):
+            found = zlib.crc32(piece, found)
+            n_read += len(piece)
+            if feed is not None:
+                feed(piece)
     if found != expected:
         raise StoreError(
             f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "

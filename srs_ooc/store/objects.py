@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import WRITABLE, Url
 from srs_ooc.store.manifest import ATTRIBUTE, parse
+
+if TYPE_CHECKING:
+    from zarr import Group
 
 PIECE_NBYTES = 4 * MB
 """Bytes of an object that are asked for at a time where all of it is read."""
@@ -156,6 +159,15 @@ class Objects:
                 f"{', '.join(f'{name}://' for name in WRITABLE)} or a folder, found a web "
                 "server's. Write to a folder, and have the server's owner copy it there."
             )
+
+    def group(self) -> "Group":
+        """Return the Zarr group at the URL as zarr opens it, to be read."""
+        import zarr
+        from zarr.storage import ObjectStore
+
+        return zarr.open_group(
+            ObjectStore(self._store, read_only=True), mode="r", path=self._prefix
+        )
 
     def _at(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name

@@ -3,8 +3,10 @@
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.store.arrays import Borrow
@@ -12,6 +14,9 @@ from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror, RemoteColumns
 from srs_ooc.store.store import ColumnStore, Store, Verified
+
+if TYPE_CHECKING:
+    from zarr import Group
 
 _CONNECTIONS_NBYTES = 24 * MB
 """Allowance for the library and its connections."""
@@ -164,3 +169,38 @@ def open_store(
 def _at(url: Url, cache: CacheOptions) -> Store:
     objects = Objects(url)
     return RemoteStore(url, objects, read_remote_manifest(url, objects), cache)
+
+
+@python_spelling()
+def open_zarr(store: str | Place) -> "Group":
+    """Open a store as the Zarr group that it is, to be read by zarr.
+
+    Features lie in a random order: that of the array ``feature``, which holds their names, and of
+    the first dimension of ``codes`` and ``values``.
+
+    Parameters
+    ----------
+    store : path or URL
+        Where it is.
+
+    Returns
+    -------
+    zarr.Group
+        Read-only. A chunk that is missing reads as missing values: ``verify`` finds it.
+
+    Raises
+    ------
+    StoreError
+        If there is no store, or its manifest is damaged.
+    UsageError
+        If the URL is none, or the library that reads it is missing.
+    """
+    import zarr
+
+    place = place_given(store, "store")
+    if isinstance(place, Path):
+        Store.open(place)
+        return zarr.open_group(place, mode="r")
+    objects = Objects(place)
+    read_remote_manifest(place, objects)
+    return objects.group()

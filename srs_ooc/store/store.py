@@ -38,14 +38,12 @@ from srs_ooc.store.manifest import (
     COORDINATES,
     Manifest,
     cannot_read,
-    canonical,
     chunk_file,
-    parse,
     read_manifest,
     verify_file,
 )
 from srs_ooc.store.values import ValuesReader, ValueTables, boundaries, code_ranges
-from srs_ooc.store.writing import documents
+from srs_ooc.store.zarr_group import verify_group
 from srs_ooc.trees.block import Block
 
 # The column store, open for reading: paging subspaces of its codes into blocks.
@@ -235,7 +233,8 @@ def verify_store(path: Path, manifest: Manifest, borrow: Borrow = local) -> Veri
         Naming the first file that differs.
     """
     counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-    counts["metadata"], nbytes = _verify_documents(path, manifest, borrow)
+    counts["metadata"], nbytes = verify_group(path, manifest, borrow)
+    _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
     for name, crc in manifest.checksums.items():
         array = name.split("/")[0]
         with borrow(path / name):
@@ -251,43 +250,6 @@ def verify_store(path: Path, manifest: Manifest, borrow: Borrow = local) -> Veri
         counts["values"] += reader.n_chunks
         nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
     return Verified(nbytes, counts)
-
-
-def _verify_documents(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:
-    """Compare the metadata that Zarr clients read; return its files and bytes."""
-    expected, nbytes = documents(manifest), 0
-    for name, document in expected.items():
-        file = path / name / "zarr.json"
-        with borrow(file):
-            text = _read(file)
-        nbytes += len(text)
-        try:
-            same = canonical(parse(text)) == canonical(document)
-        except (ValueError, RecursionError):
-            same = False
-        if not same:
-            raise StoreError(
-                f"{file}: expected the metadata that follows from the store's manifest, found "
-                "others. The store is damaged; ingest the table again."
-            )
-    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
-    if others:
-        raise StoreError(
-            f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
-            "put it there: Zarr shows it as a part of the store."
-        )
-    return len(expected), nbytes
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise StoreError(
-            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
-        ) from None
-    except OSError as error:
-        raise cannot_read(file, error) from error
 
 
 def _verify_texts(path: Path, manifest: Manifest) -> None:

@@ -359,8 +359,8 @@ def write_problem(problem: Problem, folder: Path) -> None:
     OSError
         If the folder cannot be written.
     """
-    from srs_ooc.ingestion.ingest_memory import fit_batch
-    from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts
+    from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch
+    from srs_ooc.ingestion.rows import TableFacts
     from srs_ooc.ingestion.scratch import text_blocks
     from srs_ooc.ingestion.writer import write_store
     from srs_ooc.store.manifest import Shape

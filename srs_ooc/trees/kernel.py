@@ -128,8 +128,8 @@ def takes_sorted(
         or limits.min_decrease > 0
         or limits.max_features < n_columns
         or response.n_channels != int(response.is_regression)
-        or response.n_classes > _native.MOST_SORTED_CLASSES
-        or max(block.n_rows, n_fitted) > _native.MOST_SORTED_ROWS
+        or response.n_classes > _native.MAX_PRESORTED_CLASSES
+        or max(block.n_rows, n_fitted) > _native.MAX_PRESORTED_ROWS
         or (block.code_nbytes == 1 and n_columns > MOST_BYTE_COLUMNS[response.is_regression])
     ):
         return False
@@ -272,9 +272,9 @@ def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, wide
     return (
         not block.tiled
         and block.values is None
-        and block.n_rows <= _native.MOST_SUBSET_ROWS
+        and block.n_rows <= _native.MAX_PRESORTED_ROWS
         and response.n_channels == n_plain
-        and response.n_classes <= _native.MOST_SUBSET_CLASSES
+        and response.n_classes <= _native.MAX_PRESORTED_CLASSES
         and limits.splitter == "best"
         and limits.impurity != "entropy"
         and limits.min_decrease == 0

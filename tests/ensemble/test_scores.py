@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from srs_ooc.ensemble.prediction import Scores, TargetScores
+from srs_ooc.ensemble.prediction import Scores
 
 
 def test_missing_labels_are_left_out_and_unknown_ones_count_as_wrong():
@@ -22,7 +22,7 @@ def test_a_class_may_be_called_like_a_missing_value():
 
 
 def test_targets_that_are_no_numbers_are_left_out():
-    scores = TargetScores()
+    scores = Scores([])
     scores.add(["1", "", "tall", "3", "inf"], [0] * 5, np.array([[1.0], [9], [9], [2], [9]]))
     assert (scores.n_rows, scores.n_unlabelled, scores.n_unknown) == (2, 1, 2)
     assert scores.r2 == 0.5
@@ -34,16 +34,16 @@ def test_scores_do_not_depend_on_the_unit_of_targets(exponent):
     """Squares of differences would leave the range of doubles at both ends."""
     targets = np.ldexp([1.0, 2, 4, 7], exponent)
     means = np.ldexp([[1.5], [2], [3], [6.5]], exponent)
-    scores = TargetScores(2.0**-exponent)
+    scores = Scores([], 2.0**-exponent)
     scores.add([repr(t) for t in targets.tolist()], [0] * 4, means)
-    plain = TargetScores()
+    plain = Scores([])
     plain.add(["1", "2", "4", "7"], [0] * 4, np.array([[1.5], [2], [3], [6.5]]))
     assert scores.r2 == plain.r2
     assert scores.rmse == np.ldexp(plain.rmse, exponent)
 
 
 def test_an_error_beyond_doubles_has_no_score():
-    scores = TargetScores()
+    scores = Scores([])
     scores.add(["1e300", "-1e300"], [0, 0], np.zeros((2, 1)))
     assert scores.r2 is None
     assert scores.rmse is None

@@ -3,7 +3,7 @@
 //     fuzz_parse SEED SECONDS
 //
 // Ends with an error where cutting a text changes what is read. Every number that was read is
-// printed with its bits; what they ought to be is for the caller (tests/ingestion/test_fuzz_parse.py).
+// printed with its bits; what they ought to be is for the caller (tests/ingestion/test_csv.py).
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>

@@ -1,5 +1,7 @@
 """Runs that a test works on in its own process, and what their ledgers keep."""
 
+from contextlib import closing
+
 from srs_ooc.base.records import State
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import open_or_create, work_on
@@ -8,11 +10,8 @@ from srs_ooc.store.store import Store
 
 def work_on_run(store, run, request, watch=lambda _: True):
     """Create or open a run, and work on it as far as ``watch`` allows."""
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
+    with closing(open_or_create(Store.open(store), run, request)) as ledger:
         work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
 
 
 class _Everything:

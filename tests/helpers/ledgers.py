@@ -3,7 +3,7 @@
 import json
 import sqlite3
 
-from srs_ooc.runs.ledger_pages import DIGEST, checksum_of, records_digest
+from srs_ooc.runs.ledger import DIGEST, checksum_of, records_digest
 
 
 def change(run, *statements):

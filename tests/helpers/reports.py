@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 import srs_ooc
-from srs_ooc.results.curves import Source
+from srs_ooc.results.report import Report
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
@@ -74,9 +74,9 @@ KINDS = ["classes", "many", "numbers", "probe", "nothing", "provisional", "runs"
 
 
 @contextmanager
-def source_of(kind):
+def report_of(kind):
     ledger = Ledger(run_of(kind), writable=False)
     try:
-        yield Source(ledger, find_store(ledger))
+        yield Report(ledger, find_store(ledger))
     finally:
         ledger.close()

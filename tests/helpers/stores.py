@@ -3,7 +3,9 @@
 import numpy as np
 
 from srs_ooc.base.files import published_folder
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 

@@ -6,7 +6,7 @@ import pytest
 
 from srs_ooc.base.budget import growth_counted
 
-COUNT_ALL = {"test_memory", "test_row_facts"}
+COUNT_ALL = {"test_ingest_memory", "test_rows"}
 """Modules that are about what counts, or fill the process themselves."""
 
 

@@ -1,55 +1,48 @@
 """What a report says is what the run, its store and its ledger say."""
 
+import json
 import shlex
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reports import KINDS, N_FEATURES, N_ROWS, run_of, source_of
+from reports import KINDS, N_FEATURES, N_ROWS, report_of, run_of
 
 import srs_ooc
 from srs_ooc.cli import cli
-from srs_ooc.results.curves import (
-    bins_of,
-    cut_of,
-    draws_of,
-    ends_of,
-    held_out_of,
-    profiles_of,
-    usage_of,
-)
-from srs_ooc.results.facts import FEW_DRAWS, cautions_of, facts_of, repeat_of
+from srs_ooc.results.facts import FEW_DRAWS, cautions_of, commands_of, json_of, summary_of
+from srs_ooc.results.report import bins_of, ends_of, profiles_of
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_report_lists_what_is_selected_or_else_the_first_by_rank(kind):
     result = srs_ooc.open_run(run_of(kind))
-    with source_of(kind) as source:
-        facts = facts_of(source)
-    names = [record.name for record in facts.features]
-    assert len(facts.summary) == 3
+    with report_of(kind) as report:
+        names = [record.name for record in report.records]
+        assert len(summary_of(report)) == 3
+        n_selected = report.n_selected
     if kind in ("nothing", "provisional"):
-        assert facts.n_selected == 0
+        assert n_selected == 0
         assert names == [record["name"] for record in result.features("records")]
     else:
         assert names == result.selected
-        assert facts.n_selected == len(names) > 0
+        assert n_selected == len(names) > 0
 
 
 def test_profiles_count_the_rows_of_each_class_by_value():
-    with source_of("classes") as source:
-        profiles = profiles_of(source, np.arange(N_FEATURES))
-        target, classes = source.store.target(), source.manifest.classes
-        positions = source.reading.positions
-        codes = source.store.array("n_codes")
-        missing = np.asarray(source.store.array("n_missing"))
-    assert profiles.legend.classes == list(classes)
-    assert profiles.legend.class_rows == np.bincount(target).tolist()
+    with report_of("classes") as report:
+        profiles = profiles_of(report, np.arange(N_FEATURES))
+        target, classes = report.store.target(), report.manifest.classes
+        positions = report.reading.positions
+        codes = report.store.array("n_codes")
+        missing = np.asarray(report.store.array("n_missing"))
+    assert profiles.classes == list(classes)
+    assert profiles.class_rows == np.bincount(target).tolist()
     for i in range(N_FEATURES):
         counts = profiles.counts(i)
-        assert counts.sum(axis=1).tolist() == profiles.legend.class_rows
+        assert counts.sum(axis=1).tolist() == profiles.class_rows
         assert counts[:, -1].sum() == missing[i]
     three = int(np.flatnonzero(positions == 6)[0])
     assert codes[three] == 3
@@ -58,19 +51,19 @@ def test_profiles_count_the_rows_of_each_class_by_value():
 
 
 def test_few_classes_are_told_apart_and_the_others_counted_together():
-    with source_of("many") as source:
-        legend = profiles_of(source, np.arange(3)).legend
-    assert len(legend.classes) == 13
-    assert legend.classes[-1] == "3 other classes"
-    assert sum(legend.class_rows) == N_ROWS
+    with report_of("many") as report:
+        profiles = profiles_of(report, np.arange(3))
+    assert len(profiles.classes) == 13
+    assert profiles.classes[-1] == "3 other classes"
+    assert sum(profiles.class_rows) == N_ROWS
 
 
 def test_profiles_of_a_regression_place_rows_and_follow_the_mean():
-    with source_of("numbers") as source:
-        stored = int(np.flatnonzero(source.reading.positions == 0)[0])
-        profiles = profiles_of(source, np.array([stored]))
-        values = srs_ooc.read(source.store, [source.reading.name(stored)], kind="records")
-        target = source.store.target()
+    with report_of("numbers") as report:
+        stored = int(np.flatnonzero(report.reading.positions == 0)[0])
+        profiles = profiles_of(report, np.array([stored]))
+        values = srs_ooc.read(report.store, [report.reading.name(stored)], kind="records")
+        target = report.store.target()
     column = np.array(
         [np.nan if v is None else v for v in (next(iter(r.values())) for r in values)]
     )
@@ -95,10 +88,10 @@ def test_bins_keep_the_order_of_codes_and_use_the_first_and_the_last(n_codes, n_
 
 
 def test_draws_are_those_of_the_tally():
-    with source_of("classes") as source:
-        draws = draws_of(source)
-        drawn = source.reading.tally.n_drawn[:N_FEATURES]
-        n_selected = len(source.selected)
+    with report_of("classes") as report:
+        draws = report.draws
+        drawn = report.reading.tally.n_drawn[:N_FEATURES]
+        n_selected = len(report.selected)
     assert sum(draws.features) == N_FEATURES
     assert sum(draws.selected) == n_selected
     assert draws.edges[0] <= drawn.min() == draws.least
@@ -107,33 +100,31 @@ def test_draws_are_those_of_the_tally():
 
 
 def test_the_cut_shows_decoys_only_of_a_run_with_a_verdict():
-    with source_of("classes") as source:
-        cut, levels = cut_of(source), source.reading.verdict.levels
-        n_selected = source.reading.n_selected
+    with report_of("classes") as report:
+        cut, levels = report.cut, report.reading.verdict.levels
+        n_selected = report.reading.n_selected
     assert any(cut.is_decoy)
     assert cut.n_selected == n_selected
     assert cut.places[0] == 1
     assert cut.levels == [float(f"{v:.4g}") for v in levels[: len(cut.levels)]]
-    with source_of("provisional") as source:
-        assert not any(cut_of(source).is_decoy)
+    with report_of("provisional") as report:
+        assert not any(report.cut.is_decoy)
 
 
 def test_usage_is_what_the_ledger_noted():
-    with source_of("classes") as source:
-        usage = usage_of(source)
-        assert usage.iterations[-1] == source.reading.n_iterations
-        assert usage.cap_mb == 4000
-        assert usage.total_seconds == source.status.seconds
-        assert usage.is_growth
+    with report_of("classes") as report:
+        usage = json.loads(json_of(report))["usage"]
+        assert usage["iterations"][-1] == report.reading.n_iterations
+        assert usage["cap_mb"] == 4000
+        assert usage["total_seconds"] == report.status.seconds
+        assert usage["is_growth"]
 
 
 def titles_of(kind, **changed):
-    with source_of(kind) as source:
+    with report_of(kind) as report:
         for name, value in changed.items():
-            setattr(source, name, value)
-        records = list(source.reading.records(source.listed))
-        found = cautions_of(source, records, draws_of(source), held_out_of(source))
-    return {caution.title: caution.text for caution in found}
+            setattr(report, name, value)
+        return dict(cautions_of(report))
 
 
 def test_warnings_name_what_to_do():
@@ -147,8 +138,8 @@ def test_warnings_name_what_to_do():
 
 
 def test_few_draws_name_iterations_that_are_enough():
-    with source_of("nothing") as source:
-        draws = draws_of(source)
+    with report_of("nothing") as report:
+        draws = report.draws
         assert draws.median < FEW_DRAWS
     text = titles_of("nothing")["Few draws"]
     asked = int(text.split("--iterations ")[1].split("`")[0])
@@ -161,8 +152,8 @@ def test_small_classes_are_named(tmp_path):
     srs_ooc.ingest(rng.standard_normal((63, 10)), tmp_path / "t.zarr", target=labels)
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50, judge="positive").run
     result = srs_ooc.open_run(run)
-    with result._source() as source:
-        titles = {c.title: c.text for c in facts_of(source).cautions}
+    with result._report() as report:
+        titles = dict(cautions_of(report))
     assert "rare (3)" in titles["1 class of 5 rows or fewer"]
 
 
@@ -170,8 +161,8 @@ def test_small_classes_are_named(tmp_path):
 @pytest.mark.parametrize("kind", ["classes", "probe"])
 def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with source_of(kind) as source:
-        command = repeat_of(source).commands[0]
+    with report_of(kind) as report:
+        command = commands_of(report)[0]
     words = shlex.split(command)
     assert words[0] == "srs-ooc"
     assert cli.main(words[1:], prog_name="srs-ooc", standalone_mode=False) in (None, 0)
@@ -183,29 +174,30 @@ def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
 def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
     from srs_ooc.runs.verification import FoldRecord, Records
 
-    with source_of("classes") as source:
-        assert held_out_of(source) is None
-        records = Records(Records.folder_of(source.ledger.run, source.reading.n_iterations, 5))
-        try:
-            for fold, score in enumerate([0.5, 0.7]):
-                scores = {"1": score, "2": score + 0.2}
-                records.keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
-            found = held_out_of(source)
-            assert found.sizes == [1, 2]
-            assert found.scores == [0.6, 0.8]
-            assert (found.chosen, found.n_folds) == (2, 2)
-        finally:
-            for file in records.folder.iterdir():
-                file.unlink()
-            records.folder.rmdir()
+    with report_of("classes") as report:
+        assert report.held_out is None
+        records = Records(Records.folder_of(report.ledger.run, report.reading.n_iterations, 5))
+    try:
+        for fold, score in enumerate([0.5, 0.7]):
+            scores = {"1": score, "2": score + 0.2}
+            records.keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
+        with report_of("classes") as report:
+            found = json.loads(json_of(report))["held_out"]
+    finally:
+        for file in records.folder.iterdir():
+            file.unlink()
+        records.folder.rmdir()
+    assert found["sizes"] == [1, 2]
+    assert found["scores"] == [0.6, 0.8]
+    assert (found["chosen"], found["n_folds"], found["is_regression"]) == (2, 2, False)
 
 
 def test_ends_name_values_as_the_table_has_them():
-    with source_of("classes") as source:
+    with report_of("classes") as report:
         features = np.arange(N_FEATURES)
-        found = ends_of(source, features)
-        names = [source.reading.name(i) for i in features]
-        table = srs_ooc.read(source.store, names, kind="records")
+        found = ends_of(report, features)
+        names = [report.reading.name(i) for i in features]
+        table = srs_ooc.read(report.store, names, kind="records")
     for name, (low, high) in zip(names, found, strict=True):
         values = [row[name] for row in table if row[name] is not None]
         values = [value for value in values if value == value]

@@ -11,15 +11,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from command import peak_kb
-from reports import HOSTILE, N_FEATURES, folder, run_of, source_of
+from reports import HOSTILE, N_FEATURES, folder, report_of, run_of
 
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import visible
-from srs_ooc.results.curves import ends_of, profiles_of
-from srs_ooc.results.facts import facts_of, markdown_of
 from srs_ooc.results.figures import inline_svg
 from srs_ooc.results.page import text_of, write_report
+from srs_ooc.results.report import ends_of, profiles_of
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -27,8 +26,8 @@ pytest.importorskip("matplotlib")
 
 @cache
 def page_of(kind):
-    with source_of(kind) as source:
-        return text_of(source, facts_of(source), "html")
+    with report_of(kind) as report:
+        return text_of(report, "html")
 
 
 class Reader(HTMLParser):
@@ -95,24 +94,22 @@ def test_names_of_features_are_data(kind, targets):
 
 @pytest.mark.slow
 def test_figures_keep_names_as_they_are_and_take_the_colours_of_the_page():
-    with source_of("nothing") as source:
-        facts = facts_of(source)
-    for name in ("cut", "draws", "accuracy"):
-        svg = inline_svg(facts, name)
-        assert svg == inline_svg(facts, name)
-        assert " style=" not in svg
-        assert "<style" not in svg
-    svg = inline_svg(facts, "correlation")
+    with report_of("nothing") as report:
+        for name in ("cut", "draws", "accuracy"):
+            svg = inline_svg(report, name)
+            assert svg == inline_svg(report, name)
+            assert " style=" not in svg
+            assert "<style" not in svg
+        svg = inline_svg(report, "correlation")
     assert "\x1b" not in svg
     assert "$x^2$" in svg
     assert "var(--ink)" in svg
 
 
 def test_markdown_escapes_names_and_json_holds_them_as_they_are():
-    with source_of("classes") as source:
-        facts = facts_of(source)
-        text = markdown_of(facts)
-        record = json.loads(text_of(source, facts, "json"))
+    with report_of("classes") as report:
+        text = text_of(report, "md")
+        record = json.loads(text_of(report, "json"))
     assert "<script>" not in text.replace("\\<", "")
     assert "\x1b" not in text
     assert [line["name"] for line in record["features"]] == srs_ooc.open_run(
@@ -151,11 +148,11 @@ def test_a_report_holds_its_cap():
 def test_a_report_in_place_of_another_is_asked_for(tmp_path):
     out = tmp_path / "a.html"
     out.write_text("old")
-    with source_of("classes") as source:
+    with report_of("classes") as report:
         with pytest.raises(UsageError, match="--overwrite"):
-            write_report(source, out, "md")
+            write_report(report, out, "md")
         assert out.read_text() == "old"
-        write_report(source, out, "md", replaces=True)
+        write_report(report, out, "md", replaces=True)
     assert out.read_text().startswith("# classes")
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
 
@@ -163,13 +160,12 @@ def test_a_report_in_place_of_another_is_asked_for(tmp_path):
 @pytest.mark.slow
 def test_each_listed_feature_takes_few_bytes():
     for kind in ("classes", "many", "numbers"):
-        with source_of(kind) as source:
-            facts = facts_of(source)
+        with report_of(kind) as report:
+            assert report.records
             every = np.arange(N_FEATURES)
-            profiles, ends = profiles_of(source, every), ends_of(source, every)
+            profiles, ends = profiles_of(report, every), ends_of(report, every)
         assert profiles.cells.shape[1] <= 200
         assert len(profiles.cells) == len(ends) == N_FEATURES
-        assert facts.features
 
 
 @pytest.mark.slow

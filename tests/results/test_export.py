@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.store import Store
@@ -48,7 +48,7 @@ def read_back(path):
 @pytest.mark.parametrize("integers", [False, True])
 @pytest.mark.parametrize("block_nbytes", [1, 500, 8_000_000])
 def test_real_values_in_the_order_asked_for(tmp_path, monkeypatch, integers, block_nbytes):
-    monkeypatch.setattr(exporting, "_BLOCK_NBYTES", block_nbytes)
+    monkeypatch.setattr(exporting, "BLOCK_NBYTES", block_nbytes)
     store, values = make_store(tmp_path, integers=integers)
     positions = np.array([29, 3, 0, 17, 3])
     export_columns(Store.open(store), positions, tmp_path / "out.csv")

@@ -42,7 +42,7 @@ def written(store, out, positions=(2, 0, 1)):
 
 
 def test_npy_holds_the_values_alone(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporting, "_BLOCK_NBYTES", 100)
+    monkeypatch.setattr(exporting, "BLOCK_NBYTES", 100)
     found = np.load(written(store[0], tmp_path / "x.npy"))
     np.testing.assert_array_equal(found, store[1][:, [2, 0, 1]])
 
@@ -60,7 +60,7 @@ def test_svmlight_reads_back(store, tmp_path):
 @pytest.mark.parametrize("ending", [".parquet", ".feather"])
 def test_arrow_files_hold_texts_numbers_and_missing_values(mixed, tmp_path, monkeypatch, ending):
     feather, pq = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(exporting, "_BLOCK_NBYTES", 100)
+    monkeypatch.setattr(exporting, "BLOCK_NBYTES", 100)
     out = written(mixed, tmp_path / f"x{ending}", (1, 0))
     table = pq.read_table(out) if ending == ".parquet" else feather.read_table(out)
     found = table.to_pydict()

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from reports import N_FEATURES, run_of, source_of
+from reports import N_FEATURES, report_of, run_of
 
 import srs_ooc
 from srs_ooc.evidence.tally import LEADING, RankingHistory
-from srs_ooc.results.curves import discoveries_of, history_of
+from srs_ooc.results.report import history_of
 
 COUNTED = ("iterations", "trees", "found", "leading", "decoys", "unchanged")
 
@@ -20,9 +20,9 @@ def test_a_run_with_decoys_shows_what_led_it():
     assert [row["iterations"] for row in rows] == [100, 134, 179, 239, 300]
     assert {row["leading"] for row in rows} == {LEADING}
     assert rows[0]["unchanged"] is None
-    with source_of("classes") as source:
-        kept = source.ledger.read_arrays(RankingHistory.name)["items"]
-        selected = set(source.selected.tolist())
+    with report_of("classes") as report:
+        kept = report.ledger.read_arrays(RankingHistory.name)["items"]
+        selected = set(report.selected.tolist())
     for row, items in zip(rows, kept, strict=False):
         assert row["found"] == sum(item in selected for item in items.tolist())
         assert row["decoys"] == sum(item >= N_FEATURES for item in items.tolist())
@@ -42,8 +42,8 @@ def test_nothing_is_said_of_decoys_before_the_verdict():
 
 def test_a_run_without_a_verdict_at_the_end_shows_its_kept_set():
     rows = srs_ooc.open_run(run_of("probe")).history("records")
-    with source_of("probe") as source:
-        entered = source.reading.kept.entered
+    with report_of("probe") as report:
+        entered = report.reading.kept.entered
     assert rows[0]["found"] == 0
     assert rows[-1]["iterations"] == 300
     assert rows[-1]["found"] == len(entered)
@@ -67,11 +67,11 @@ def test_it_is_the_same_after_a_run_was_stopped_and_resumed(tmp_path):
 
 
 def test_a_run_that_kept_no_history_shows_where_it_ended(tmp_path):
-    with source_of("classes") as source:
-        whole = history_of(source.ledger, source.reading)
-        source.ledger.read_arrays = lambda name: None
-        assert history_of(source.ledger, source.reading)[-1].found == whole[-1].found
-        assert len(discoveries_of(source).points) == 1
+    with report_of("classes") as report:
+        whole = history_of(report.ledger, report.reading)
+        report.ledger.read_arrays = lambda name: None
+        assert history_of(report.ledger, report.reading)[-1].found == whole[-1].found
+        assert len(report.points) == 1
 
 
 def test_a_frame_has_a_row_a_point():

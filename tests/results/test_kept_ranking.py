@@ -49,7 +49,7 @@ def test_what_needs_the_store_says_so(moved):
 
 
 def test_names_take_bounded_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_verdict, "MOST_NBYTES", 12)
+    monkeypatch.setattr(run_verdict, "NAMES_NBYTES", 12)
     values = np.random.default_rng(0).standard_normal((60, 10))
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=(values[:, 0] > 0).astype(int))
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)

@@ -4,7 +4,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.ensemble import model
+from srs_ooc.ensemble import ensemble_memory
 
 
 @pytest.fixture(params=["probe", "decoy"])
@@ -33,6 +33,6 @@ def test_more_predictions_than_the_cap_holds_are_refused(ensemble, tmp_path, mon
         result.predict(np.broadcast_to(values.T[:1], (1_000_000, 30)), memory_mb=400)
     lines = [",".join(f"f{i}" for i in range(30)), *(",".join(map(str, row)) for row in values.T)]
     (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(model, "_OUTPUT_NBYTES", 3_000_000)
+    monkeypatch.setattr(ensemble_memory, "OUTPUT_NBYTES", 3_000_000)
     with pytest.raises(BudgetError, match="predictions of 80 rows and more"):
         result.predict(tmp_path / "new.csv")

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from srs_ooc.results.feature_record import VerdictReading, explain
-from srs_ooc.runs.run_verdict import VerdictRecord
+from srs_ooc.runs.run_verdict import ROW
 
 
-def reading(spec=None, **given):
+def reading(spec=None, order=(), **given):
     """Five features: one is marginally significant, one has its own decoy before it."""
     arrays = {
-        "n_iterations": 300,
         "features": np.array([7, 3, 5, 9, 2], np.uint32),
         "is_selected": np.array([True, True, True, False, False]),
         "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
@@ -23,12 +22,14 @@ def reading(spec=None, **given):
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
         "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
-        "order": np.zeros(0, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
     asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
-    record = VerdictRecord(**arrays | given)
-    return VerdictReading(SimpleNamespace(**asked | (spec or {})), record, facts)
+    rows = np.recarray(len(arrays["features"]), ROW)
+    for name, array in (arrays | given).items():
+        rows[name] = array
+    shown = np.array(order, np.uint32)
+    return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
 
 
 def why(feature, n_drawn=9, *, is_excluded=False, **given):

@@ -15,11 +15,11 @@ from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.runs import run_verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import VERDICT
+from srs_ooc.runs.permutation_runs import BESTS
+from srs_ooc.runs.run_verdict import VERDICT, verdict_on
 from srs_ooc.runs.session import work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import BESTS, survey
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300
@@ -127,9 +127,9 @@ def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, m
 
     def swapped(*arguments):
         swap.swap()
-        return survey(*arguments)
+        return verdict_on(*arguments)
 
-    monkeypatch.setattr(conclusion, "survey", swapped)
+    monkeypatch.setattr(conclusion, "verdict_on", swapped)
     with pytest.raises(StoreError, match="was replaced"):
         work_on_run(store, tmp_path / "t.run", request())
     assert verdict_of(tmp_path / "t.run")[0] is None

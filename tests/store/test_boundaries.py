@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import published_folder
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import read_manifest

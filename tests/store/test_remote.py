@@ -17,7 +17,7 @@ from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.store import objects, remote_cache
 from srs_ooc.store.objects import Objects, Patience
-from srs_ooc.store.opening import open_store
+from srs_ooc.store.opening import open_store, open_zarr
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
@@ -164,6 +164,15 @@ def test_a_server_that_does_not_answer_is_given_up_with_a_clear_error(
     assert gathered(opened, np.arange(P)).shape == (P, N)
 
 
+def test_zarr_opens_a_store_at_a_web_server_that_lists_nothing(server, store):
+    group, here = open_zarr(f"{server.url}/t.zarr"), open_zarr(store)
+    assert sorted(group) == sorted(here)
+    assert group["feature"][:3].tolist() == here["feature"][:3].tolist()
+    np.testing.assert_array_equal(group["codes"][5:9], here["codes"][5:9])
+    with pytest.raises(StoreError, match=r"no zarr\.json there"):
+        open_zarr(f"{server.url}/none.zarr")
+
+
 def test_a_server_that_knows_no_ranges_is_refused_at_once(server, tmp_path):
     server.fault = lambda number, path, part: "whole"
     with pytest.raises(StoreError, match="range requests"):
@@ -265,6 +274,11 @@ def test_a_store_made_at_a_url_is_the_one_made_on_disk(tmp_path, monkeypatch):
     assert set(dict(Objects(place_of("memory://made/a/t.zarr")).sizes())) == files
     with pytest.raises(StoreError, match="found a store there"):
         ingest(values, "memory://made/a/t.zarr")
+    group, on_disk = open_zarr("memory://made/a/t.zarr"), open_zarr(tmp_path / "t.zarr")
+    assert group.read_only
+    assert sorted(group) == sorted(on_disk)
+    assert group["feature"][:].tolist() == on_disk["feature"][:].tolist()
+    np.testing.assert_array_equal(group["values"][:], on_disk["values"][:])
     replaced = ingest(values[:, 1:], "memory://made/a/t.zarr", overwrite=True)
     assert open_store("memory://made/a/t.zarr").fingerprint == replaced.fingerprint
     assert not list((tmp_path / "cache").glob("ingest-*"))

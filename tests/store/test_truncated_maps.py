@@ -9,8 +9,8 @@ import pytest
 from command import environment
 from stores import make_store
 
+from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 
 GATHER = """
 import faulthandler, os, signal, sys, threading

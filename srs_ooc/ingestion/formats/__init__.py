@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
+from srs_ooc.ingestion.ingest_memory import WORK_NBYTES
 from srs_ooc.native import _native
 
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
@@ -159,3 +161,24 @@ class Table(Protocol):
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks; None or NaN where one is missing."""
         ...
+
+
+class NumbersTable:
+    """What most tables have: columns of numbers without names, of which nothing is held.
+
+    ``held`` and ``opening`` are leases: what is held of the table to the end, and what opening it
+    took; None where only the process can tell.
+    """
+
+    format = ""
+    by_rows = False
+    names: Collection[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
+    held: tuple[Lease, ...] | None = None
+    opening: tuple[Lease, ...] = ()
+
+    @property
+    def work_nbytes(self) -> int:
+        """Memory that reading takes beyond what is read and what is held already, in bytes."""
+        return WORK_NBYTES.get(self.format, 0)

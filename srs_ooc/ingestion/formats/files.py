@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, resident_nbytes
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
     BAD_HEADER,
-    LOADING_NBYTES,
-    SCIPY_NBYTES,
     SparseTable,
     are_narrow,
     are_texts,
@@ -34,20 +33,16 @@ from srs_ooc.ingestion.formats.in_memory import (
     check_shape,
     is_narrow,
     item_blocks,
-    line_nbytes,
     read_column,
     read_header,
-    with_needs,
 )
-from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, Needs, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 
 # ``.npy`` and ``.npz`` files: read piece by piece, never whole.
 
-_PIECE_NBYTES = 2 * MB
-_LONG_NBYTES = 1 << 14
-"""Rows beyond this are not read whole for one cell of each."""
+_LONG = 1 << 14
+"""Rows of more bytes are not read whole for one cell of each."""
 _N_CELLS = 1 << 14
 _SHOWN = 10
 _MAIN_KEYS = ("X", "x", "data", "arr_0")
@@ -63,7 +58,7 @@ _BAD_ARCHIVE = (
 )
 
 
-class NpyTable:
+class NpyTable(NumbersTable):
     """A ``.npy`` file: row by row in C order, column by column in Fortran order.
 
     Its cells are read, not mapped: pages of a map count as resident memory until the system takes
@@ -76,10 +71,7 @@ class NpyTable:
     """
 
     format = "npy"
-    work_nbytes = 0
-    names: list[str] | None = None
-    text_columns: NDArray[np.bool_] | None = None
-    pool: TextCoder | None = None
+    held = ()
 
     def __init__(self, path: Path, what: str) -> None:
         shape, self._dtype, is_fortran, self._offset = read_header(path, what)
@@ -104,10 +96,10 @@ class NpyTable:
             yield from item_blocks(self._lines(n_rows, np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
-        if line_nbytes > _LONG_NBYTES:
+        if line_nbytes > _LONG:
             yield from self._single_cells(position, line_nbytes)
             return
-        step = max(1, _PIECE_NBYTES // line_nbytes)
+        step = max(1, ingest_memory.PIECE_NBYTES // line_nbytes)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
             yield self._lines(n_columns, rows)[:, position].tolist()
@@ -172,10 +164,8 @@ def _cut_short(what: str) -> InputError:
     )
 
 
-def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> tuple[Table, Needs]:
-    """Return the table in a ``.npz`` file, and what its ingest takes.
-
-    It is a SciPy sparse matrix, or its one (or main) matrix.
+def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Table:
+    """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
 
     A dense matrix is unpacked into the folder ``scratch``; a sparse one is loaded.
 
@@ -201,7 +191,7 @@ def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> tu
         raise InputError(
             f"{what}: expected a .npz file, found damage: {error}. Get the file again."
         ) from error
-    return with_needs(NpyTable(copy, what), options)
+    return NpyTable(copy, what)
 
 
 def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
@@ -241,14 +231,10 @@ def _main_key(keys: list[str], what: str) -> str:
 
 def _open_sparse(
     path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
-) -> tuple[Table, Needs]:
-    nbytes += 24 * max(shape)
-    held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells by columns", nbytes))
-    # once as stored, once by columns, and what SciPy itself takes
-    opening = (Lease("cells as stored and by columns, SciPy", 2 * nbytes + LOADING_NBYTES),)
-    lines = Lease("lines on their way", line_nbytes(shape, by_rows=False) + SparseTable.work_nbytes)
-    needs = Needs.of(options, shape[1], shape[0], (*held, lines), opening)
-    needs.check(options.memory_nbytes, what)
+) -> Table:
+    held, opening = ingest_memory.sparse_leases(nbytes, max(shape))
+    lines = ingest_memory.lines_lease(shape, ingest_memory.WORK_NBYTES[SparseTable.format])
+    options.memory(shape[1], shape[0], (*held, lines), opening).check(what)
     import scipy.sparse
 
     try:
@@ -258,7 +244,9 @@ def _open_sparse(
             f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
             "Get the file again."
         ) from error
-    return SparseTable(matrix, what), needs
+    table = SparseTable(matrix, what)
+    table.held, table.opening = held, opening
+    return table
 
 
 # svmlight (libsvm) files: on each line a target and the cells that are not zero.
@@ -267,11 +255,7 @@ def _open_sparse(
 
 _LINE = re.compile(rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
-_NBYTES_PER_CELL = 3 * 12  # row by row, column by column, and one of them growing
-_NBYTES_PER_ROW = 80
-_HELD_NBYTES_PER_CELL = 16
 _CHECK_ROWS = 1024
-_SCIPY_NBYTES = 40 * MB
 
 
 def is_svmlight(path: Path) -> bool:
@@ -343,7 +327,7 @@ class SvmlightTable(SparseTable):
             raise InputError(f"{what}: expected lines of a target and index:value, found none.")
         first = min(1, self._lowest)
         shape = (self._n_rows, self._highest - first + 1)
-        self._needs(shape).check(options.memory_nbytes, what)
+        self._memory(shape).check(what)
         self._load(shape, first)
 
     def _load(self, shape: tuple[int, int], first: int) -> None:
@@ -383,19 +367,16 @@ class SvmlightTable(SparseTable):
 
     def _check_room(self) -> None:
         """Only count from here on where the cap does not hold what was read."""
-        needs = self._needs((self._n_rows, self._highest + 1))
-        if not needs.fits(self._options.memory_nbytes):
+        if not self._memory((self._n_rows, self._highest + 1)).fits:
             self._holds, self.labels = False, []
             self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
-    def _needs(self, shape: tuple[int, int]) -> Needs:
-        nbytes = _NBYTES_PER_CELL * self._n_cells + _NBYTES_PER_ROW * self._n_rows
-        self.opening = (Lease("SciPy and the cells", _SCIPY_NBYTES + nbytes),)
-        held = _HELD_NBYTES_PER_CELL * self._n_cells + _NBYTES_PER_ROW * self._n_rows
-        self.held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells", held + 8 * shape[1]))
-        lines = Lease("lines on their way", line_nbytes(shape, by_rows=False) + self.work_nbytes)
-        held_all = (*self.held, lines)
-        return Needs.of(self._options, shape[1], shape[0], held_all, self.opening)
+    def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
+        self.held, self.opening = ingest_memory.svmlight_leases(
+            self._n_cells, self._n_rows, shape[1]
+        )
+        held = (*self.held, ingest_memory.lines_lease(shape, self.work_nbytes))
+        return self._options.memory(shape[1], shape[0], held, self.opening)
 
 
 def _lines(pieces: PieceReader) -> Iterator[bytes]:
@@ -419,119 +400,98 @@ def _lines(pieces: PieceReader) -> Iterator[bytes]:
 # The footer is a structure in Thrift's compact protocol: a version, the list of the columns'
 # schemas, the number of rows, and then the bulk, which is not looked at.
 
-_END_NBYTES = 8  # the footer's length, and the magic bytes
+_END = 8  # bytes of the footer's length, and of the magic
 _SCHEMA, _N_ROWS = 2, 3
 _BOOLEANS, _BYTE, _DOUBLE, _BINARY, _STRUCT = (1, 2), 3, 7, 8, 12
 _VARINTS, _LISTS = (4, 5, 6), (9, 10)
 _DEEPEST = 8
 
 
-def footer_nbytes(path: Path) -> int:
+def length_of_footer(path: Path) -> int:
     """Return the length of the footer as the file says, at most that of the file."""
-    nbytes = path.stat().st_size
+    size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(-min(_END_NBYTES, nbytes), 2)
-        return min(int.from_bytes(file.read(4), "little"), nbytes)
+        file.seek(-min(_END, size), 2)
+        return min(int.from_bytes(file.read(4), "little"), size)
 
 
 def size_of(path: Path) -> tuple[int, int] | None:
     """Return the rows and columns of a file; None if its footer cannot be read so."""
-    nbytes = footer_nbytes(path)
+    length = length_of_footer(path)
     with path.open("rb") as file:
-        file.seek(-min(nbytes + _END_NBYTES, path.stat().st_size), 2)
-        data = file.read(nbytes)
+        file.seek(-min(length + _END, path.stat().st_size), 2)
+        footer = io.BytesIO(file.read(length))
     try:
-        return _Footer(data).size()
-    except (IndexError, ValueError):
+        return _size_in(footer)
+    except (IndexError, OverflowError, ValueError):
         return None  # PyArrow says what is wrong with it
 
 
-class _Footer:
-    """Reads the fields of the outermost structure up to the number of rows."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def size(self) -> tuple[int, int]:
-        number, n_columns = 0, 0
-        while True:
-            number, kind = self._field(number)
-            if number == _SCHEMA and kind in _LISTS:
-                begin = self._at
-                n_columns = self._list_header()[0] - 1  # but for the root
-                self._at = begin
-            if number == _N_ROWS and kind in _VARINTS:
-                n_rows = self._varint() >> 1
-                return n_rows, n_columns
-            self._skip(kind, 0)
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 63:
-                raise ValueError("no number of 64 bits")
-
-    def _field(self, before: int) -> tuple[int, int]:
-        head = self._byte()
+def _size_in(footer: io.BytesIO) -> tuple[int, int]:
+    """Read the fields of the outermost structure up to the number of rows."""
+    number = n_columns = 0
+    while True:
+        head = _byte(footer)
         if not head:
             raise ValueError("the structure ends before the number of rows")
-        number = before + (head >> 4) if head >> 4 else self._varint() >> 1
-        return number, head & 0x0F
+        number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
+        kind = head & 0x0F
+        if number == _SCHEMA and kind in _LISTS:
+            begin = footer.tell()
+            n_columns = _list_header(footer)[0] - 1  # but for the root
+            footer.seek(begin)
+        if number == _N_ROWS and kind in _VARINTS:
+            return _varint(footer) >> 1, n_columns
+        _skip(footer, kind, 0)
 
-    def _list_header(self) -> tuple[int, int]:
-        head = self._byte()
-        n_items = head >> 4
-        return (self._varint() if n_items == 0x0F else n_items), head & 0x0F
 
-    def _skip(self, kind: int, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise ValueError("nested too deeply")
-        if kind in _BOOLEANS:
-            return
-        if kind in _VARINTS:
-            self._varint()
-        elif kind == _BYTE:
-            self._at += 1
-        elif kind == _DOUBLE:
-            self._at += 8
-        elif kind == _BINARY:
-            nbytes = self._varint()
-            self._at += nbytes
-        elif kind in _LISTS:
-            n_items, of = self._list_header()
-            for _ in range(n_items):
-                # a boolean of a list takes a byte, one of a structure none
-                self._skip(_BYTE if of in _BOOLEANS else of, depth + 1)
-        elif kind == _STRUCT:
-            self._skip_fields(depth)
-        else:
-            raise ValueError("a kind that is not used here")
+def _byte(footer: io.BytesIO) -> int:
+    return footer.read(1)[0]
 
-    def _skip_fields(self, depth: int) -> None:
-        while head := self._byte():
+
+def _varint(footer: io.BytesIO) -> int:
+    value = shift = 0
+    while shift <= 63:
+        byte = _byte(footer)
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+        shift += 7
+    raise ValueError("no number of 64 bits")
+
+
+def _list_header(footer: io.BytesIO) -> tuple[int, int]:
+    head = _byte(footer)
+    n_items = head >> 4
+    return (_varint(footer) if n_items == 0x0F else n_items), head & 0x0F
+
+
+def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError("nested too deeply")
+    if kind in _VARINTS:
+        _varint(footer)
+    elif kind in (_BYTE, _DOUBLE, _BINARY):
+        footer.seek({_BYTE: 1, _DOUBLE: 8}.get(kind) or _varint(footer), 1)
+    elif kind in _LISTS:
+        n_items, of = _list_header(footer)
+        for _ in range(n_items):
+            # a boolean of a list takes a byte, one of a structure none
+            _skip(footer, _BYTE if of in _BOOLEANS else of, depth + 1)
+    elif kind == _STRUCT:
+        while head := _byte(footer):
             if not head >> 4:
-                self._varint()
-            self._skip(head & 0x0F, depth + 1)
+                _varint(footer)
+            _skip(footer, head & 0x0F, depth + 1)
+    elif kind not in _BOOLEANS:
+        raise ValueError("a kind that is not used here")
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
-_LIBRARY_NBYTES = 32 * MB  # PyArrow, loaded; measured 29 to 34 MB, of which 4 are in the program's
-_FOOTER_FACTOR = 24  # what decoding a footer of Parquet took, 12 to 23 times its size
-_FEATHER_NBYTES_PER_COLUMN = 1100  # as measured
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
-_WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB
 
 
-class ArrowFile:
+class ArrowFile(NumbersTable):
     """A Parquet or Feather file: a ``Table`` read by columns.
 
     Columns that pandas notes as the index of a frame (``index_names``) stand before the others.
@@ -545,10 +505,6 @@ class ArrowFile:
     UsageError
         If PyArrow is not installed.
     """
-
-    by_rows = False
-    work_nbytes = _WORK_NBYTES
-    pool: TextCoder | None = None
 
     def __init__(self, path: Path, what: str, options: IngestOptions, *, parquet: bool) -> None:
         try:
@@ -576,25 +532,16 @@ class ArrowFile:
         self.held = self._held(self.shape[1])
 
     def _held(self, n_columns: int) -> tuple[Lease, ...]:
-        """Return what PyArrow holds of a file.
-
-        It reads a record batch of Feather whole, whatever the columns asked for, and it may be the
-        only one.
-        """
-        nbytes = self._path.stat().st_size + _FEATHER_NBYTES_PER_COLUMN * n_columns
-        if self.format == "parquet":
-            nbytes = _FOOTER_FACTOR * footer_nbytes(self._path)
-        return Lease("PyArrow", _LIBRARY_NBYTES), Lease(
-            f"what PyArrow holds of {self._what}", nbytes
-        )
+        footer = length_of_footer(self._path) if self.format == "parquet" else None
+        return ingest_memory.arrow_leases(self._what, n_columns, self._path.stat().st_size, footer)
 
     def _check_footer(self, options: IngestOptions) -> None:
         """Refuse a cap before a large footer of Parquet is decoded."""
-        large = _FOOTER_FACTOR * footer_nbytes(self._path) > LOOK_NBYTES
-        if self.format == "parquet" and large and (size := size_of(self._path)):
-            lines = line_nbytes(size, by_rows=False) + self.work_nbytes
-            held = (*self._held(size[1]), Lease("lines on their way", lines))
-            Needs.of(options, size[1], size[0], held).check(options.memory_nbytes, self._what)
+        if self.format != "parquet" or self._held(0)[1].n_bytes <= ingest_memory.LOOK_NBYTES:
+            return
+        if size := size_of(self._path):
+            held = (*self._held(size[1]), ingest_memory.lines_lease(size, self.work_nbytes))
+            options.memory(size[1], size[0], held).check(self._what)
 
     def _open(self) -> None:
         self._parquet: Any = None
@@ -614,7 +561,7 @@ class ArrowFile:
         is_column = [field.name not in self.index_names for field in schema]
         fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
         self.names: list[str] = [field.name for field in fields]
-        self.text_columns: NDArray[np.bool_] | None = are_texts(f.type for f in fields)
+        self.text_columns: NDArray[np.bool_] = are_texts(f.type for f in fields)
         self.narrow = are_narrow(f.type for f in fields)
         self.shape: tuple[int, int] = (int(n_rows), len(fields))
 
@@ -660,7 +607,6 @@ class ArrowFile:
         names = [self.names[position] for position in positions.tolist()]
         with self._lock:  # one file handle
             table = self._columns(names)
-        assert self.text_columns is not None
         are_text = self.text_columns[positions].tolist()
         for line, name, is_text in zip(out, names, are_text, strict=True):
             what = f"{self._what}, column {name!r}"
@@ -720,8 +666,8 @@ def is_other(path: Path) -> bool:
     return is_outside(path) or (start.startswith(_ZIP) and path.suffix == ".npz")
 
 
-def open_file(path: Path, scratch: Path, options: IngestOptions) -> tuple[Table, Needs]:
-    """Open a file that is no text table; return what all of its ingest takes, too.
+def open_file(path: Path, scratch: Path, options: IngestOptions) -> Table:
+    """Open a file that is no text table.
 
     Parameters
     ----------
@@ -740,18 +686,14 @@ def open_file(path: Path, scratch: Path, options: IngestOptions) -> tuple[Table,
         If the package that opens it cannot be imported.
     """
     if _start(path).startswith(_NPY):
-        return with_needs(NpyTable(path, str(path)), options)
+        return NpyTable(path, str(path))
     for magic in (PARQUET, FEATHER):
         if _start(path).startswith(magic):
-            arrow = ArrowFile(path, str(path), options, parquet=magic == PARQUET)
-            return with_needs(arrow, options, arrow.held)
+            return ArrowFile(path, str(path), options, parquet=magic == PARQUET)
     if is_svmlight(path):
-        cells = SvmlightTable(path, str(path), options)
-        return with_needs(cells, options, cells.held, cells.opening)
+        return SvmlightTable(path, str(path), options)
     if is_outside(path):
         ending = path.suffix.removeprefix(".")
         opener: Opener = part_at(places_of(GROUP)[ending], f"files named .{ending}")
-        table = opener(path, scratch, options.memory_nbytes)
-        grown = Lease("what is held of the table", max(0, resident_nbytes() - own_nbytes()))
-        return with_needs(table, options, (grown,))
+        return opener(path, scratch, int(options.memory_mb * MB))
     return open_npz(path, str(path), scratch, options)

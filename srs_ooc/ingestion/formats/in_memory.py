@@ -14,11 +14,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import Needs
+from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
+from srs_ooc.ingestion.ingest_memory import IngestMemory, grown_lease, lines_lease
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
@@ -126,7 +124,7 @@ def _refused(what: str, found: str) -> InputError:
 # Labels, names and row ids of arrays and frames, or apart from a table, as texts in blocks.
 
 _BLOCK = 1 << 14
-MOST_ITEM_NBYTES = 1 << 20
+LONGEST_ITEM = 1 << 20
 """An item of a file is no longer, and no more than so much is held at a time."""
 _HOLDERS = (list, tuple, dict, set, np.ndarray)
 
@@ -248,16 +246,16 @@ def _text_blocks(path: Path) -> Iterator[list[Any]]:
     """Yield the lines of a text file, some at a time: so many lines or characters."""
     with path.open(encoding="utf-8-sig") as file:
         block, size, number = [], 0, 0
-        while line := file.readline(MOST_ITEM_NBYTES + 1):
+        while line := file.readline(LONGEST_ITEM + 1):
             number += 1
-            if len(line) > MOST_ITEM_NBYTES:
+            if len(line) > LONGEST_ITEM:
                 raise InputError(
                     f"{path}, line {number}: expected one item a line, found a line of more than "
-                    f"{MOST_ITEM_NBYTES} characters. Give a text file with an item a line."
+                    f"{LONGEST_ITEM} characters. Give a text file with an item a line."
                 )
             block.append(line.removesuffix("\n"))
             size += len(line)
-            if len(block) == _BLOCK or size > MOST_ITEM_NBYTES:
+            if len(block) == _BLOCK or size > LONGEST_ITEM:
                 yield block
                 block, size = [], 0
         if block:
@@ -272,12 +270,12 @@ def _npy_blocks(path: Path) -> Iterator[list[Any]]:
             "Save one item for each row or column."
         )
     size, (n_items,) = dtype.itemsize, shape
-    if size > MOST_ITEM_NBYTES:
+    if size > LONGEST_ITEM:
         raise InputError(
-            f"{path}: expected items of at most {MOST_ITEM_NBYTES} bytes, found {size}. Save "
+            f"{path}: expected items of at most {LONGEST_ITEM} bytes, found {size}. Save "
             "shorter texts."
         )
-    step = max(1, min(_BLOCK, MOST_ITEM_NBYTES // max(size, 1)))
+    step = max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1)))
     for start in range(0, n_items, step):
         count = min(step, n_items - start)
         yield np.fromfile(path, dtype, count, offset=offset + start * size).tolist()
@@ -320,14 +318,6 @@ def texts_given(what: str, items: Iterable[Any], expected: int) -> Iterator[str]
 
 # NumPy arrays and SciPy sparse matrices in memory.
 
-SCIPY_NBYTES = 20 * MB
-"""SciPy's sparse matrices, loaded; measured 17 MB."""
-
-LOADING_NBYTES = 40 * MB
-"""SciPy, and what it takes while it loads a matrix."""
-
-_SPARSE_NBYTES = 4 * MB  # two threads make columns dense at once
-
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
     """Refuse what is no matrix.
@@ -344,15 +334,10 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
         )
 
 
-class ArrayTable:
+class ArrayTable(NumbersTable):
     """A matrix (n_rows, n_columns) in memory, read by columns; masked cells are missing."""
 
     format = "numpy"
-    by_rows = False
-    work_nbytes = 0
-    names: list[str] | None = None
-    text_columns: NDArray[np.bool_] | None = None
-    pool: TextCoder | None = None
 
     def __init__(self, array: NDArray[Any], what: str) -> None:
         check_shape(array.shape, what)
@@ -362,11 +347,7 @@ class ArrayTable:
         if isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask:
             self._mask = np.asarray(array.mask)
         self._array, self._what = np.asarray(array), what  # of a subclass, the plain array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._array.shape[0], self._array.shape[1]
+        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
@@ -406,15 +387,10 @@ def _check_indices(matrix: Any, what: str) -> None:
         )
 
 
-class SparseTable:
+class SparseTable(NumbersTable):
     """A SciPy sparse matrix or array, made dense some columns at a time."""
 
     format = "scipy.sparse"
-    by_rows = False
-    work_nbytes = _SPARSE_NBYTES
-    names: Collection[str] | None = None
-    text_columns: NDArray[np.bool_] | None = None
-    pool: TextCoder | None = None
 
     def __init__(self, matrix: Any, what: str) -> None:
         check_shape(matrix.shape, what)
@@ -424,11 +400,7 @@ class SparseTable:
             matrix = matrix.tocsr()
         _check_indices(matrix, what)
         self._columns, self._what = matrix.tocsc(), what
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return int(self._columns.shape[0]), int(self._columns.shape[1])
+        self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
@@ -453,16 +425,12 @@ def frame_library(thing: object) -> str | None:
     return None
 
 
-class FrameTable:
+class FrameTable(NumbersTable):
     """A frame read by columns; the frame itself says of which library.
 
     Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
     refused, unless it is named in ``as_texts``.
     """
-
-    by_rows = False
-    work_nbytes = 0
-    pool: TextCoder | None = None
 
     def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
         self.format = str(frame_library(frame))
@@ -470,9 +438,9 @@ class FrameTable:
         self.shape: tuple[int, int] = (int(frame.shape[0]), int(frame.shape[1]))
         check_shape(self.shape, what)
         names = frame.column_names if self.format == "pyarrow" else frame.columns
-        self.names: list[str] | None = [str(name) for name in names]
+        self.names: list[str] = [str(name) for name in names]
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
-        self.text_columns: NDArray[np.bool_] | None = are_texts(kinds)
+        self.text_columns: NDArray[np.bool_] = are_texts(kinds)
         self.narrow = are_narrow(kinds)
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
@@ -491,11 +459,10 @@ class FrameTable:
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
-        assert self.names is not None
         out = np.empty((len(positions), self.shape[0]))
         for line, position in zip(out, positions.tolist(), strict=True):
             what = f"{self._what}, column {self.names[position]!r}"
-            is_text = bool(self.text_columns is not None and self.text_columns[position])
+            is_text = bool(self.text_columns[position])
             column = self._column(position)
             if is_text and self.names[position] not in self._as_texts:
                 _refuse_mixed(column, what)
@@ -689,26 +656,10 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
     )
 
 
-# What the ingest of a table takes that is read by columns or by rows.
-
-
-def beside_nbytes(table: Table) -> int:
-    """Return the memory of reading beside what is read: lines on their way, and the format's."""
-    return line_nbytes(table.shape, by_rows=table.by_rows) + table.work_nbytes
-
-
-def line_nbytes(shape: tuple[int, int], *, by_rows: bool) -> int:
-    """Return the memory of a line on its way, three times."""
-    return 3 * 8 * (shape[1] if by_rows else shape[0])
-
-
-def with_needs(
-    table: Table,
-    options: IngestOptions,
-    held: tuple[Lease, ...] = (),
-    opening: tuple[Lease, ...] = (),
-) -> tuple[Table, Needs]:
-    """Return a table with what its ingest takes; ``held``, ``opening``: of its format."""
-    lines = Lease("lines on their way", beside_nbytes(table))
+def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
+    """Return what the ingest of a table takes that is read by columns or by rows."""
+    held = getattr(table, "held", None)
+    lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
     n_rows, n_columns = table.shape
-    return table, Needs.of(options, n_columns, n_rows, (*held, lines), opening)
+    leases = (*((grown_lease(),) if held is None else held), lines)
+    return options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))

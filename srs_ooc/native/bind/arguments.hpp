@@ -25,22 +25,6 @@ inline void check_block(int64_t nbytes, int64_t n_columns, int64_t n_rows, int64
         throw std::invalid_argument("the block is smaller than its rows times its columns");
 }
 
-// The same for what numbers rows by 16 bits.
-inline void check_small_block(int64_t nbytes, int64_t n_columns, int64_t n_rows, int64_t most_rows, int code_nbytes,
-                              bool tiled) {
-    if (n_rows < 1 || n_rows > most_rows || n_columns < 1 || (code_nbytes != 1 && code_nbytes != 2) ||
-        nbytes < columns_with_padding(n_columns, tiled) * n_rows * code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns, or has too many rows");
-}
-
-// A class for each row; and for a regression, of which all are of one class, a target.
-inline void check_response(size_t n_labels, size_t n_targets, int64_t n_rows, int64_t n_classes, int64_t most_classes) {
-    const bool is_regression = n_targets != 0;
-    if (static_cast<int64_t>(n_labels) != n_rows || n_classes < 1 || n_classes > most_classes ||
-        (is_regression && (static_cast<int64_t>(n_targets) != n_rows || n_classes != 1)))
-        throw std::invalid_argument("expected a class, or a target, for each row");
-}
-
 // Items that are 0 .. bound - 1; `message` says what one that is not would name.
 template <typename Items> void check_below(const Items &items, int64_t bound, const char *message) {
     for (size_t i = 0; i < items.size(); ++i)

@@ -85,8 +85,8 @@ void draw_blocks(uint64_t key, uint64_t bound, uint64_t block_size, Vector<const
         start = srs::scale_below(srs::derive(start_key, counter), bound);
     const uint64_t first = (start + shift) / block_size;
     take(start, std::min(begin_of(first + 1), bound));
-    const size_t most_blocks = std::min<size_t>(n_blocks, excluded.size() + out.size() + 1);
-    Seen drawn(most_blocks);
+    const size_t max_blocks = std::min<size_t>(n_blocks, excluded.size() + out.size() + 1);
+    Seen drawn(max_blocks);
     drawn.insert(static_cast<uint32_t>(first));
     uint64_t n_drawn = 1;
     for (uint64_t counter = 0; n < out.size() && n_drawn < n_blocks; ++counter) {
@@ -203,7 +203,7 @@ void add_outcome(Vector<const std::uint32_t> features, Vector<const std::int64_t
 // Whether each feature was drawn more than ``min_draws`` times, and better in at least that share of them.
 void passes(Vector<const std::uint32_t> features, Vector<const std::uint32_t> n_drawn, Vector<const std::uint32_t> n_better,
             std::uint64_t min_draws, std::uint64_t numerator, std::uint64_t denominator, Vector<bool> out) {
-    using Wide = unsigned __int128;
+    using Product = unsigned __int128;
     const std::size_t n = features.size();
     const std::uint32_t *items = features.data();
     if (out.size() != n || n_better.size() != n_drawn.size())
@@ -212,7 +212,7 @@ void passes(Vector<const std::uint32_t> features, Vector<const std::uint32_t> n_
         throw nb::index_error("expected features that have counts");
     for (std::size_t i = 0; i < n; ++i) {
         const std::uint64_t drawn = n_drawn.data()[items[i]], better = n_better.data()[items[i]];
-        out.data()[i] = drawn > min_draws && Wide(better) * denominator >= Wide(drawn) * numerator;
+        out.data()[i] = drawn > min_draws && Product(better) * denominator >= Product(drawn) * numerator;
     }
 }
 

@@ -98,10 +98,10 @@ void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const st
     nb::gil_scoped_release release;
     thread_local srs::LogFactorials log_factorial; // eight bytes a row
     log_factorial.reach(static_cast<std::int64_t>(rows.size()));
-    srs::Crossing<Code> crossing(target, n_codes);
+    srs::Tabulation<Code> tabulation(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
-        crossing.cross(columns.data() + j * columns.shape(1));
-        const srs::Shown shown = srs::column_shows(log_factorial, crossing, target, exactly, only);
+        tabulation.tabulate(columns.data() + j * columns.shape(1));
+        const srs::Shown shown = srs::column_shows(log_factorial, tabulation, target, exactly, only);
         log_p.data()[j] = shown.log_p, contrasts.data()[j] = static_cast<std::uint8_t>(shown.contrast);
     }
 }

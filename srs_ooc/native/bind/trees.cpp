@@ -94,7 +94,7 @@ class ThreadTeam {
 // weights of their own: splits and importances are the same numbers, and there are fewer rows.
 struct BootstrapSample {
     static constexpr uint64_t BOOTSTRAP = 22; // base/seeds.py
-    static constexpr int64_t MOST_TIMES = 16; // trees/response.py: bits of a weight times a target
+    static constexpr int64_t MAX_TIMES = 16; // trees/response.py: bits of a weight times a target
     std::vector<int32_t> times, rows, channels;
     std::vector<int64_t> stats;
 
@@ -107,7 +107,7 @@ struct BootstrapSample {
             ++times[scale_below(hash, static_cast<uint64_t>(n))];
         }
         const int64_t most = *std::max_element(times.begin(), times.end());
-        if (all.n_channels == 1 && all.min_samples_leaf == 1 && most <= MOST_TIMES) weigh(job, all, most);
+        if (all.n_channels == 1 && all.min_samples_leaf == 1 && most <= MAX_TIMES) weigh(job, all, most);
         else repeat(job, all);
         job.rows = rows.data();
         job.n_root_rows = static_cast<int64_t>(rows.size());

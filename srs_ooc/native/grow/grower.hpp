@@ -12,15 +12,15 @@ template <typename Code> struct RowPartition {
     int64_t *left_stats; // [n_classes][width] rows of each class that go left, and the sums of their channels
     int32_t *right, *right_numbers[MAX_CHANNELS]; // [n_root_rows] rows that go right, and their channels
 
-    void carve(Carver &carver) {
+    void carve(Arena &arena) {
         const GrowJob &job = tree.job;
-        left_stats = carver.take<int64_t>(job.n_classes * tree.width);
-        right = carver.take<int32_t>(job.n_root_rows);
-        for (int64_t c = 0; c < job.n_channels; ++c) right_numbers[c] = carver.take<int32_t>(job.n_root_rows);
+        left_stats = arena.take<int64_t>(job.n_classes * tree.width);
+        right = arena.take<int32_t>(job.n_root_rows);
+        for (int64_t c = 0; c < job.n_channels; ++c) right_numbers[c] = arena.take<int32_t>(job.n_root_rows);
     }
 
     // Part the rows as a split says; how many go left.
-    int64_t part(const Node &node, const Facts &f, const Split &split) {
+    int64_t part(const Node &node, const NodeStats &f, const Split &split) {
         const Code threshold = static_cast<Code>(split.threshold);
         if (split.how == MAPPED) {
             const CategoryMap<Code> map(tree.category_hash(node, split));
@@ -33,13 +33,13 @@ template <typename Code> struct RowPartition {
     }
 
   private:
-    template <typename GoesLeft> int64_t part_by(const Node &node, const Facts &f, const GoesLeft goes_left) {
+    template <typename GoesLeft> int64_t part_by(const Node &node, const NodeStats &f, const GoesLeft goes_left) {
         return tree.job.n_channels ? move_rows<true>(node, f, goes_left) : move_rows<false>(node, f, goes_left);
     }
 
     // Classes stay together, rows in the order they have.
     template <bool CHANNELS, typename GoesLeft>
-    int64_t move_rows(const Node &node, const Facts &f, const GoesLeft goes_left) {
+    int64_t move_rows(const Node &node, const NodeStats &f, const GoesLeft goes_left) {
         const int64_t n_channels = tree.job.n_channels;
         int32_t *r = tree.rows + node.start;
         int64_t n_left = 0, n_right = 0, i = 0;
@@ -74,23 +74,23 @@ template <typename Code> struct RowPartition {
 
 // Subtrees small enough to be left to whichever thread is free.
 struct SubtreeTasks {
-    static constexpr int64_t MOST = 1024, LEAST_ROWS = 64;
+    static constexpr int64_t MAX_TASKS = 1024, MIN_ROWS = 64;
     const GrowJob &job;
     const int64_t slot_size; // numbers of a node, by class
-    Node *nodes;             // [MOST]
-    int64_t *stats;          // [MOST][slot_size]
+    Node *nodes;             // [MAX_TASKS]
+    int64_t *stats;          // [MAX_TASKS][slot_size]
     int64_t n = 0, next = 0;
 
-    void carve(Carver &carver) {
-        const int64_t most = job.n_threads > 1 ? MOST : 0;
-        nodes = carver.take<Node>(most);
-        stats = carver.take<int64_t>(most * slot_size);
+    void carve(Arena &arena) {
+        const int64_t most = job.n_threads > 1 ? MAX_TASKS : 0;
+        nodes = arena.take<Node>(most);
+        stats = arena.take<int64_t>(most * slot_size);
     }
 
     // Leave the subtree below a node, if it is one to be left.
     bool leave(const Node &node, const int64_t *own_stats) {
-        const bool small = node.n * job.n_columns < SHARED_CELLS && node.n >= LEAST_ROWS;
-        if (!small || node.n == job.n_root_rows || n == MOST) return false;
+        const bool small = node.n * job.n_columns < SHARED_CELLS && node.n >= MIN_ROWS;
+        if (!small || node.n == job.n_root_rows || n == MAX_TASKS) return false;
         for (int64_t i = 0; i < slot_size; ++i) stats[n * slot_size + i] = own_stats[i];
         nodes[n++] = node;
         return true;
@@ -110,7 +110,7 @@ struct SubtreeTasks {
 template <typename Code> struct TreeRecorder {
     const GrowJob &job;
 
-    void leaf(int64_t node, const Facts &f) const {
+    void leaf(int64_t node, const NodeStats &f) const {
         TreeRecord &record = *job.record;
         record.column[node] = -1;
         const int64_t n_pairs = job.impurity == VARIANCE ? 1 : f.n_present;
@@ -147,7 +147,7 @@ template <typename Code> struct Grower : TreeData<Code> {
     using Data = TreeData<Code>;
     using Data::criterion, Data::job, Data::numbers, Data::rows;
     static constexpr int64_t STACK = 66; // the larger child waits, so 2**65 rows would be needed
-    NodeStats stats;
+    ClassStats stats;
     RowPartition<Code> partition;
     SubtreeTasks tasks;              // of the first thread
     int64_t n_leaves = 0, depth = 0; // of this thread
@@ -180,20 +180,20 @@ template <typename Code> struct Grower : TreeData<Code> {
 
   private:
     size_t carve_shared(char *base) {
-        Carver carver{base};
-        Data::carve_shared(carver);
-        tasks.carve(carver);
-        return carver.used;
+        Arena arena{base};
+        Data::carve_shared(arena);
+        tasks.carve(arena);
+        return arena.used;
     }
 
     size_t carve_own(char *base) {
-        Carver carver{base};
-        importance = carver.take<int64_t>(job.n_threads > 1 ? job.n_columns : 0);
-        stack_stats = carver.take<int64_t>(stats.slot_size() * (STACK + 1));
-        stats.carve(carver);
-        partition.carve(carver);
-        Data::carve_own(carver);
-        return carver.used;
+        Arena arena{base};
+        importance = arena.take<int64_t>(job.n_threads > 1 ? job.n_columns : 0);
+        stack_stats = arena.take<int64_t>(stats.slot_size() * (STACK + 1));
+        stats.carve(arena);
+        partition.carve(arena);
+        Data::carve_own(arena);
+        return arena.used;
     }
 
     // ---- threads -------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ template <typename Code> struct Grower : TreeData<Code> {
                 continue;
             }
             const int64_t id = number(node);
-            const Facts f = stats.facts_of(node.n, slot);
+            const NodeStats f = stats.stats_of(node.n, slot);
             const Split split = best_split(node, f);
             int64_t n_left = 0, worth = -1;
             if (split.column >= 0) {
@@ -281,7 +281,7 @@ template <typename Code> struct Grower : TreeData<Code> {
         return id;
     }
 
-    Split best_split(const Node &node, const Facts &f) {
+    Split best_split(const Node &node, const NodeStats &f) {
         const bool limited = job.max_depth >= 0 && node.depth >= job.max_depth;
         const bool pure = job.impurity == VARIANCE ? equal_targets(node) : f.n_present < 2;
         if (pure || limited || node.n < 2 * job.min_samples_leaf) return Split{};

@@ -65,8 +65,8 @@ void add_products(const double *a, const double *b, int64_t n_terms, int64_t n, 
     }
 }
 
-// Householder's reduction of a symmetric matrix, the largest number of which is about 1 (Golub and Van Loan 2013, Algorithm 8.3.1, on the whole matrix). What
-// is right of the diagonal of row k becomes the vector of reflection k. scratch: 2 n numbers.
+// Householder's reduction of a symmetric matrix, the largest number of which is about 1 (Golub and Van Loan 2013, Algorithm
+// 8.3.1, on the whole matrix). What is right of the diagonal of row k becomes the vector of reflection k. scratch: 2 n numbers.
 void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, double *factors, double *scratch) {
     double *p = scratch, *w = scratch + n;
     for (int64_t k = 0; k + 1 < n; ++k) {

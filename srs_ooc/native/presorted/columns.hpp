@@ -8,15 +8,16 @@
 namespace srs::SRS_ISA {
 namespace {
 
-// A node of a tree that is asked about other rows as it grows, and those rows.
-struct Found { // as Split of scores.hpp, with the rows that go left
-    int32_t bits = -1, n_left = 0;
+// The best split of a node so far, ordered as Split.
+struct Found {
+    int32_t bits = -1, n_left = 0; // of its score; rows that go left
     uint32_t tie = 0, threshold = 0;
     int64_t member = -1;
 };
 
 constexpr int64_t SPARE = 16; // entries behind the last that may be written
 
+// A node, and the rows that are asked about in it.
 struct Node {
     int32_t start, n, held, n_held, depth; // its rows, those to predict
     uint64_t key;
@@ -27,9 +28,9 @@ struct Node {
 struct HeldRows {
     uint16_t *places, *spare; // [most rows to predict]
 
-    void carve(Carver &carver, int64_t most) {
-        places = carver.take<uint16_t>(most);
-        spare = carver.take<uint16_t>(most);
+    void carve(Arena &arena, int64_t most) {
+        places = arena.take<uint16_t>(most);
+        spare = arena.take<uint16_t>(most);
     }
 
     void take_all(int64_t n) {
@@ -54,15 +55,15 @@ struct HeldRows {
 
 // Rows in the order of a column, of which those of a set come first.
 struct RowSet {
-    static constexpr int64_t MOST_BITS = 512; // rows of a block that fit a register, a bit each
+    static constexpr int64_t MAX_BITS = 512; // rows of a block that fit a register, a bit each
     uint8_t *flags;                           // [n_rows]
     bool has_bits;
-    alignas(64) uint32_t bits[MOST_BITS / 32];
+    alignas(64) uint32_t bits[MAX_BITS / 32];
 
     void use(uint8_t *some_flags, int64_t n_rows) {
         flags = some_flags;
 #if defined(__AVX512BW__)
-        has_bits = n_rows <= MOST_BITS;
+        has_bits = n_rows <= MAX_BITS;
 #else
         has_bits = n_rows < 0; // never
 #endif
@@ -130,61 +131,97 @@ struct RowSet {
 #endif
 };
 
-// The columns of a subset, each with its rows in the order of its codes; a node's rows lie together in every one.
-template <typename Code> struct SubsetColumns {
-    const SubsetJob &job;
-    const Code *codes;
-    // Of the subset at hand.
-    const int32_t *places;
+// The columns that a tree grows on.
+struct Members {
+    const uint32_t *features; // of the block's columns
+    const int32_t *places;    // [n_members] columns of the block
     int64_t n_members;
+
+    SRS_INLINE uint32_t feature(int64_t member) const { return features[places[member]]; }
+
+    SRS_INLINE void offer(Found &best, const Found &found) const {
+        if (found.bits < best.bits || (found.bits == best.bits && found.tie < best.tie)) return;
+        const bool equal = found.bits == best.bits && found.tie == best.tie;
+        if (equal && best.member >= 0 && feature(found.member) >= feature(best.member)) return;
+        best = found;
+    }
+};
+
+// Each with the rows of the tree in the order of its codes; a node's rows lie together in every one.
+template <typename Code> struct PresortedColumns : Members {
+    const Code *codes; // [column of the block][n_rows], nothing missing
+    int64_t n_rows;
     RowSet row_set;
     // Scratch.
-    uint16_t *orders; // [largest][most_fitted] rows of each column by code
-    uint16_t *spare;  // [n_rows + most_fitted]
+    int64_t max_fitted;
+    uint16_t *orders; // [most members][max_fitted] rows of each column by code
+    uint16_t *spare;  // [n_rows + max_fitted]
 
-    explicit SubsetColumns(const SubsetJob &job) : job(job), codes(static_cast<const Code *>(job.codes)) {}
-
-    void carve(Carver &carver) {
-        orders = carver.take<uint16_t>(job.largest * job.most_fitted + job.n_rows);
-        spare = carver.take<uint16_t>(job.n_rows + job.most_fitted + 2 * SPARE);
-        row_set.use(carver.take<uint8_t>(job.n_rows), job.n_rows);
+    explicit PresortedColumns(const PresortedJob &job) : codes(static_cast<const Code *>(job.codes)), n_rows(job.n_rows) {
+        features = job.features;
     }
 
-    void use(int64_t subset) {
-        places = job.places + job.bounds[subset];
-        n_members = job.bounds[subset + 1] - job.bounds[subset];
+    void carve(Arena &arena, int64_t max_members, int64_t max_rows) {
+        max_fitted = max_rows;
+        orders = arena.take<uint16_t>(max_members * max_fitted + n_rows);
+        spare = arena.take<uint16_t>(n_rows + max_fitted + 2 * SPARE);
+        row_set.use(arena.take<uint8_t>(n_rows), n_rows);
     }
 
-    SRS_INLINE const Code *column(int64_t member) const { return codes + places[member] * job.n_rows; }
-    SRS_INLINE uint32_t feature(int64_t member) const { return job.features[places[member]]; }
+    SRS_INLINE const Code *column(int64_t member) const { return codes + places[member] * n_rows; }
     SRS_INLINE uint16_t *order_of(int64_t member, const Node &node) const {
-        return orders + member * job.most_fitted + node.start;
+        return orders + member * max_fitted + node.start;
     }
 
-    // Rows of each column by code, each as often as it is fitted on.
-    void fill_orders(const uint16_t *times, int64_t n_fitted) {
-        row_set.set(times, job.n_rows);
+    bool is_complete(int64_t n_columns) const {
+        Code highest = 0;
+        for (int64_t i = 0; i < n_columns * n_rows; ++i) highest = codes[i] > highest ? codes[i] : highest;
+        return highest != static_cast<Code>(-1);
+    }
+
+    // Rows by ascending code, equal ones in the order of row_at(0 .. n - 1): by the lowest byte, then by the next.
+    template <typename RowAt> void sort(const Code *own, const RowAt row_at, int64_t n, uint16_t *order) {
+        int32_t starts[2][256];
+        __builtin_memset(starts, 0, sizeof starts);
+        for (int64_t i = 0; i < n; ++i) {
+            const uint32_t code = own[row_at(i)];
+            ++starts[0][code & 255];
+            ++starts[1][code >> 8];
+        }
+        for (int byte = 0; byte < int(sizeof(Code)); ++byte) {
+            int32_t before = 0;
+            for (int b = 0; b < 256; ++b) {
+                const int32_t count = starts[byte][b];
+                starts[byte][b] = before;
+                before += count;
+            }
+        }
+        uint16_t *first = sizeof(Code) == 1 ? order : spare;
+        for (int64_t i = 0; i < n; ++i) {
+            const auto row = static_cast<uint16_t>(row_at(i));
+            first[starts[0][own[row] & 255]++] = row;
+        }
+        if (sizeof(Code) == 1) return;
+        for (int64_t i = 0; i < n; ++i) order[starts[1][own[first[i]] >> 8]++] = first[i];
+    }
+
+    // Fill the orders from those of all rows, each row as often as it is fitted on.
+    void take_orders(const uint16_t *sorted, const uint16_t *times, int64_t n_fitted) {
+        row_set.set(times, n_rows);
         for (int64_t m = 0; m < n_members; ++m) {
-            uint16_t *to = orders + m * job.most_fitted;
-            const int64_t n_rows = row_set.part(job.sorted + places[m] * job.n_rows, job.n_rows, to, spare);
-            for (int64_t i = n_rows, at = n_fitted; i < at;) { // the last ones first: they go further back
+            uint16_t *to = orders + m * max_fitted;
+            const int64_t n_distinct = row_set.part(sorted + places[m] * n_rows, n_rows, to, spare);
+            for (int64_t i = n_distinct, at = n_fitted; i < at;) { // the last ones first: they go further back
                 const uint16_t row = to[--i];
                 for (int32_t more = times[row]; more > 0; --more) to[--at] = row;
             }
         }
     }
 
-    // The highest code that goes left: midway between those next to the split.
-    SRS_INLINE uint32_t midway(const uint16_t *order, const Found &split) const {
-        const Code *own = column(split.member);
-        return (uint32_t(own[order[split.n_left - 1]]) + own[order[split.n_left]]) / 2;
-    }
-
     // Each column's rows that go left come first; what goes to a side that is not split so is not kept.
     void part(const Node &node, const Found &split, bool any_left, bool any_right) {
         if (!any_left && !any_right) return;
-        const uint16_t *chosen = order_of(split.member, node);
-        row_set.set(chosen, split.n_left, node.n);
+        row_set.set(order_of(split.member, node), split.n_left, node.n);
         for (int64_t m = 0; m < n_members; ++m) {
             if (m == split.member) continue;
             uint16_t *order = order_of(m, node);

@@ -1,4 +1,4 @@
-// The best split of a node of few rows: each lane is a column of the subset.
+// The best split of a node of few rows: each lane is a column.
 //
 // A key is a row's code above its place in the node; a network sorts the keys of all lanes at once, and one pass over
 // the places looks at every threshold.
@@ -8,15 +8,15 @@
 namespace srs::SRS_ISA {
 namespace {
 
-struct SubsetLanes : Registers {
-    static constexpr int64_t MOST = 16; // rows: they fit a register
-    static constexpr int32_t LARGEST = 1 << 26; // number whose sum over so many rows fits 32 bits
+struct FewRowsLanes : Simd {
+    static constexpr int64_t MAX_ROWS = 16; // rows: they fit a register
+    static constexpr int32_t MAX_NUMBER = 1 << 26; // number whose sum over so many rows fits 32 bits
 
-    uint16_t *lines;  // [row][n_lanes] codes of the subset's columns, 0 after the last
+    uint16_t *lines;  // [row][n_lanes] codes of the columns, 0 after the last
     uint32_t *hashes; // [n_lanes] of the columns
     int64_t n_lanes;  // a multiple of WIDTH
-    alignas(64) int32_t counts[MOST]; // what each row of the node counts
-    alignas(64) uint32_t keys[MOST * WIDTH];
+    alignas(64) int32_t counts[MAX_ROWS]; // what each row of the node counts
+    alignas(64) uint32_t keys[MAX_ROWS * WIDTH];
     enum Kind { DEVIATIONS, NUMBERS, CLASSES } kind;
     // Of the node at hand.
     int32_t n, min_leaf;
@@ -28,7 +28,7 @@ struct SubsetLanes : Registers {
     // What rows count: n times their number less the total, of which sums are the D of a split; or the number itself,
     // where such sums do not fit 32 bits.
     SRS_INLINE void set_numbers(const int32_t *numbers, const uint16_t *rows, int64_t sum) {
-        int64_t all = 0, own[MOST];
+        int64_t all = 0, own[MAX_ROWS];
         for (int64_t i = 0; i < n; ++i) {
             own[i] = int64_t(n) * numbers[rows[i]] - sum;
             all += own[i] < 0 ? -own[i] : own[i];
@@ -45,16 +45,16 @@ struct SubsetLanes : Registers {
     }
 
     // The best split of these rows.
-    SRS_INLINE Found search(const uint16_t *rows, const LaneKey &ties) {
+    SRS_INLINE Found search(const Members &members, const uint16_t *rows, const LaneKey &ties) {
         Found best;
         for (int64_t from = 0; from < n_lanes; from += WIDTH) {
             for (int32_t i = 0; i < n; ++i)
                 line(i) = (__builtin_convertvector(*reinterpret_cast<const HalfK *>(lines + rows[i] * n_lanes + from), U) << 16) |
                           static_cast<uint32_t>(i);
             merge_exchange(n, [&](int64_t low, int64_t high) { exchange(low, high); });
-            if (kind == DEVIATIONS) pass<DEVIATIONS>(from, ties, best);
-            else if (kind == NUMBERS) pass<NUMBERS>(from, ties, best);
-            else pass<CLASSES>(from, ties, best);
+            if (kind == DEVIATIONS) pass<DEVIATIONS>(members, from, ties, best);
+            else if (kind == NUMBERS) pass<NUMBERS>(members, from, ties, best);
+            else pass<CLASSES>(members, from, ties, best);
         }
         return best;
     }
@@ -106,9 +106,9 @@ struct SubsetLanes : Registers {
         return squares;
     }
 
-    template <Kind KIND> __attribute__((noinline)) void pass(int64_t from, const LaneKey &ties, Found &best) {
+    template <Kind KIND> __attribute__((noinline)) void pass(const Members &members, int64_t from, const LaneKey &ties, Found &best) {
         const U lane_ties = mixed(*reinterpret_cast<const U *>(hashes + from), ties);
-        I sums[KIND == CLASSES ? MOST_CLASSES : 1], top = I{} - 1;
+        I sums[KIND == CLASSES ? MAX_PRESORTED_CLASSES : 1], top = I{} - 1;
         for (int64_t k = 0; k < (KIND == CLASSES ? n_classes : 1); ++k) sums[k] = I{};
         U tie{}, threshold{}, own = line(0);
         for (int32_t i = 0; i < n - min_leaf; ++i) {
@@ -132,8 +132,7 @@ struct SubsetLanes : Registers {
             threshold = better ? code : threshold;
         }
         for (int l = 0; l < WIDTH; ++l)
-            if (top[l] > best.bits || (top[l] == best.bits && top[l] >= 0 && tie[l] > best.tie))
-                best = Found{top[l], 0, tie[l], threshold[l], from + l};
+            if (top[l] >= 0) members.offer(best, Found{top[l], 0, tie[l], threshold[l], from + l});
     }
 
     static SRS_INLINE U mixed(U x, const LaneKey &key) { // as LaneKey, as mix32
@@ -146,23 +145,23 @@ struct SubsetLanes : Registers {
 
 // Nodes of few rows: these are kept once, in no order, and searched in lanes; they are sorted anew at each node.
 struct FewRows {
-    SubsetLanes lanes;
+    FewRowsLanes lanes;
     bool is_taken;  // whether nodes of few rows are searched so
-    uint16_t *rows; // [most_fitted] of nodes of few rows, where their rows lie in every column
+    uint16_t *rows; // [max_fitted] of nodes of few rows, where their rows lie in every column
 
-    void carve(Carver &carver, const SubsetJob &job) {
-        const int64_t most_lanes = whole(job.largest);
-        rows = carver.take<uint16_t>(job.most_fitted);
-        lanes.hashes = carver.take<uint32_t>(most_lanes);
-        lanes.lines = carver.take<uint16_t>(job.n_rows * most_lanes);
+    void carve(Arena &arena, int64_t n_rows, int64_t max_members, int64_t max_fitted) {
+        const int64_t max_lanes = whole(max_members);
+        rows = arena.take<uint16_t>(max_fitted);
+        lanes.hashes = arena.take<uint32_t>(max_lanes);
+        lanes.lines = arena.take<uint16_t>(n_rows * max_lanes);
     }
 
-    // Lay the codes of a subset's columns out row by row.
-    template <typename Code> void use(const SubsetColumns<Code> &columns) {
+    // Lay the codes of the columns out row by row.
+    template <typename Code> void use(const PresortedColumns<Code> &columns) {
         const int64_t n_members = columns.n_members;
         lanes.n_lanes = whole(n_members);
         const int64_t n_more = lanes.n_lanes - n_members;
-        for (int64_t row = 0; row < columns.job.n_rows; ++row) {
+        for (int64_t row = 0; row < columns.n_rows; ++row) {
             uint16_t *line = lanes.lines + row * lanes.n_lanes;
             for (int64_t m = 0; m < n_members; ++m) line[m] = columns.column(m)[row];
             for (int64_t m = 0; m < n_more; ++m) line[n_members + m] = 0;
@@ -170,16 +169,16 @@ struct FewRows {
         for (int64_t m = 0; m < n_more; ++m) lanes.hashes[n_members + m] = 0;
     }
 
-    SRS_INLINE bool holds(const Node &node) const { return is_taken && node.n <= SubsetLanes::MOST; }
+    SRS_INLINE bool holds(const Node &node) const { return is_taken && node.n <= FewRowsLanes::MAX_ROWS; }
 
     // Keep the rows of a node where those of its children will be.
     SRS_INLINE void keep(const Node &node, const uint16_t *order) {
         __builtin_memcpy(rows + node.start, order, sizeof(uint16_t) * static_cast<size_t>(node.n));
     }
 
-    // Put a node's rows that go left first, and count them in the split; return the highest code that goes left.
+    // Put a node's rows that go left first, and count them in the split; return the lowest code that goes right.
     SRS_INLINE uint32_t part(const Node &node, Found &split) {
-        uint16_t right[SubsetLanes::MOST], *order = rows + node.start;
+        uint16_t right[FewRowsLanes::MAX_ROWS], *order = rows + node.start;
         uint32_t next = 0xFFFF;
         int32_t n_left = 0, n_right = 0;
         for (int32_t i = 0; i < node.n; ++i) {
@@ -194,11 +193,11 @@ struct FewRows {
         }
         for (int32_t i = 0; i < n_right; ++i) order[n_left + i] = right[i];
         split.n_left = n_left;
-        return (split.threshold + next) / 2;
+        return next;
     }
 
   private:
-    static int64_t whole(int64_t n) { return (n + SubsetLanes::WIDTH - 1) / SubsetLanes::WIDTH * SubsetLanes::WIDTH; }
+    static int64_t whole(int64_t n) { return (n + FewRowsLanes::WIDTH - 1) / FewRowsLanes::WIDTH * FewRowsLanes::WIDTH; }
 };
 
 } // namespace

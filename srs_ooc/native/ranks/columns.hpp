@@ -1,4 +1,4 @@
-// Rank tests of whole blocks of columns: a cheap look at each, the test itself where that shows anything.
+// Rank tests of whole blocks of columns: an asymptotic screen of each, the test itself where that shows anything.
 #pragma once
 #include "ranks/linear_test.hpp"
 
@@ -20,16 +20,16 @@ struct Target {
 };
 
 // A column and the target crossed, by stratum; memory is used again.
-template <class Code> class Crossing {
+template <class Code> class Tabulation {
   public:
-    explicit Crossing(const Target &target, std::size_t n_codes)
+    explicit Tabulation(const Target &target, std::size_t n_codes)
         : target_(target), n_codes_(n_codes), slots_(n_codes + 1, 0), tiny_strata(target.has_tiny_strata()),
           strata(target.n_strata), absent(target.n_strata * target.n_targets) {}
 
-    void cross(const Code *column) {
+    void tabulate(const Code *column) {
         codes_.clear(), n_absent = 0;
         for (std::size_t h = 0; h < target_.n_strata; ++h) {
-            cross_one(column, target_.starts[h], target_.starts[h + 1], strata[h]);
+            tabulate_one(column, target_.starts[h], target_.starts[h + 1], strata[h]);
             take_absent(strata[h], absent.data() + h * target_.n_targets);
         }
         if (tiny_strata) aligned_.score(strata, codes_, n_codes_);
@@ -37,7 +37,7 @@ template <class Code> class Crossing {
 
   private:
     // Only levels there are: most columns have few. What is missing comes last.
-    void cross_one(const Code *column, std::int64_t from, std::int64_t to, Crossed &out) {
+    void tabulate_one(const Code *column, std::int64_t from, std::int64_t to, ContingencyTable &out) {
         const std::size_t n_targets = target_.n_targets;
         out.n_targets = n_targets, out.n_levels = 0;
         if (static_cast<std::size_t>(to - from) < n_codes_ / 4) find_sorted(column, from, to);
@@ -50,10 +50,10 @@ template <class Code> class Crossing {
         for (const std::size_t code : present_) slots_[code] = 0;
         if (tiny_strata) codes_.insert(codes_.end(), present_.begin(), present_.end());
     }
-    void take_absent(Crossed &crossed, std::int32_t *own) {
-        const std::size_t n_cells = crossed.n_levels * crossed.n_targets;
-        for (std::size_t y = 0; y < crossed.n_targets; ++y) n_absent += own[y] = crossed.cells[n_cells + y];
-        crossed.cells.resize(n_cells);
+    void take_absent(ContingencyTable &table, std::int32_t *own) {
+        const std::size_t n_cells = table.n_levels * table.n_targets;
+        for (std::size_t y = 0; y < table.n_targets; ++y) n_absent += own[y] = table.cells[n_cells + y];
+        table.cells.resize(n_cells);
     }
     std::size_t code_at(const Code *column, std::int64_t i) const {
         return std::min<std::size_t>(column[target_.rows[i]], n_codes_);
@@ -83,15 +83,15 @@ template <class Code> class Crossing {
 
   public:
     bool tiny_strata; // ranks are then aligned
-    std::vector<Crossed> strata;
+    Strata strata;
     std::vector<std::int32_t> absent; // rows with no value, [stratum][target]
     std::int64_t n_absent = 0;
 };
 
-// The natural logarithm of a contrast's p-value: where the cheap look shows anything, or ``exactly``, the test itself.
-inline double contrast_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, double cheap, double gate,
+// The natural logarithm of a contrast's p-value: where the asymptotic screen shows anything, or ``exactly``, the test itself.
+inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &strata, double screened, double gate,
                              const Target &target, bool exactly, bool by_spread) {
-    if (!exactly && cheap > gate) return cheap;
+    if (!exactly && screened > gate) return screened;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
         return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread);
@@ -100,22 +100,22 @@ inline double contrast_log_p(const LogFactorials &log_factorial, const std::vect
 
 // What a column shows, by one p-value; ``only``: by that contrast alone, if not by all of them.
 template <class Code>
-inline Shown column_shows(const LogFactorials &log_factorial, const Crossing<Code> &crossing, const Target &target,
+inline Shown column_shows(const LogFactorials &log_factorial, const Tabulation<Code> &tabulation, const Target &target,
                           bool exactly, std::size_t only) {
     Joined joined;
     const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
-    const auto test = [&](Contrast contrast, const std::vector<Crossed> &strata, const Asymptotic &found, double gate) {
+    const auto test = [&](Contrast contrast, const Strata &strata, const Asymptotic &found, double gate) {
         if (!found.is_there || !is_asked(contrast)) return;
         joined.add(contrast, contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD));
     };
-    const bool with_spread = is_asked(SPREAD) && !crossing.tiny_strata;
-    const CheapLook look(crossing.strata, target.nominal, target.n_targets, with_spread);
-    const double bar = gate(look, target.nominal);
-    test(LOCATION, crossing.strata, look.location, bar);
-    test(SPREAD, crossing.strata, look.spread, bar);
-    if (!crossing.n_absent || !is_asked(ABSENCE)) return joined.shown();
-    const std::vector<Crossed> two = by_absence(crossing.strata, crossing.absent);
-    const CheapLook other(two, target.nominal, target.n_targets, false);
+    const bool with_spread = is_asked(SPREAD) && !tabulation.tiny_strata;
+    const AsymptoticScreen screen(tabulation.strata, target.nominal, target.n_targets, with_spread);
+    const double bar = gate(screen, target.nominal);
+    test(LOCATION, tabulation.strata, screen.location, bar);
+    test(SPREAD, tabulation.strata, screen.spread, bar);
+    if (!tabulation.n_absent || !is_asked(ABSENCE)) return joined.shown();
+    const Strata two = by_absence(tabulation.strata, tabulation.absent);
+    const AsymptoticScreen other(two, target.nominal, target.n_targets, false);
     test(ABSENCE, two, other.location, gate(other, target.nominal));
     return joined.shown();
 }

@@ -1,4 +1,4 @@
-// What a column can show: location, spread, and what is missing, joined to one p-value; and cheap tests of each, by the
+// What a column can show: location, spread, and what is missing, joined to one p-value; and asymptotic tests of each, by the
 // normal and chi-squared approximations.
 #pragma once
 #include "ranks/math.hpp"
@@ -21,10 +21,10 @@ inline bool has_spread(std::size_t n_levels, std::size_t nearest, bool even) {
 
 // Levels by how far their midranks are from the middle of the rows, nearest first, equal ones put together, with that
 // for a score: Ansari and Bradley's, turned round. False where these show nothing else than the order of the levels.
-inline bool fold(const Crossed &crossed, bool in_strata, Crossed &out) {
-    const std::size_t n_levels = crossed.n_levels, n_targets = crossed.n_targets;
+inline bool fold(const ContingencyTable &table, bool in_strata, ContingencyTable &out) {
+    const std::size_t n_levels = table.n_levels, n_targets = table.n_targets;
     if (n_levels < 3) return false;
-    const std::vector<std::int64_t> counts = crossed.levels();
+    const std::vector<std::int64_t> counts = table.levels();
     const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
     std::vector<std::int64_t> distances = double_midranks(counts);
     std::size_t above = 0; // the first level beyond the middle; ``below``: one past the last before it
@@ -38,7 +38,7 @@ inline bool fold(const Crossed &crossed, bool in_strata, Crossed &out) {
     while (below > 0 || above < n_levels) {
         const bool takes_below = above == n_levels || (below > 0 && distances[below - 1] <= distances[above]);
         const std::size_t level = takes_below ? --below : above++;
-        const std::int32_t *own = crossed.cells.data() + level * n_targets;
+        const std::int32_t *own = table.cells.data() + level * n_targets;
         if (out.scores.empty() || out.scores.back() != distances[level]) {
             out.scores.push_back(distances[level]), ++out.n_levels;
             out.cells.insert(out.cells.end(), own, own + n_targets);
@@ -52,14 +52,14 @@ inline bool fold(const Crossed &crossed, bool in_strata, Crossed &out) {
 }
 
 // Rows with a value and rows without, by stratum; ``absent`` [stratum][target].
-inline std::vector<Crossed> by_absence(const std::vector<Crossed> &strata, const std::vector<std::int32_t> &absent) {
-    std::vector<Crossed> out;
+inline Strata by_absence(const Strata &strata, const std::vector<std::int32_t> &absent) {
+    Strata out;
     for (std::size_t h = 0; h < strata.size(); ++h) {
         if (!strata[h].n_levels) continue;
         const std::size_t n_targets = strata[h].n_targets;
         const std::int32_t *own = absent.data() + h * n_targets;
         if (std::none_of(own, own + n_targets, [](std::int32_t rows) { return rows > 0; })) continue;
-        Crossed two{2, n_targets, std::vector<std::int32_t>(2 * n_targets, 0), {}};
+        ContingencyTable two{2, n_targets, std::vector<std::int32_t>(2 * n_targets, 0), {}};
         for (std::size_t i = 0; i < strata[h].cells.size(); ++i) two.cells[i % n_targets] += strata[h].cells[i];
         std::copy(own, own + n_targets, two.cells.begin() + static_cast<std::ptrdiff_t>(n_targets));
         out.push_back(std::move(two));
@@ -115,15 +115,15 @@ struct Asymptotic {
     }
 };
 
-class CheapLook {
+class AsymptoticScreen {
   public:
     // ``with_spread``: of location and of spread, from one reading of the table.
-    CheapLook(const std::vector<Crossed> &strata, bool nominal, std::size_t n_targets, bool with_spread)
+    AsymptoticScreen(const Strata &strata, bool nominal, std::size_t n_targets, bool with_spread)
         : location(nominal ? n_targets : 1), spread(with_spread ? location.sums.size() : 0), drawn_(n_targets, 0.0),
           at_(n_targets), by_rank_(n_targets), by_distance_(n_targets) {
-        for (const Crossed &crossed : strata) {
-            if (n_targets == 2) add<2>(crossed, nominal, with_spread);
-            else add<0>(crossed, nominal, with_spread);
+        for (const ContingencyTable &table : strata) {
+            if (n_targets == 2) add<2>(table, nominal, with_spread);
+            else add<0>(table, nominal, with_spread);
         }
         finish(nominal);
     }
@@ -133,11 +133,11 @@ class CheapLook {
 
   private:
     // Sums over the levels of a stratum; ``N`` targets, 0: any number.
-    template <std::size_t N> void add(const Crossed &crossed, bool nominal, bool with_spread) {
-        const std::size_t n_targets = N ? N : crossed.n_targets;
-        const bool by_rank = crossed.scores.empty();
+    template <std::size_t N> void add(const ContingencyTable &table, bool nominal, bool with_spread) {
+        const std::size_t n_targets = N ? N : table.n_targets;
+        const bool by_rank = table.scores.empty();
         std::int64_t n_here = 0;
-        for (const std::int32_t cell : crossed.cells) n_here += cell;
+        for (const std::int32_t cell : table.cells) n_here += cell;
         if (n_here < 2) return;
         const double n = double(n_here), middle = 0.5 * (n + 1);
         double at[N + 1] = {}, rank_sums[N + 1] = {}, distance_sums[N + 1] = {};
@@ -147,11 +147,11 @@ class CheapLook {
         double below = 0, common = 0, sum = 0, square = 0, distances = 0, squares = 0, nearest_by = n;
         std::size_t nearest = 0;
         bool even = false;
-        for (std::size_t l = 0; l < crossed.n_levels; ++l) {
-            const std::int32_t *cells = crossed.cells.data() + l * n_targets;
+        for (std::size_t l = 0; l < table.n_levels; ++l) {
+            const std::int32_t *cells = table.cells.data() + l * n_targets;
             std::int32_t rows = 0;
             for (std::size_t y = 0; y < n_targets; ++y) rows += cells[y];
-            const double count = rows, rank = by_rank ? below + 0.5 * (count + 1) : double(crossed.scores[l]);
+            const double count = rows, rank = by_rank ? below + 0.5 * (count + 1) : double(table.scores[l]);
             const double distance = std::fabs(rank - middle);
             below += count, common = std::max(common, count);
             sum += count * rank, square += count * rank * rank;
@@ -163,12 +163,12 @@ class CheapLook {
                 at_target[y] += cell, by_target[y] += cell * rank, by_distance[y] += cell * distance;
             }
         }
-        location.is_there |= crossed.n_levels > 1;
+        location.is_there |= table.n_levels > 1;
         n_rows += n, others_ += n - common, commonest += common;
         for (std::size_t y = 0; y < n_targets; ++y) drawn_[y] += at_target[y];
         const double own = 1 / (n + 1), mean = by_rank ? middle : sum / n;
         add_to(location, by_target, at_target, nominal, n, mean, square - n * mean * mean, by_rank ? own : 1);
-        if (!with_spread || !has_spread(crossed.n_levels, nearest, even)) return;
+        if (!with_spread || !has_spread(table.n_levels, nearest, even)) return;
         const double nearness = distances / n;
         spread.is_there = true;
         add_to(spread, by_distance, at_target, nominal, n, nearness, squares - n * nearness * nearness, own);
@@ -217,9 +217,9 @@ constexpr double THICK = 25; // rows
 // where that goes for the levels of a target as well 0.0027.
 constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9;
 
-inline double gate(const CheapLook &look, bool nominal) {
-    if (look.fewest < THICK) return THIN_GATE;
-    if (4 * look.commonest > look.n_rows || look.n_rows < 4 * THICK) return THICK_GATE;
+inline double gate(const AsymptoticScreen &screen, bool nominal) {
+    if (screen.fewest < THICK) return THIN_GATE;
+    if (4 * screen.commonest > screen.n_rows || screen.n_rows < 4 * THICK) return THICK_GATE;
     return nominal ? FINE_GATE : FINEST_GATE;
 }
 

@@ -152,7 +152,7 @@ class Enumeration {
     double log_p_ = NEVER;
 };
 
-constexpr double MOST_POINTS = 1 << 17; // of a distribution that is built: a megabyte
+constexpr double MAX_POINTS = 1 << 17; // of a distribution that is built: a megabyte
 
 // What building a distribution level by level costs, in multiplications; it is wanted only below ``most``.
 inline double pmf_cost(const Urn &urn) {
@@ -221,13 +221,13 @@ inline Pmf exact_pmf(const LogFactorials &log_factorial, Urn urn) {
 // Columns often share their margins: those met last are kept, by thread.
 inline const Pmf &kept_pmf(const LogFactorials &log_factorial, const Urn &urn) {
     using Key = std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
-    constexpr std::size_t MOST_KEPT = 64, MOST_KEPT_POINTS = 1 << 16;
+    constexpr std::size_t MAX_KEPT = 64, MAX_KEPT_POINTS = 1 << 16;
     thread_local std::map<Key, Pmf> kept;
     thread_local std::size_t n_points = 0;
     const Key key{urn.counts, urn.scores, urn.n_drawn};
     const auto found = kept.find(key);
     if (found != kept.end()) return found->second;
-    if (kept.size() >= MOST_KEPT || n_points > MOST_KEPT_POINTS) kept.clear(), n_points = 0;
+    if (kept.size() >= MAX_KEPT || n_points > MAX_KEPT_POINTS) kept.clear(), n_points = 0;
     Pmf pmf = exact_pmf(log_factorial, urn);
     n_points += pmf.p.size();
     return kept.emplace(key, std::move(pmf)).first->second;
@@ -251,10 +251,10 @@ inline double log_p_of(const Pmf &pmf, const Extreme &extreme) {
 }
 
 // The most common level of either side is what is left over: products are counted from its scores.
-class CrossedSums {
+class ProductSums {
   public:
     using Whole = std::vector<std::int64_t>;
-    CrossedSums(const Whole &level_counts, const Whole &level_scores, const Whole &group_counts, const Whole &group_scores,
+    ProductSums(const Whole &level_counts, const Whole &level_scores, const Whole &group_counts, const Whole &group_scores,
                 std::int64_t span) {
         left_levels_ = without_base(level_counts, level_scores, level_counts_, level_scores_);
         without_base(group_counts, group_scores, sizes_, group_scores_);
@@ -269,8 +269,8 @@ class CrossedSums {
             for (const std::int64_t w : group_scores_)
                 least_ = std::min(least_, a * w / span), most_ = std::max(most_, a * w / span);
         span_ = span;
-        most_rows_ = std::min(rows, dealt);
-        width_ = static_cast<std::size_t>(most_rows_ * (most_ - least_) + 1);
+        max_rows_ = std::min(rows, dealt);
+        width_ = static_cast<std::size_t>(max_rows_ * (most_ - least_) + 1);
     }
 
     double cost() const {
@@ -281,13 +281,13 @@ class CrossedSums {
             shares += own;
         }
         const double points = double(n_states_) * double(width_);
-        return points < MOST_POINTS ? shares * points : std::numeric_limits<double>::infinity();
+        return points < MAX_POINTS ? shares * points : std::numeric_limits<double>::infinity();
     }
 
     // log P(|S - mean| >= distance); S counted from the scores of the most common levels, in spans.
     double log_p(const LogFactorials &log_factorial, double distance) {
         weights_.assign(n_states_ * width_, 0.0);
-        weights_[static_cast<std::size_t>(-most_rows_ * least_)] = 1;
+        weights_[static_cast<std::size_t>(-max_rows_ * least_)] = 1;
         for (std::size_t l = 0; l < level_counts_.size(); ++l) {
             after_.assign(weights_.size(), 0.0);
             deal(l, 0, level_counts_[l], 0, 0, 1.0);
@@ -357,7 +357,7 @@ class CrossedSums {
     Whole level_counts_, level_scores_, sizes_, group_scores_, dealt_;
     std::vector<std::size_t> strides_;
     std::vector<double> weights_, after_;
-    std::int64_t left_levels_ = 0, least_ = 0, most_ = 0, most_rows_ = 0, span_ = 1;
+    std::int64_t left_levels_ = 0, least_ = 0, most_ = 0, max_rows_ = 0, span_ = 1;
     std::size_t n_states_ = 1, width_ = 1;
 };
 

@@ -10,7 +10,7 @@ struct LinearStratum {
     std::vector<std::int64_t> level_counts, level_scores, target_counts, target_scores;
     std::int64_t n_rows = 0, sum = 0;
 
-    LinearStratum(const Crossed &all, bool in_strata, bool two_classes) {
+    LinearStratum(const ContingencyTable &all, bool in_strata, bool two_classes) {
         const bool by_rank = all.scores.empty();
         if (two_classes) {
             level_scores = by_rank ? rank_scores(all.levels(), in_strata) : all.scores, target_scores = {0, 1};
@@ -18,12 +18,12 @@ struct LinearStratum {
             level_scores = by_rank ? srs::level_scores(all.levels(), in_strata) : all.scores;
             target_scores = srs::level_scores(all.targets(), in_strata);
         }
-        const Crossed crossed = merged(all, level_scores, target_scores);
-        level_counts = crossed.levels(), target_counts = crossed.targets();
+        const ContingencyTable table = merged(all, level_scores, target_scores);
+        level_counts = table.levels(), target_counts = table.targets();
         n_rows = std::accumulate(level_counts.begin(), level_counts.end(), std::int64_t(0));
-        for (std::size_t l = 0; l < crossed.n_levels; ++l)
-            for (std::size_t y = 0; y < crossed.n_targets; ++y)
-                sum += crossed.at(l, y) * level_scores[l] * target_scores[y];
+        for (std::size_t l = 0; l < table.n_levels; ++l)
+            for (std::size_t y = 0; y < table.n_targets; ++y)
+                sum += table.at(l, y) * level_scores[l] * target_scores[y];
     }
     double mean() const { return dot(level_counts, level_scores) * dot(target_counts, target_scores) / double(n_rows); }
     double variance() const {
@@ -97,7 +97,7 @@ struct LinearStratum {
     }
 };
 
-constexpr std::size_t MOST_LEVELS = 32;      // of a column, beside a target with more than two levels
+constexpr std::size_t MAX_LEVELS = 32;      // of a column, beside a target with more than two levels
 constexpr double EXACT_COST = 4e6, STRATUM_COST = 3e5, CASE_COST = 2000; // multiplications
 constexpr double SMALL_STRATUM = 40;         // rows
 constexpr double LUMPY = 8;
@@ -117,7 +117,7 @@ class LinearTest {
         if (!(variance_ > 0)) return 0;
         double log_p = NEVER;
         if (strata_.size() == 1 && strata_[0].is_urn()) log_p = of_urn();
-        else if (strata_.size() == 1) log_p = of_crossed();
+        else if (strata_.size() == 1) log_p = of_products();
         else if (all_known()) log_p = of_known();
         return log_p > NEVER ? log_p : saddlepoint();
     }
@@ -145,13 +145,13 @@ class LinearTest {
         if (cost <= EXACT_COST) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
         return NEVER;
     }
-    double of_crossed() const {
+    double of_products() const {
         const LinearStratum &one = strata_[0];
         if (one.level_counts.size() > COARSE_LEVELS || one.target_counts.size() > COARSE_LEVELS) return NEVER;
         const bool by_target = one.target_counts.size() <= one.level_counts.size();
-        CrossedSums sums = by_target
-            ? CrossedSums(one.level_counts, one.level_scores, one.target_counts, one.target_scores, span_)
-            : CrossedSums(one.target_counts, one.target_scores, one.level_counts, one.level_scores, span_);
+        ProductSums sums = by_target
+            ? ProductSums(one.level_counts, one.level_scores, one.target_counts, one.target_scores, span_)
+            : ProductSums(one.target_counts, one.target_scores, one.level_counts, one.level_scores, span_);
         if (sums.cost() > EXACT_COST) return NEVER;
         return sums.log_p(log_factorial_, std::fabs(sum_ - mean_) / double(span_));
     }
@@ -164,7 +164,7 @@ class LinearTest {
             const double points = double(urn.scores.back()) * double(std::min(urn.n_drawn, urn.n_rows - urn.n_drawn));
             cost += pmf_cost(urn) + width * points;
             width += points * double(stratum.span() / span_);
-            if (cost > EXACT_COST || width > MOST_POINTS) return false;
+            if (cost > EXACT_COST || width > MAX_POINTS) return false;
         }
         return true;
     }
@@ -207,22 +207,22 @@ class LinearTest {
 };
 
 // What a contrast looks at of a stratum: its levels, or these folded; none where there is nothing to see.
-inline Crossed seen(const Crossed &crossed, bool in_strata, bool by_spread) {
-    if (!by_spread) return crossed;
-    Crossed out;
-    return fold(crossed, in_strata, out) ? out : Crossed();
+inline ContingencyTable seen(const ContingencyTable &table, bool in_strata, bool by_spread) {
+    if (!by_spread) return table;
+    ContingencyTable out;
+    return fold(table, in_strata, out) ? out : ContingencyTable();
 }
 
 // The logarithm of the p-value of a linear test of crossed strata; ``by_spread``: of their levels folded, one stratum
 // at a time, as there may be many.
-inline double linear_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+inline double linear_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
                            bool two_classes, bool by_spread) {
     std::vector<LinearStratum> parts;
     parts.reserve(strata.size());
-    for (const Crossed &all : strata) {
-        const Crossed crossed = compact(seen(all, in_strata, by_spread), two_classes ? 0 : MOST_LEVELS);
-        if (crossed.n_levels < 2 || crossed.n_targets < 2) continue;
-        LinearStratum part(crossed, in_strata, two_classes);
+    for (const ContingencyTable &all : strata) {
+        const ContingencyTable table = compact(seen(all, in_strata, by_spread), two_classes ? 0 : MAX_LEVELS);
+        if (table.n_levels < 2 || table.n_targets < 2) continue;
+        LinearStratum part(table, in_strata, two_classes);
         if (part.variance() > 0) parts.push_back(std::move(part));
     }
     return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts)).log_p();
@@ -230,15 +230,15 @@ inline double linear_log_p(const LogFactorials &log_factorial, const std::vector
 
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
 // exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
-inline double classes_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+inline double classes_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
                             const std::vector<std::int32_t> &order, bool by_spread) {
     double sum = 0;
     int degrees = 0;
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
-        std::vector<Crossed> parts;
-        for (const Crossed &whole : strata) {
-            const Crossed all = seen(whole, in_strata, by_spread);
-            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
+        Strata parts;
+        for (const ContingencyTable &whole : strata) {
+            const ContingencyTable all = seen(whole, in_strata, by_spread);
+            ContingencyTable part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
             for (std::size_t l = 0; l < all.n_levels; ++l) {
                 const std::int32_t *cells = all.cells.data() + l * all.n_targets;
                 part.cells[2 * l + 1] = cells[order[j]];

@@ -15,7 +15,7 @@ constexpr std::int64_t COARSE_GRID = 16, COARSE_ROWS = 64, NEARBY = 50;
 constexpr std::size_t COARSE_LEVELS = 16;
 
 // Rows of a stratum by level of the column (ascending) and level of the target.
-struct Crossed {
+struct ContingencyTable {
     std::size_t n_levels = 0, n_targets = 0;
     std::vector<std::int32_t> cells;  // [level][target]
     std::vector<std::int64_t> scores; // of levels, ascending; empty: by the ranks of the rows that are here
@@ -32,6 +32,8 @@ struct Crossed {
         return sums;
     }
 };
+
+using Strata = std::vector<ContingencyTable>;
 
 // Twice the midranks of levels with so many rows.
 inline std::vector<std::int64_t> double_midranks(const std::vector<std::int64_t> &counts) {
@@ -82,12 +84,12 @@ inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &co
 
 // Levels with no rows taken out; where ``most`` (0: any number) are exceeded neighbours by rank are put together, the
 // mean of their scores rounded.
-inline Crossed compact(const Crossed &crossed, std::size_t most) {
-    const std::vector<std::int64_t> levels = crossed.levels(), targets = crossed.targets();
+inline ContingencyTable compact(const ContingencyTable &table, std::size_t most) {
+    const std::vector<std::int64_t> levels = table.levels(), targets = table.targets();
     const std::int64_t n = std::accumulate(levels.begin(), levels.end(), std::int64_t(0));
     const std::size_t n_present =
         static_cast<std::size_t>(std::count_if(levels.begin(), levels.end(), [](std::int64_t c) { return c > 0; }));
-    Crossed out;
+    ContingencyTable out;
     for (const std::int64_t count : targets) out.n_targets += count > 0;
     const bool all = most == 0 || n_present <= most;
     std::int64_t below = 0, bin = -1, rows = 0, sum = 0;
@@ -100,14 +102,14 @@ inline Crossed compact(const Crossed &crossed, std::size_t most) {
             ++out.n_levels, rows = sum = 0;
         }
         bin = own;
-        if (!crossed.scores.empty()) {
-            rows += levels[l], sum += levels[l] * crossed.scores[l];
+        if (!table.scores.empty()) {
+            rows += levels[l], sum += levels[l] * table.scores[l];
             out.scores.resize(out.n_levels);
             out.scores.back() = (2 * sum + rows) / (2 * rows);
         }
         std::int32_t *to = out.cells.data() + (out.n_levels - 1) * out.n_targets;
-        for (std::size_t y = 0; y < crossed.n_targets; ++y)
-            if (targets[y]) *to++ += static_cast<std::int32_t>(crossed.at(l, y));
+        for (std::size_t y = 0; y < table.n_targets; ++y)
+            if (targets[y]) *to++ += static_cast<std::int32_t>(table.at(l, y));
     }
     return out;
 }
@@ -134,8 +136,9 @@ inline std::vector<std::int64_t> level_scores(const std::vector<std::int64_t> &c
 }
 
 // Levels of the same score put together.
-inline Crossed merged(const Crossed &crossed, std::vector<std::int64_t> &level_scores, std::vector<std::int64_t> &target_scores) {
-    Crossed out;
+inline ContingencyTable merged(const ContingencyTable &table, std::vector<std::int64_t> &level_scores,
+                               std::vector<std::int64_t> &target_scores) {
+    ContingencyTable out;
     std::vector<std::size_t> to_level, to_target;
     const auto number = [](std::vector<std::int64_t> &scores, std::vector<std::size_t> &to) {
         std::vector<std::int64_t> kept;
@@ -148,9 +151,9 @@ inline Crossed merged(const Crossed &crossed, std::vector<std::int64_t> &level_s
     number(level_scores, to_level), number(target_scores, to_target);
     out.n_levels = level_scores.size(), out.n_targets = target_scores.size();
     out.cells.assign(out.n_levels * out.n_targets, 0);
-    for (std::size_t l = 0; l < crossed.n_levels; ++l)
-        for (std::size_t y = 0; y < crossed.n_targets; ++y)
-            out.cells[to_level[l] * out.n_targets + to_target[y]] += static_cast<std::int32_t>(crossed.at(l, y));
+    for (std::size_t l = 0; l < table.n_levels; ++l)
+        for (std::size_t y = 0; y < table.n_targets; ++y)
+            out.cells[to_level[l] * out.n_targets + to_target[y]] += static_cast<std::int32_t>(table.at(l, y));
     return out;
 }
 
@@ -162,7 +165,7 @@ constexpr std::int64_t TINY_STRATUM = 10; // rows at most
 class AlignedRanks {
   public:
     // ``codes``: of all levels, stratum by stratum.
-    void score(std::vector<Crossed> &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
+    void score(Strata &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
         const std::int64_t n = align(strata, codes, n_codes);
         std::int64_t below = 0;
         for (std::int64_t &rows : rows_) {
@@ -172,25 +175,25 @@ class AlignedRanks {
             rows = (twice * GRID + (n + 1)) / (2 * (n + 1));
         }
         std::size_t at = 0;
-        for (Crossed &crossed : strata)
-            for (std::int64_t &score : crossed.scores) score = rows_[places_[at++]];
+        for (ContingencyTable &table : strata)
+            for (std::int64_t &score : table.scores) score = rows_[places_[at++]];
     }
 
   private:
     // Counts the rows at each distance from the mean of their stratum; returns how many they are.
-    std::int64_t align(std::vector<Crossed> &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
+    std::int64_t align(Strata &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
         const std::int64_t most = 2 * rank_codes(strata, codes, n_codes);
         rows_.assign(static_cast<std::size_t>(2 * most + 1), 0), places_.clear();
         std::int64_t n_ranked = 0;
         std::size_t at = 0;
-        for (Crossed &crossed : strata) {
+        for (ContingencyTable &table : strata) {
             std::int64_t n = 0, sum = 0;
-            for (std::size_t l = 0; l < crossed.n_levels; ++l)
+            for (std::size_t l = 0; l < table.n_levels; ++l)
                 n += counts_[at + l], sum += counts_[at + l] * ranks_[codes[at + l]];
-            const bool is_ranked = crossed.n_levels > 1;
+            const bool is_ranked = table.n_levels > 1;
             n_ranked += is_ranked ? n : 0;
-            crossed.scores.resize(crossed.n_levels);
-            for (std::size_t l = 0; l < crossed.n_levels; ++l, ++at) {
+            table.scores.resize(table.n_levels);
+            for (std::size_t l = 0; l < table.n_levels; ++l, ++at) {
                 const std::int64_t distance = (n * ranks_[codes[at]] - sum) / n; // rounded to 0: alike on both sides
                 places_.push_back(static_cast<std::size_t>(most + distance));
                 rows_[places_.back()] += is_ranked ? counts_[at] : 0;
@@ -198,13 +201,13 @@ class AlignedRanks {
         }
         return n_ranked;
     }
-    std::int64_t rank_codes(const std::vector<Crossed> &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
+    std::int64_t rank_codes(const Strata &strata, const std::vector<std::size_t> &codes, std::size_t n_codes) {
         ranks_.assign(n_codes, 0), counts_.clear();
         std::int64_t n = 0;
-        for (const Crossed &crossed : strata)
-            for (std::size_t l = 0; l < crossed.n_levels; ++l) {
+        for (const ContingencyTable &table : strata)
+            for (std::size_t l = 0; l < table.n_levels; ++l) {
                 std::int64_t count = 0;
-                for (std::size_t y = 0; y < crossed.n_targets; ++y) count += crossed.at(l, y);
+                for (std::size_t y = 0; y < table.n_targets; ++y) count += table.at(l, y);
                 ranks_[codes[counts_.size()]] += count;
                 counts_.push_back(count), n += count;
             }

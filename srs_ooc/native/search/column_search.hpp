@@ -12,12 +12,12 @@ template <typename Code> struct ColumnBest {
     int32_t *places[2];   // [n] each: rows of the node by ascending code
     const int32_t *segment_of; // [n] class of each row, among those present
 
-    static constexpr int64_t FEW = 24;      // rows that are sorted by insertion
-    static constexpr int64_t FEW_CELLS = 8; // rows with targets that are sorted, though codes are bytes
+    static constexpr int64_t MAX_INSERTED = 24;    // rows that are sorted by insertion
+    static constexpr int64_t MAX_SORTED_BYTES = 8; // rows with targets that are sorted, though codes are bytes
 
     const int32_t *inserted() const {
         int32_t *order = places[0];
-        for (int64_t i = 0; i < scan.facts.n; ++i) {
+        for (int64_t i = 0; i < scan.stats.n; ++i) {
             const Code code = codes[i];
             int64_t at = i;
             for (; at > 0 && codes[order[at - 1]] > code; --at) order[at] = order[at - 1];
@@ -28,8 +28,8 @@ template <typename Code> struct ColumnBest {
 
     // Sort by the lowest byte, then by the next: each pass keeps the order of equal ones.
     const int32_t *sorted() const {
-        const int64_t n = scan.facts.n;
-        if (n <= FEW) return inserted();
+        const int64_t n = scan.stats.n;
+        if (n <= MAX_INSERTED) return inserted();
         for (int64_t i = 0; i < n; ++i) places[0][i] = static_cast<int32_t>(i);
         int turn = 0;
         for (int byte = 0; byte < int(sizeof(Code)); ++byte, turn ^= 1) {
@@ -45,9 +45,9 @@ template <typename Code> struct ColumnBest {
     }
 
     void search(int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
-        const Facts &f = scan.facts;
+        const NodeStats &f = scan.stats;
         const bool targets = scan.criterion.impurity == VARIANCE;
-        if (targets && sizeof(Code) == 1 && f.n > FEW_CELLS) return search_cells(column, tie, how, shift, best);
+        if (targets && sizeof(Code) == 1 && f.n > MAX_SORTED_BYTES) return search_cells(column, tie, how, shift, best);
         const int32_t *order = sorted();
         if (targets) return search_targets(order, column, tie, how, shift, best);
         int64_t *left = scan.scratch.left;
@@ -67,7 +67,7 @@ template <typename Code> struct ColumnBest {
 
     // The same where rows have targets: of one class, with running sums.
     void search_targets(const int32_t *order, int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
-        const Facts &f = scan.facts;
+        const NodeStats &f = scan.stats;
         const bool weighted = scan.job.n_channels == 2;
         const int32_t *weights = scan.numbers[0], *sums = scan.numbers[weighted];
         int64_t left[3] = {};
@@ -87,7 +87,7 @@ template <typename Code> struct ColumnBest {
 
     // The same of bytes without sorting: the rows and sums of each code, then the codes that came.
     void search_cells(int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
-        const Facts &f = scan.facts;
+        const NodeStats &f = scan.stats;
         const bool weighted = scan.job.n_channels == 2;
         const int32_t *weights = scan.numbers[0], *sums = scan.numbers[weighted];
         int32_t *counts = scan.scratch.cell_counts;     // [256]
@@ -147,7 +147,7 @@ template <typename Code> struct ColumnSearch {
         int32_t how = PLAIN;
         const Code threshold = draw(column, low, high, how);
         const int64_t n_left = count_left(threshold);
-        const int32_t bits = tree.criterion.score_bits(scan.facts, scan.scratch.left, n_left);
+        const int32_t bits = tree.criterion.score_bits(scan.stats, scan.scratch.left, n_left);
         if (bits >= 0 && bits >= best.score_bits)
             scan.offer(best, Split{bits, scan.tie_key(tree.feature_hashes[column]), column, threshold, how});
         return true;
@@ -159,17 +159,17 @@ template <typename Code> struct ColumnSearch {
         return CategoryMap<Code>(here.scan.category_key(here.tree.feature_hashes[column]));
     }
 
-    // As TileDraw::draw, of codes from low to high.
+    // As RandomThresholds::draw, of codes from low to high.
     SRS_INLINE Code draw(int64_t column, uint32_t low, uint32_t high, int32_t &how) const {
         const uint32_t hash = here.scan.threshold_key(here.tree.feature_hashes[column]);
         if (is_category(column) || high == MISSING<Code>) how = see_mapped(column, hash, low, high);
         const Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
         if (!here.tree.job.values) return threshold;
         const uint32_t known = high - (how != PLAIN); // with missing values there is one place more
-        return static_cast<Code>(TileDraw<Code>{here.scan}.value_threshold(column, hash, how, low, known, threshold));
+        return static_cast<Code>(RandomThresholds<Code>{here.scan}.value_threshold(column, hash, how, low, known, threshold));
     }
 
-    // As TileDraw::draw_mapped: change column_codes and their range to what the split sees.
+    // As RandomThresholds::draw_mapped: change column_codes and their range to what the split sees.
     int32_t see_mapped(int64_t column, uint32_t hash, uint32_t &low, uint32_t &high) const {
         Code *codes = here.tree.column_codes;
         const bool mapped = is_category(column);
@@ -191,8 +191,8 @@ template <typename Code> struct ColumnSearch {
         const TreeData<Code> &tree = here.tree;
         const Code *segment = tree.column_codes;
         int64_t n_left = 0, *out = here.scan.scratch.left;
-        for (int64_t k = 0, start = here.node.start; k < here.scan.facts.n_present; ++k, out += tree.width) {
-            const int64_t n = here.scan.facts.counts[k];
+        for (int64_t k = 0, start = here.node.start; k < here.scan.stats.n_present; ++k, out += tree.width) {
+            const int64_t n = here.scan.stats.counts[k];
             int32_t left = 0;
             for (int64_t i = 0; i < n; ++i) left += segment[i] <= threshold;
             n_left += out[0] = left;
@@ -214,8 +214,8 @@ template <typename Code> struct ColumnSearch {
         const uint32_t tie = scan.tie_key(tree.feature_hashes[column]);
         const bool mapped = is_category(column);
         const bool with_missing = !mapped && high == MISSING<Code> && low != MISSING<Code>;
-        for (int64_t k = 0, i = 0; k < scan.facts.n_present && tree.criterion.impurity != VARIANCE; ++k)
-            for (const int64_t stop = i + scan.facts.counts[k]; i < stop; ++i) tree.segment_of[i] = static_cast<int32_t>(k);
+        for (int64_t k = 0, i = 0; k < scan.stats.n_present && tree.criterion.impurity != VARIANCE; ++k)
+            for (const int64_t stop = i + scan.stats.counts[k]; i < stop; ++i) tree.segment_of[i] = static_cast<int32_t>(k);
         if (mapped) {
             const CategoryMap<Code> map = map_of(column);
             for (int64_t i = 0; i < here.node.n; ++i) tree.column_codes[i] = map(tree.column_codes[i]);

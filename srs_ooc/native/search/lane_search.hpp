@@ -16,15 +16,15 @@ template <typename Code> struct SearchedNode {
     bool in_cells = false;                  // whether it can be searched by counting rows by code
 
     // `numbers`: [n_channels] of the node's rows.
-    SearchedNode(TreeData<Code> &tree, const Node &node, const Facts &f, const int32_t *const *numbers)
+    SearchedNode(TreeData<Code> &tree, const Node &node, const NodeStats &f, const int32_t *const *numbers)
         : tree(tree), node(node), scan(tree.job, tree.criterion, f, node.key, numbers, tree.scratches[0]) {}
 
     // Nodes with targets of one-byte codes; `own`: room for the deviations of its rows.
-    SRS_INLINE void choose_way(const Facts &f, Deviations &own) {
+    SRS_INLINE void choose_way(const NodeStats &f, Deviations &own) {
         if (sizeof(Code) != 1 || tree.criterion.impurity != VARIANCE) return;
         const GrowJob &job = tree.job;
         const int32_t *weights = job.n_channels == 2 ? scan.numbers[0] : nullptr, *sums = scan.numbers[job.n_channels - 1];
-        if (node.n > most_wide()) {
+        if (node.n > max_deviation_rows()) {
             in_cells = job.best && CellLanes::can_hold(f, weights, sums);
             return;
         }
@@ -36,21 +36,21 @@ template <typename Code> struct SearchedNode {
     SRS_INLINE bool by_column() const {
         const GrowJob &job = tree.job;
         if (deviations) return false;
-        if (job.best && sizeof(Code) != 1) return node.n > FEW_ROWS;
+        if (job.best && sizeof(Code) != 1) return node.n > MAX_TRIED_ROWS;
         if (job.best && !job.tiled && tree.criterion.impurity == VARIANCE && node.n <= tree.NODE_LINES) {
             // Trying all rows costs n^2 whatever the lanes in use, counting codes costs all lanes' cells.
-            const int64_t most = job.max_features < job.n_columns ? job.max_features : job.n_columns;
-            const int64_t lanes = most < TILE ? most : TILE;
-            if (lanes < TILE / 3 || (node.n > lanes && node.n <= FEW_ROWS)) return node.n > 4;
+            const int64_t max_columns = job.max_features < job.n_columns ? job.max_features : job.n_columns;
+            const int64_t lanes = max_columns < TILE ? max_columns : TILE;
+            if (lanes < TILE / 3 || (node.n > lanes && node.n <= MAX_TRIED_ROWS)) return node.n > 4;
         }
         return !job.tiled && node.n > tree.NODE_LINES;
     }
 
   private:
     // Rows up to which a node with targets is searched with their deviations.
-    SRS_INLINE int64_t most_wide() const {
-        if (tree.job.best) return SortedLanes::MOST;
-        return tree.job.values ? 0 : tree.job.tiled ? DrawnLanes::TILED : tree.NODE_LINES;
+    SRS_INLINE int64_t max_deviation_rows() const {
+        if (tree.job.best) return SortedLanes::MAX_ROWS;
+        return tree.job.values ? 0 : tree.job.tiled ? RandomLanes::TILED : tree.NODE_LINES;
     }
 };
 
@@ -71,11 +71,11 @@ template <typename Code> struct LaneSearch {
         if (scan.job.best && try_cells(lines, best)) return;
         if (scan.job.best) return try_best(lines, best);
         alignas(64) int32_t bits[TILE];
-        Drawn<Code> drawn;
-        TileDraw<Code>{scan}.draw(lines, low, high, hashes, categories, columns, first, drawn);
-        scan.score(lines, drawn, bits);
+        RandomSplits<Code> random;
+        RandomThresholds<Code>{scan}.draw(lines, low, high, hashes, categories, columns, first, random);
+        scan.score(lines, random, bits);
         for (int l = 0; wanted && l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
-        scan.offer_lanes(bits, hashes, drawn, columns, first, best);
+        scan.offer_lanes(bits, hashes, random, columns, first, best);
     }
 
     // Search with the deviations of the node's rows, if that can be done.
@@ -84,7 +84,7 @@ template <typename Code> struct LaneSearch {
             if (!here.deviations || categories || any_missing(n_lanes)) return false;
             const Deviations &own = *here.deviations;
             if (scan.job.best) SortedLanes(scan, own).search(lines, n_lanes, hashes, wanted, columns, first, best);
-            else DrawnLanes{scan, own}.search(lines, n_lanes, low, high, hashes, wanted, columns, first, best);
+            else RandomLanes{scan, own}.search(lines, n_lanes, low, high, hashes, wanted, columns, first, best);
             return true;
         }
         return false;

@@ -1,4 +1,4 @@
-// The best split of a node among its candidate columns: by whole tiles, or by the columns drawn.
+// The best split of a node among its candidate columns: by whole tiles, or among columns that are sampled.
 #pragma once
 #include "search/column_search.hpp"
 
@@ -27,13 +27,13 @@ template <typename Code> struct TiledSearch {
     void choose() const {
         Data &tree = here.tree;
         __builtin_memset(tree.chosen, 0, static_cast<size_t>(tree.padded()));
-        tree.draw.key = derive(here.node.key, CANDIDATE);
-        for (int64_t wanted = tree.job.max_features; wanted > 0 && !tree.draw.exhausted();) {
-            const int32_t column = tree.draw.next();
+        tree.candidates.key = derive(here.node.key, CANDIDATE);
+        for (int64_t wanted = tree.job.max_features; wanted > 0 && !tree.candidates.exhausted();) {
+            const int32_t column = tree.candidates.next();
             tree.chosen[column] = tree.lows[column] != tree.highs[column];
             wanted -= tree.chosen[column];
         }
-        tree.draw.rewind();
+        tree.candidates.rewind();
     }
 
     // ---- the tiles of a part of the columns ----------------------------------------------------
@@ -110,20 +110,20 @@ template <typename Code> struct TiledSearch {
     }
 };
 
-// The best split of a node whose candidates are drawn one after another: only columns drawn are looked at.
-template <typename Code> struct DrawnSearch {
+// The best split of a node whose candidates are sampled one after another: only those are looked at.
+template <typename Code> struct SampledSearch {
     const SearchedNode<Code> &here;
 
     Split search() const {
-        CandidateDraw &draw = here.tree.draw;
-        draw.key = derive(here.node.key, CANDIDATE);
+        CandidateSample &candidates = here.tree.candidates;
+        candidates.key = derive(here.node.key, CANDIDATE);
         Split best;
-        for (int64_t wanted = here.tree.job.max_features; wanted > 0 && !draw.exhausted();) {
-            if (here.by_column()) wanted -= ColumnSearch<Code>{here}.try_column(draw.next(), best);
+        for (int64_t wanted = here.tree.job.max_features; wanted > 0 && !candidates.exhausted();) {
+            if (here.by_column()) wanted -= ColumnSearch<Code>{here}.try_column(candidates.next(), best);
             else if (here.deviations) wanted -= try_few_columns(wanted, best);
             else wanted -= try_columns(wanted, best);
         }
-        draw.rewind();
+        candidates.rewind();
         return best;
     }
 
@@ -135,7 +135,7 @@ template <typename Code> struct DrawnSearch {
         alignas(64) uint32_t hashes[TILE];
         alignas(64) Code low[TILE], high[TILE];
         uint8_t categories[TILE], used[TILE], any = 0;
-        const int64_t n = here.tree.draw.take(columns, wanted < TILE ? wanted : TILE);
+        const int64_t n = here.tree.candidates.take(columns, wanted < TILE ? wanted : TILE);
         for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
         for (int64_t l = 0; l < TILE; ++l) hashes[l] = tree.feature_hashes[columns[l]];
         for (int64_t l = 0; tree.categorical && l < TILE; ++l) any |= categories[l] = tree.categorical[columns[l]];
@@ -157,7 +157,7 @@ template <typename Code> struct DrawnSearch {
         alignas(64) uint32_t hashes[TILE] = {};
         alignas(64) Code low[TILE], high[TILE];
         uint8_t categories[TILE] = {}, used[TILE], any = 0;
-        const int64_t n = here.tree.draw.take(columns, wanted < TILE ? wanted : TILE);
+        const int64_t n = here.tree.candidates.take(columns, wanted < TILE ? wanted : TILE);
         int64_t n_varying = 0;
         for (int64_t l = 0; l < n; ++l) hashes[l] = tree.feature_hashes[columns[l]];
         for (int64_t l = 0; tree.categorical && l < n; ++l) any |= categories[l] = tree.categorical[columns[l]];
@@ -196,19 +196,19 @@ template <typename Code> struct DrawnSearch {
     }
 };
 
-// The best split of a node among its candidate columns: by whole tiles, or by the columns drawn.
+// The best split of a node among its candidate columns: by whole tiles, or among columns that are sampled.
 template <typename Code> struct NodeSearch {
     TreeData<Code> &tree;
 
     // The best candidate at a node that may be split.
-    Split search(const Node &node, const Facts &f) const {
+    Split search(const Node &node, const NodeStats &f) const {
         const int32_t *own[MAX_CHANNELS] = {};
         for (int64_t c = 0; c < tree.job.n_channels; ++c) own[c] = tree.numbers[c] + node.start;
         SearchedNode<Code> here(tree, node, f, own);
         Deviations deviations;
         here.choose_way(f, deviations);
         const bool by_tiles = tree.job.tiled && !here.by_column();
-        Split split = by_tiles ? TiledSearch<Code>{here}.search() : DrawnSearch<Code>{here}.search();
+        Split split = by_tiles ? TiledSearch<Code>{here}.search() : SampledSearch<Code>{here}.search();
         if (tree.job.best && split.column >= 0) split.threshold = middle(node, split);
         return split;
     }

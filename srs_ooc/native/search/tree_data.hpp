@@ -21,46 +21,46 @@ constexpr FirstWords FIRST_WORDS{};
 // by ascending feature, so that a column's place in the block plays no part. Only the columns
 // visited cost anything: places before the next one are never looked at again, and rewind() puts
 // the few others right.
-struct CandidateDraw {
-    static constexpr int64_t MOST = TILE; // columns taken at once
+struct CandidateSample {
+    static constexpr int64_t MAX_TAKEN = TILE; // columns taken at once
     const int32_t *columns; // [n_columns] by ascending feature
-    int32_t *order;         // [n_columns] the same, but for what was drawn
-    int32_t *drawn;         // [n_columns] places of `order` that were drawn
-    int64_t n_columns, n_drawn = 0;
+    int32_t *order;         // [n_columns] the same, but for what was sampled
+    int32_t *sampled;       // [n_columns] places of `order` that were sampled
+    int64_t n_columns, n_sampled = 0;
     uint64_t key = 0;
 
-    SRS_INLINE bool exhausted() const { return n_drawn == n_columns; }
+    SRS_INLINE bool exhausted() const { return n_sampled == n_columns; }
     SRS_INLINE int32_t next() {
         int32_t column = 0;
         take(&column, 1);
         return column;
     }
 
-    // Write the next n columns, MOST at most, or as many as are left; return how many.
+    // Write the next n columns, MAX_TAKEN at most, or as many as are left; return how many.
     SRS_INLINE int64_t take(int32_t *out, int64_t n) {
-        n = n < n_columns - n_drawn ? n : n_columns - n_drawn;
-        alignas(64) int32_t places[MOST];
-        if (n_drawn + n <= FirstWords::N) draw_places<true>(places, n);
-        else draw_places<false>(places, n);
+        n = n < n_columns - n_sampled ? n : n_columns - n_sampled;
+        alignas(64) int32_t places[MAX_TAKEN];
+        if (n_sampled + n <= FirstWords::N) sample_places<true>(places, n);
+        else sample_places<false>(places, n);
         for (int64_t i = 0; i < n; ++i) {
             const int32_t column = order[places[i]];
-            order[places[i]] = order[n_drawn + i];
+            order[places[i]] = order[n_sampled + i];
             out[i] = column;
-            drawn[n_drawn + i] = places[i];
+            sampled[n_sampled + i] = places[i];
         }
-        n_drawn += n;
+        n_sampled += n;
         return n;
     }
 
     SRS_INLINE void rewind() {
-        for (int64_t i = 0; i < n_drawn; ++i) order[drawn[i]] = columns[drawn[i]];
-        n_drawn = 0;
+        for (int64_t i = 0; i < n_sampled; ++i) order[sampled[i]] = columns[sampled[i]];
+        n_sampled = 0;
     }
 
   private:
     // Whole registers of numbers, for which no short loop is needed: what is too many is not looked at.
-    template <bool FIRST> SRS_INLINE void draw_places(int32_t *places, int64_t n) const {
-        const uint64_t left = static_cast<uint64_t>(n_columns - n_drawn), first = static_cast<uint64_t>(n_drawn);
+    template <bool FIRST> SRS_INLINE void sample_places(int32_t *places, int64_t n) const {
+        const uint64_t left = static_cast<uint64_t>(n_columns - n_sampled), first = static_cast<uint64_t>(n_sampled);
         const uint64_t end = n == 1 ? 1 : (static_cast<uint64_t>(n) + 7) / 8 * 8;
         for (uint64_t i = 0; i < end; ++i) {
             const uint64_t hash = mix64(key + (FIRST ? FIRST_WORDS.mixed[first + i] : mix64(first + i + WORD_STEP)));
@@ -86,7 +86,7 @@ template <typename Code> struct ColumnCodes {
 template <typename Code> struct TreeData {
     GrowJob &job;
     Criterion criterion;
-    CandidateDraw draw{};
+    CandidateSample candidates{};
     const int64_t width; // numbers of a class: its rows, and the sums of its channels
     // Scratch, carved by carve_shared() and carve_own().
     TileScratch<Code> scratches[MAX_THREADS];
@@ -108,7 +108,7 @@ template <typename Code> struct TreeData {
 
     static bool can_permute([[maybe_unused]] const GrowJob &job) {
 #if defined(__AVX512BW__)
-        return sizeof(Code) == 1 && !job.tiled && job.n_rows <= ByteCopies::MOST && ByteCopies::is_there();
+        return sizeof(Code) == 1 && !job.tiled && job.n_rows <= ByteCopies::MAX_ROWS && ByteCopies::is_there();
 #else
         return false;
 #endif
@@ -117,39 +117,39 @@ template <typename Code> struct TreeData {
     // ---- memory --------------------------------------------------------------------------------
 
     // What all threads share.
-    void carve_shared(Carver &carver) {
+    void carve_shared(Arena &arena) {
         const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
         for (int i = 0; i < job.n_threads; ++i) {
             TileScratch<Code> &own = scratches[i];
-            own.counts = carver.take<int32_t>(job.n_classes * TILE);
-            own.sums = carver.take<int64_t>(job.n_classes * job.n_channels * TILE);
-            own.left = carver.take<int64_t>(job.n_classes * width);
-            own.view = carver.take<Code>(255 * TILE);
-            own.cell_counts = carver.take<int32_t>(cells);
-            own.cell_sums = carver.take<int64_t>(cells * job.n_channels);
+            own.counts = arena.take<int32_t>(job.n_classes * TILE);
+            own.sums = arena.take<int64_t>(job.n_classes * job.n_channels * TILE);
+            own.left = arena.take<int64_t>(job.n_classes * width);
+            own.view = arena.take<Code>(255 * TILE);
+            own.cell_counts = arena.take<int32_t>(cells);
+            own.cell_sums = arena.take<int64_t>(cells * job.n_channels);
         }
-        rows = carver.take<int32_t>(job.n_root_rows);
-        for (int64_t c = 0; c < job.n_channels; ++c) numbers[c] = carver.take<int32_t>(job.n_root_rows);
-        feature_hashes = carver.take<uint32_t>(padded());
-        categorical = carver.take<uint8_t>(padded() + padded() / TILE);
-        real = carver.take<uint8_t>(padded());
+        rows = arena.take<int32_t>(job.n_root_rows);
+        for (int64_t c = 0; c < job.n_channels; ++c) numbers[c] = arena.take<int32_t>(job.n_root_rows);
+        feature_hashes = arena.take<uint32_t>(padded());
+        categorical = arena.take<uint8_t>(padded() + padded() / TILE);
+        real = arena.take<uint8_t>(padded());
     }
 
     // What each thread has of its own.
-    void carve_own(Carver &carver) {
+    void carve_own(Arena &arena) {
         const int64_t sorted = job.best ? job.n_root_rows : 0;
-        lows = carver.take<Code>(padded());
-        highs = carver.take<Code>(padded());
-        chosen = carver.take<uint8_t>(padded());
-        places[0] = carver.take<int32_t>(sorted);
-        places[1] = carver.take<int32_t>(sorted);
-        segment_of = carver.take<int32_t>(sorted);
-        column_codes = carver.take<Code>(job.n_root_rows);
-        node_lines = carver.take<Code>(NODE_LINES * TILE);
-        draw.order = carver.take<int32_t>(job.n_columns);
-        draw.drawn = carver.take<int32_t>(job.n_columns);
-        draw.columns = job.order;
-        draw.n_columns = job.n_columns;
+        lows = arena.take<Code>(padded());
+        highs = arena.take<Code>(padded());
+        chosen = arena.take<uint8_t>(padded());
+        places[0] = arena.take<int32_t>(sorted);
+        places[1] = arena.take<int32_t>(sorted);
+        segment_of = arena.take<int32_t>(sorted);
+        column_codes = arena.take<Code>(job.n_root_rows);
+        node_lines = arena.take<Code>(NODE_LINES * TILE);
+        candidates.order = arena.take<int32_t>(job.n_columns);
+        candidates.sampled = arena.take<int32_t>(job.n_columns);
+        candidates.columns = job.order;
+        candidates.n_columns = job.n_columns;
     }
 
     void fill_shared() {
@@ -172,7 +172,7 @@ template <typename Code> struct TreeData {
     }
 
     void fill_own() {
-        for (int64_t j = 0; j < job.n_columns; ++j) draw.order[j] = job.order[j];
+        for (int64_t j = 0; j < job.n_columns; ++j) candidates.order[j] = job.order[j];
         const int64_t n_lines = job.n_root_rows < NODE_LINES ? job.n_root_rows : NODE_LINES;
         __builtin_memset(node_lines, 0, sizeof(Code) * static_cast<size_t>(n_lines * TILE));
     }

@@ -8,18 +8,18 @@ namespace {
 
 #if defined(__AVX512BW__)
 // Byte 8 r + c: row r of column c of 8, columns 0 to 3 in one register and 4 to 7 in the other.
-struct BytePlaces {
+struct TransposeOrder {
     alignas(64) uint8_t at[TILE] = {};
-    constexpr BytePlaces() {
+    constexpr TransposeOrder() {
         for (int r = 0; r < 8; ++r)
             for (int c = 0; c < 8; ++c) at[8 * r + c] = static_cast<uint8_t>((c < 4 ? 0 : 64) + c % 4 * 16 + r);
     }
 };
-constexpr BytePlaces BYTE_PLACES{};
+constexpr TransposeOrder TRANSPOSE_ORDER{};
 
 struct ByteCopies {
     static constexpr int PAIR = 2 * TILE, STEP = 16; // bytes that one permutation looks up; what is transposed at once
-    static constexpr int64_t MOST = 4 * PAIR;        // rows of a column
+    static constexpr int64_t MAX_ROWS = 4 * PAIR;        // rows of a column
     const uint8_t *codes;                            // [column][n_rows]
     int64_t n_rows;
 
@@ -40,7 +40,7 @@ struct ByteCopies {
 
   private:
     // A register of rows in PAIRS pairs of registers.
-    template <int PAIRS> struct Places {
+    template <int PAIRS> struct Lookup {
         __m512i at;
         __mmask64 in[PAIRS], last_low, last_high; // rows in each pair; codes of the last one
 
@@ -58,13 +58,13 @@ struct ByteCopies {
         }
     };
 
-    template <int PAIRS> SRS_INLINE Places<PAIRS> places_of(const int32_t *rows, int64_t n) const {
+    template <int PAIRS> SRS_INLINE Lookup<PAIRS> lookup_of(const int32_t *rows, int64_t n) const {
         alignas(64) uint8_t at[TILE] = {}, pair[TILE] = {};
         for (int64_t i = 0; i < n; ++i) {
             at[i] = static_cast<uint8_t>(rows[i]);
             pair[i] = static_cast<uint8_t>(rows[i] / PAIR);
         }
-        Places<PAIRS> out;
+        Lookup<PAIRS> out;
         out.at = _mm512_load_si512(at);
         for (int k = 0; k < PAIRS; ++k)
             out.in[k] = _mm512_cmpeq_epi8_mask(_mm512_load_si512(pair), _mm512_set1_epi8(static_cast<char>(k)));
@@ -79,10 +79,10 @@ struct ByteCopies {
         alignas(64) uint8_t some[STEP][TILE] = {};
         for (int64_t from = 0; from < n; from += TILE) {
             const int64_t n_here = n - from < TILE ? n - from : TILE;
-            const Places<PAIRS> places = places_of<PAIRS>(rows + from, n_here);
+            const Lookup<PAIRS> lookup = lookup_of<PAIRS>(rows + from, n_here);
             for (int64_t first = 0; first < n_columns; first += STEP) {
                 for (int64_t c = 0; c < STEP && first + c < n_columns; ++c)
-                    _mm512_store_si512(some[c], places.look_up(codes + columns[first + c] * n_rows));
+                    _mm512_store_si512(some[c], lookup.look_up(codes + columns[first + c] * n_rows));
                 for (int64_t i = 0; i < n_here; i += STEP) transpose(some[0] + i, lines + (from + i) * TILE + first);
             }
         }
@@ -103,7 +103,7 @@ struct ByteCopies {
 
     // Lines of TILE bytes, 16 x 16 of them: first 8 columns to a word of 8 bytes, then both words of a row together.
     __attribute__((target("avx512vbmi"))) static SRS_INLINE void transpose(const uint8_t *from, uint8_t *to) {
-        const __m512i rows_low = _mm512_load_si512(BYTE_PLACES.at), rows_high = _mm512_add_epi8(rows_low, _mm512_set1_epi8(8));
+        const __m512i rows_low = _mm512_load_si512(TRANSPOSE_ORDER.at), rows_high = _mm512_add_epi8(rows_low, _mm512_set1_epi8(8));
         const __m512i words = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), more_words = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
         const __m512i a = four(from), b = four(from + 4 * TILE), c = four(from + 8 * TILE), d = four(from + 12 * TILE);
         const __m512i left = _mm512_permutex2var_epi8(a, rows_low, b), right = _mm512_permutex2var_epi8(c, rows_low, d);

@@ -26,13 +26,14 @@
 namespace srs::SRS_ISA {
 namespace {
 
-// As many numbers of 32 bits as a register holds, and half as many.
-struct Registers {
-    static constexpr int WIDTH = SRS_VECTOR_NBYTES / 4, HALF = WIDTH / 2;
+// As many numbers of 32 bits as a register holds, half as many, and twice as many keys of 16 bits.
+struct Simd {
+    static constexpr int WIDTH = SRS_VECTOR_NBYTES / 4, HALF = WIDTH / 2, KEYS = 2 * WIDTH;
     typedef int32_t I __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
     typedef uint32_t U __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
     typedef float F __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
     typedef double D __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+    typedef uint16_t K __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
     typedef uint16_t HalfK __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
     typedef int32_t HalfI __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
     typedef float HalfF __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
@@ -62,6 +63,37 @@ struct Registers {
         return all != 0;
 #endif
     }
+
+    // Whether a lane of a is at least that of b.
+    static SRS_INLINE bool any_reaches(const F a, const F b) {
+#if defined(__AVX512F__)
+        return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ) != 0;
+#else
+        return lanes_of(a >= b) != 0;
+#endif
+    }
+
+    // table[at]; of so many registers where it has no more, of memory where that is 0.
+    template <int REGISTERS> static SRS_INLINE I look_up(const int32_t *table, const I at) {
+#if defined(__AVX512F__)
+        const auto part = [&](int k) { return _mm512_load_si512(table + k * WIDTH); };
+        const __m512i places = (__m512i)at, none = _mm512_setzero_si512();
+        if (REGISTERS == 0) return (I)_mm512_mask_i32gather_epi32(none, __mmask16(-1), places, table, 4);
+        const __m512i low = _mm512_permutex2var_epi32(part(0), places, part(1));
+        if (REGISTERS == 2) return (I)low;
+        const __m512i high = _mm512_permutex2var_epi32(part(2), places, part(3));
+        return (I)_mm512_mask_mov_epi32(low, _mm512_test_epi32_mask(places, _mm512_set1_epi32(2 * WIDTH)), high);
+#elif defined(__AVX2__)
+        return (I)_mm256_i32gather_epi32(table, (__m256i)at, 4);
+#else
+        I out{};
+        for (int l = 0; l < WIDTH; ++l) out[l] = table[at[l]];
+        return out;
+#endif
+    }
+    template <int REGISTERS> static SRS_INLINE F look_up(const float *table, const I at) {
+        return (F)look_up<REGISTERS>(reinterpret_cast<const int32_t *>(table), at);
+    }
 };
 
 // Batcher's merge exchange of n lines; exchange(low, high) puts two in order.
@@ -79,7 +111,7 @@ template <typename Exchange> SRS_INLINE void merge_exchange(int64_t n, const Exc
 }
 
 // Hands out consecutive aligned pieces of scratch memory; of none, the pieces are null and their size is counted.
-struct Carver {
+struct Arena {
     char *base;
     size_t used = 0;
     template <typename T> T *take(int64_t n) {

@@ -5,7 +5,7 @@
 namespace srs::SRS_ISA {
 namespace {
 
-constexpr int64_t FEW_ROWS = 128;            // nodes up to this size try the codes of their rows
+constexpr int64_t MAX_TRIED_ROWS = 128;            // nodes up to this size try the codes of their rows
 
 // A threshold's tie hash among those of its feature; `shift`: missing values lie below.
 SRS_INLINE uint32_t threshold_tie(uint32_t tie, uint32_t threshold, uint32_t shift) {
@@ -60,14 +60,14 @@ template <typename Code> struct BestScan {
     }
 
     template <typename Lines> SRS_INLINE void pass(const Lines lines) {
-        if (scan.facts.n <= FEW_ROWS || sizeof(Code) != 1) try_rows(lines.chunk(scan.facts.n));
+        if (scan.stats.n <= MAX_TRIED_ROWS || sizeof(Code) != 1) try_rows(lines.chunk(scan.stats.n));
         else try_codes(lines);
     }
 
     // Every row's code as a threshold.
     template <typename Lines> SRS_INLINE void try_rows(const Lines lines) {
         alignas(64) int32_t found[TILE];
-        for (int64_t i = 0; i < scan.facts.n; ++i) {
+        for (int64_t i = 0; i < scan.stats.n; ++i) {
             const Code *line = lines[i];
             scan.score_lines(lines, line, found);
             keep(found, line);
@@ -76,7 +76,7 @@ template <typename Code> struct BestScan {
 
     // Rows of each code of each feature, then every code as a threshold.
     template <typename Lines> void try_codes(Lines lines) {
-        const Facts &f = scan.facts;
+        const NodeStats &f = scan.stats;
         const int64_t n_channels = scan.job.n_channels, cells = f.n_present * TILE, sums = cells * n_channels;
         int32_t *counts = scan.scratch.cell_counts;
         int64_t *numbers = scan.scratch.cell_sums;
@@ -102,7 +102,7 @@ template <typename Code> struct BestScan {
     }
 
     void try_code(int code, const int32_t *counts, const int64_t *numbers) {
-        const int64_t cells = scan.facts.n_present * TILE;
+        const int64_t cells = scan.stats.n_present * TILE;
         alignas(64) int32_t found[TILE], here[TILE] = {};
         alignas(64) Code line[TILE];
         for (int64_t k = 0; k < cells; k += TILE)

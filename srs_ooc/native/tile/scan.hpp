@@ -6,7 +6,7 @@ namespace srs::SRS_ISA {
 namespace {
 
 // A split of each lane, and how it sees codes.
-template <typename Code> struct Drawn {
+template <typename Code> struct RandomSplits {
     alignas(64) Code thresholds[TILE];
     int32_t how[TILE];
     Code known[TILE]; // highest code that is not a missing value
@@ -14,7 +14,7 @@ template <typename Code> struct Drawn {
     bool seen_through_map;
 };
 
-template <typename Code> struct TileDraw {
+template <typename Code> struct RandomThresholds {
     using V = Lanes<Code>;
     const TileNode<Code> &node;
 
@@ -22,13 +22,13 @@ template <typename Code> struct TileDraw {
     // lane l is column columns[l], or first + l without `columns`.
     template <typename Lines>
     SRS_INLINE void draw(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
-                         const uint8_t *categorical, const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
+                         const uint8_t *categorical, const int32_t *columns, int64_t first, RandomSplits<Code> &random) const {
         Code highest = 0;
         for (int l = 0; l < TILE; ++l) highest = high[l] > highest ? high[l] : highest;
-        drawn.seen_through_map = categorical || highest == MISSING<Code>;
-        if (drawn.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, drawn);
-        else draw_thresholds(low, high, hashes, drawn.thresholds);
-        if (node.job.values) draw_values(low, high, hashes, columns, first, drawn);
+        random.seen_through_map = categorical || highest == MISSING<Code>;
+        if (random.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, random);
+        else draw_thresholds(low, high, hashes, random.thresholds);
+        if (node.job.values) draw_values(low, high, hashes, columns, first, random);
     }
 
     // A threshold drawn between the values of one column; `known`: its highest code that is not a missing value.
@@ -52,33 +52,33 @@ template <typename Code> struct TileDraw {
 
     // Draw the thresholds of numbers again, between their values.
     __attribute__((noinline)) void draw_values(const Code *low, const Code *high, const uint32_t *hashes,
-                                               const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
+                                               const int32_t *columns, int64_t first, RandomSplits<Code> &random) const {
         alignas(64) int64_t places[TILE];
         alignas(64) uint32_t draws[TILE], from[TILE], to[TILE], cuts[TILE];
         for (int l = 0; l < TILE; ++l) {
             places[l] = columns ? columns[l] : first + l;
-            const int32_t how = drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN);
-            const Code known = drawn.seen_through_map ? drawn.known[l] : high[l];
-            const bool stays = how == MAPPED || low[l] >= known || parts_missing(how, drawn.thresholds[l], low[l], known);
+            const int32_t how = random.seen_through_map ? random.how[l] : int32_t(PLAIN);
+            const Code known = random.seen_through_map ? random.known[l] : high[l];
+            const bool stays = how == MAPPED || low[l] >= known || parts_missing(how, random.thresholds[l], low[l], known);
             draws[l] = value_hash(how, node.threshold_key(hashes[l]));
             from[l] = stays ? 0 : low[l];
             to[l] = stays ? 0 : known;
         }
         values_of_codes().cut_lanes(places, draws, from, to, cuts);
         for (int l = 0; l < TILE; ++l) {
-            const uint32_t shift = drawn.seen_through_map && drawn.how[l] == MISSING_LEFT;
-            drawn.thresholds[l] = to[l] ? static_cast<Code>(cuts[l] + shift) : drawn.thresholds[l];
+            const uint32_t shift = random.seen_through_map && random.how[l] == MISSING_LEFT;
+            random.thresholds[l] = to[l] ? static_cast<Code>(cuts[l] + shift) : random.thresholds[l];
         }
     }
 
     // Codes seen through a map at this node, and thresholds between what it makes of them.
     template <typename Lines>
     void draw_mapped(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
-                     const uint8_t *categorical, Drawn<Code> &drawn) const {
+                     const uint8_t *categorical, RandomSplits<Code> &random) const {
         alignas(64) Code mapped_low[TILE], mapped_high[TILE];
-        drawn.map.set(categorical, hashes, node.category_key);
-        V lo = drawn.map.apply(lines[0]), hi = lo;
-        for (int64_t i = 1; i < node.facts.n; ++i) drawn.map.apply(lines[i]).widen_range(lo, hi);
+        random.map.set(categorical, hashes, node.category_key);
+        V lo = random.map.apply(lines[0]), hi = lo;
+        for (int64_t i = 1; i < node.stats.n; ++i) random.map.apply(lines[i]).widen_range(lo, hi);
         lo.store(mapped_low);
         hi.store(mapped_high);
         for (int l = 0; l < TILE; ++l) {
@@ -86,18 +86,18 @@ template <typename Code> struct TileDraw {
             const bool is_category = categorical && categorical[l];
             const bool with_missing = !is_category && high[l] == MISSING<Code> && low[l] != MISSING<Code>;
             uint32_t from = low[l], to = high[l];
-            drawn.how[l] = is_category ? MAPPED : PLAIN;
-            drawn.known[l] = with_missing ? static_cast<Code>(mapped_high[l] - 1) : high[l];
-            drawn.map.shift[l] = 0;
+            random.how[l] = is_category ? MAPPED : PLAIN;
+            random.known[l] = with_missing ? static_cast<Code>(mapped_high[l] - 1) : high[l];
+            random.map.shift[l] = 0;
             if (is_category) {
                 from = mapped_low[l];
                 to = mapped_high[l];
             } else if (with_missing) { // one position more: missing values alone on a side
                 to = mapped_high[l]; // a code above the highest, so that it is drawn as well
-                drawn.how[l] = hash & 1 ? MISSING_LEFT : MISSING_RIGHT;
-                drawn.map.shift[l] = hash & 1;
+                random.how[l] = hash & 1 ? MISSING_LEFT : MISSING_RIGHT;
+                random.map.shift[l] = hash & 1;
             }
-            drawn.thresholds[l] = static_cast<Code>(from + ((uint64_t(hash >> 8) * (to - from)) >> 24));
+            random.thresholds[l] = static_cast<Code>(from + ((uint64_t(hash >> 8) * (to - from)) >> 24));
         }
     }
 };
@@ -105,12 +105,12 @@ template <typename Code> struct TileDraw {
 // One split of each of 64 features at a node: scored, and the best of them offered.
 template <typename Code> struct TileScan : TileNode<Code> {
     using V = Lanes<Code>;
-    using TileNode<Code>::TileNode, TileNode<Code>::facts, TileNode<Code>::scratch;
+    using TileNode<Code>::TileNode, TileNode<Code>::stats, TileNode<Code>::scratch;
 
     // The lowest and the highest code of each lane.
     template <typename Lines> SRS_INLINE void range(const Lines lines, Code *low, Code *high) const {
         V lo = V::load(lines[0]), hi = lo;
-        for (int64_t i = 1; i < facts.n; ++i) V::load(lines[i]).widen_range(lo, hi);
+        for (int64_t i = 1; i < stats.n; ++i) V::load(lines[i]).widen_range(lo, hi);
         lo.store(low);
         hi.store(high);
     }
@@ -130,18 +130,18 @@ template <typename Code> struct TileScan : TileNode<Code> {
     }
 
     // Score the split of each lane; -1 where it may not be made.
-    template <typename Lines> SRS_INLINE void score(const Lines lines, const Drawn<Code> &drawn, int32_t *bits) const {
-        if (drawn.seen_through_map) score_mapped(lines, drawn, bits);
-        else score_lines(lines, drawn.thresholds, bits);
+    template <typename Lines> SRS_INLINE void score(const Lines lines, const RandomSplits<Code> &random, int32_t *bits) const {
+        if (random.seen_through_map) score_mapped(lines, random, bits);
+        else score_lines(lines, random.thresholds, bits);
     }
 
     template <typename Lines>
-    __attribute__((noinline)) void score_mapped(const Lines lines, const Drawn<Code> &drawn, int32_t *bits) const {
-        score_lines(MappedLines<Code, Lines>{lines, &drawn.map, scratch.view}, drawn.thresholds, bits);
+    __attribute__((noinline)) void score_mapped(const Lines lines, const RandomSplits<Code> &random, int32_t *bits) const {
+        score_lines(MappedLines<Code, Lines>{lines, &random.map, scratch.view}, random.thresholds, bits);
     }
 
     // Offer the lanes' best; lane l is column columns[l], or first + l without `columns`.
-    SRS_INLINE void offer_lanes(const int32_t *bits, const uint32_t *hashes, const Drawn<Code> &drawn,
+    SRS_INLINE void offer_lanes(const int32_t *bits, const uint32_t *hashes, const RandomSplits<Code> &random,
                                 const int32_t *columns, int64_t first, Split &best) const {
         int32_t top = -1;
         for (int l = 0; l < TILE; ++l) top = bits[l] > top ? bits[l] : top;
@@ -158,8 +158,8 @@ template <typename Code> struct TileScan : TileNode<Code> {
         const bool one = winners >> 16 == 1;
         for (int l = one ? winners & 0xFFFF : 0; l < TILE; ++l) {
             if (bits[l] == top && ties[l] == tie)
-                offer(best, Split{top, tie, columns ? columns[l] : first + l, drawn.thresholds[l],
-                                  drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN)});
+                offer(best, Split{top, tie, columns ? columns[l] : first + l, random.thresholds[l],
+                                  random.seen_through_map ? random.how[l] : int32_t(PLAIN)});
             if (one) break;
         }
     }

@@ -19,18 +19,18 @@ template <typename Code> struct TileScratch {
 template <typename Code> struct TileNode {
     const GrowJob &job;
     const Criterion &criterion;
-    const Facts &facts;
+    const NodeStats &stats;
     const int32_t *const *numbers; // [n_channels] of the node's rows
     TileScratch<Code> scratch;
     LaneKey threshold_key, tie_key, category_key;
     bool narrow; // every class's rows fit a lane counter, and nothing but rows counts
 
-    TileNode(const GrowJob &job, const Criterion &criterion, const Facts &facts, uint64_t node_key,
+    TileNode(const GrowJob &job, const Criterion &criterion, const NodeStats &stats, uint64_t node_key,
              const int32_t *const *numbers, const TileScratch<Code> &scratch)
-        : job(job), criterion(criterion), facts(facts), numbers(numbers), scratch(scratch),
+        : job(job), criterion(criterion), stats(stats), numbers(numbers), scratch(scratch),
           threshold_key(node_key, THRESHOLD), tie_key(node_key, TIE), category_key(node_key, CATEGORIES),
-          narrow(criterion.impurity == GINI && job.n_channels == 0 && facts.n <= SMALL_NODE &&
-                 facts.largest <= Lanes<Code>::FLUSH) {}
+          narrow(criterion.impurity == GINI && job.n_channels == 0 && stats.n <= SMALL_NODE &&
+                 stats.largest <= Lanes<Code>::FLUSH) {}
 };
 
 // What goes left in each of 64 features: rows of each class, and the sums of their channels.
@@ -42,9 +42,9 @@ template <typename Code> struct TileCounts {
     template <typename Lines>
     SRS_INLINE void count_classes(Lines lines, const Code *thresholds, Code *out) const {
         const V limit = V::load(thresholds);
-        for (int64_t k = 0; k < node.facts.n_present; ++k, out += TILE) {
-            count_rows(lines, node.facts.counts[k], limit, out);
-            lines = lines.from(node.facts.counts[k]);
+        for (int64_t k = 0; k < node.stats.n_present; ++k, out += TILE) {
+            count_rows(lines, node.stats.counts[k], limit, out);
+            lines = lines.from(node.stats.counts[k]);
         }
     }
 
@@ -52,7 +52,7 @@ template <typename Code> struct TileCounts {
     template <typename Lines>
     SRS_INLINE void add_classes(Lines lines, const Code *thresholds) const {
         const GrowJob &job = node.job;
-        const Facts &f = node.facts;
+        const NodeStats &f = node.stats;
         const V limit = V::load(thresholds);
         const int64_t most = job.n_channels == 0 ? int64_t(V::FLUSH) : job.flush < 255 ? job.flush : 255;
         alignas(64) Code some[TILE];
@@ -102,7 +102,7 @@ template <typename Code> struct TileScores {
 
     // Score what scratch.counts and scratch.sums say goes left.
     SRS_INLINE void score_counted(int32_t *bits) const {
-        const Facts &f = node.facts;
+        const NodeStats &f = node.stats;
         if (node.criterion.impurity == VARIANCE && node.job.n_channels == 1) {
             if (f.n <= TINY_NODE) variance<int32_t, uint32_t>(bits);
             else variance<int64_t, uint64_t>(bits);
@@ -117,7 +117,7 @@ template <typename Code> struct TileScores {
 
     // As Criterion::gini_score, operation by operation, for all lanes.
     template <typename Count> SRS_INLINE void gini(const Count *going_left, int32_t *bits) const {
-        const Facts &f = node.facts;
+        const NodeStats &f = node.stats;
         alignas(64) int32_t n_left[TILE];
         alignas(64) float sums[TILE];
         const int32_t n = static_cast<int32_t>(f.n);
@@ -151,7 +151,7 @@ template <typename Code> struct TileScores {
     // As Criterion::variance_score for targets without weights, in integers wide enough for the node.
     template <typename Int, typename Unsigned> SRS_INLINE void variance(int32_t *bits) const {
         alignas(64) float scores[TILE];
-        const Unsigned n = static_cast<Unsigned>(node.facts.n), sum = static_cast<Unsigned>(node.facts.sum);
+        const Unsigned n = static_cast<Unsigned>(node.stats.n), sum = static_cast<Unsigned>(node.stats.sum);
         for (int l = 0; l < TILE; ++l) {
             const int32_t n_left = node.scratch.counts[l];
             const Unsigned d = static_cast<Unsigned>(node.scratch.sums[l]) * n - sum * static_cast<Unsigned>(n_left);
@@ -163,7 +163,7 @@ template <typename Code> struct TileScores {
 
     // As Criterion::gini_score and variance_score in weights, for all lanes.
     SRS_INLINE void weighted(int32_t *bits) const {
-        const Facts &f = node.facts;
+        const NodeStats &f = node.stats;
         alignas(64) int64_t weights[TILE];
         alignas(64) int32_t n_left[TILE];
         alignas(64) float scores[TILE];
@@ -196,15 +196,15 @@ template <typename Code> struct TileScores {
     void lane_by_lane(int32_t *bits) const {
         for (int l = 0; l < TILE; ++l) {
             int64_t n_left = 0;
-            for (int64_t k = 0; k < node.facts.n_present; ++k)
+            for (int64_t k = 0; k < node.stats.n_present; ++k)
                 n_left += node.scratch.left[k] = node.scratch.counts[k * TILE + l];
-            bits[l] = node.criterion.score_bits(node.facts, node.scratch.left, n_left);
+            bits[l] = node.criterion.score_bits(node.stats, node.scratch.left, n_left);
         }
     }
 
     // Bits of the scores; -1 where too few rows are left on a side.
     SRS_INLINE void keep_valid(const float *scores, const int32_t *n_left, int32_t *bits) const {
-        const int32_t n = static_cast<int32_t>(node.facts.n), min_leaf = static_cast<int32_t>(node.facts.min_leaf);
+        const int32_t n = static_cast<int32_t>(node.stats.n), min_leaf = static_cast<int32_t>(node.stats.min_leaf);
         __builtin_memcpy(bits, scores, TILE * sizeof(float));
         for (int l = 0; l < TILE; ++l) {
             const bool valid = n_left[l] >= min_leaf && n - n_left[l] >= min_leaf;

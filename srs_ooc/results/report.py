@@ -1,4 +1,4 @@
-"""What a report draws: the course of a run, where its ranking is cut, features against the target.
+"""What a report shows of a run: its course, where its ranking is cut, features against the target.
 
 A run and its store are read at one commit, in bounded memory.
 """
@@ -19,8 +19,8 @@ from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
-from srs_ooc.results.feature_record import PartReader
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.feature_record import FeatureRecord, PartReader
+from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
@@ -31,18 +31,12 @@ from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
-# What a report is made from: a run and its store, read at one commit, in bounded memory.
-
 LISTED = 10_000
 """Features that a report lists at most."""
 LISTED_ANYWAY = 200
 """Features that it lists, best first, where none is selected."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
-DRAWING_NBYTES = 60 * MB
-"""Allowance for the libraries that draw figures and make pages, and their work."""
-GATHERING_NBYTES, LINE_NBYTES = 10 * MB, 4000
-"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
 _CELLS = 1 << 20
 _COLUMNS = 64
 
@@ -52,8 +46,8 @@ def _spaced(n: int, most: int) -> list[int]:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist() if n else []
 
 
-class Source:
-    """A run that is open for a report.
+class Report:
+    """What a report shows of a run; each part is read when it is first asked for.
 
     Parameters
     ----------
@@ -75,7 +69,7 @@ class Source:
 
     Attributes
     ----------
-    reading : Reading
+    reading : Ranking
         The ranking.
     status : Status
         Where the run stands.
@@ -89,9 +83,14 @@ class Source:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
         self.spec, self.status = spec_of(ledger), status_of(ledger)
         n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
-        beside = GATHERING_NBYTES + LINE_NBYTES * n_listed + DRAWING_NBYTES * draws
-        self.reading = Reading(ledger, store, cap_nbytes, beside)
+        beside = report_nbytes(n_listed, draws=draws)
+        self.reading = Ranking(ledger, store, cap_nbytes, beside)
         self.inputs = inputs_of(ledger)
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.ledger.run.absolute().name
 
     @cached_property
     def task(self) -> Task:
@@ -115,6 +114,48 @@ class Source:
         if len(self.selected):
             return self.selected[:LISTED]
         return self.reading.top(min(LISTED_ANYWAY, len(self.reading.positions)))
+
+    @cached_property
+    def records(self) -> list[FeatureRecord]:
+        """The lines of the listed features, best first."""
+        return list(self.reading.records(self.listed))
+
+    @property
+    def n_selected(self) -> int:
+        """Features selected, listed or not; 0 before a verdict."""
+        return 0 if self.reading.is_provisional else self.reading.n_selected
+
+    @cached_property
+    def cut(self) -> "Cut":
+        """The ranking around its cut."""
+        return _of_ranking(self) if self.reading.verdict is None else _of_verdict(self)
+
+    @cached_property
+    def points(self) -> "list[Point]":
+        """What was found, or led the ranking, after how many iterations."""
+        return history_of(self.ledger, self.reading)
+
+    @cached_property
+    def draws(self) -> "Draws":
+        """How often the features that could be drawn were, decoys not counted."""
+        return _draws_of(self)
+
+    @cached_property
+    def correlations(self) -> "Correlations":
+        """How alike the first listed features are."""
+        return _correlations_of(self)
+
+    @cached_property
+    def held_out(self) -> Curve | None:
+        """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
+        return _held_out_of(self)
+
+    @cached_property
+    def commits(self) -> list[tuple[int, float, float]]:
+        """Commits of the run, some of many: iterations, seconds of work, resident MB."""
+        rows = list(self.ledger.history())
+        kept = (rows[i] for i in _spaced(len(rows), POINTS))
+        return [(int(i), round(float(s), 3), round(float(b) / MB, 1)) for i, _, s, b in kept]
 
     def rows_looked_at(self, most: int = LOOKED_AT) -> NDArray[np.int32]:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
@@ -169,8 +210,8 @@ NONE = 255
 
 
 @dataclass(frozen=True)
-class Legend:
-    """How the profiles of a run are read.
+class Profiles:
+    """The profiles of some features, and how they are read.
 
     Attributes
     ----------
@@ -184,26 +225,8 @@ class Legend:
         Of a regression: targets of the rows drawn one by one.
     low, high : float
         Of a regression: the target's range, from which trends are 0 .. 254.
-    """
-
-    n_bins: int
-    classes: list[str]
-    class_rows: list[int]
-    targets: list[float]
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Profiles:
-    """The profiles of some features.
-
-    Attributes
-    ----------
-    legend : Legend
-        How they are read.
     n_used : int64 (n,)
-        Bins in use of each.
+        Bins in use of each feature.
     cells : uint8 (n, width)
         Of a classification: classes x (bins and missing), row by row: rows of the class, or, where
         ``scale`` is not 1, so many of that. Of a regression: the place of each row drawn, 0 .. 254
@@ -212,35 +235,41 @@ class Profiles:
         Rows that a unit of ``cells`` stands for.
     """
 
-    legend: Legend
+    n_bins: int
+    classes: list[str]
+    class_rows: list[int]
+    targets: list[float]
+    low: float
+    high: float
     n_used: NDArray[np.int64]
     cells: NDArray[np.uint8]
     scale: NDArray[np.float64]
 
     def counts(self, i: int) -> NDArray[np.float64]:
         """Return of a classification about how many rows there are, (classes, bins and missing)."""
-        shape = len(self.legend.classes), self.legend.n_bins + 1
+        shape = len(self.classes), self.n_bins + 1
         return np.asarray(self.cells[i].reshape(shape) * self.scale[i], np.float64)
 
     def scatter(self, i: int) -> NDArray[np.float64]:
         """Return of a regression where each row drawn is, from 0 to 1; NaN where missing."""
-        places = self.cells[i, : len(self.legend.targets)].astype(np.float64)
+        places = self.cells[i, : len(self.targets)].astype(np.float64)
         return np.where(places == NONE, np.nan, places / (NONE - 1))
 
     def trend(self, i: int) -> NDArray[np.float64]:
         """Return of a regression the mean target of each bin, the missing rows' last; NaN: none."""
-        found = self.cells[i, len(self.legend.targets) :].astype(np.float64)
-        span = self.legend.high - self.legend.low
-        return np.where(found == NONE, np.nan, self.legend.low + span * found / (NONE - 1))
+        found = self.cells[i, len(self.targets) :].astype(np.float64)
+        return np.where(
+            found == NONE, np.nan, self.low + (self.high - self.low) * found / (NONE - 1)
+        )
 
 
-def profiles_of(source: Source, features: NDArray[np.integer[Any]]) -> Profiles:
+def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
     """Look at features of a run against its target; memory does not grow with the rows.
 
     Parameters
     ----------
-    source : Source
-        The run.
+    report : Report
+        Of the run.
     features : int (n,)
         Stored positions.
 
@@ -249,23 +278,21 @@ def profiles_of(source: Source, features: NDArray[np.integer[Any]]) -> Profiles:
     StoreError
         If the store cannot be read.
     """
-    rows = source.rows_looked_at()
-    target = source.targets_of(rows)
-    legend, width, look = (
-        _following(target.astype(np.float64))
-        if source.task.is_regression
-        else _counting(target, source.manifest.classes)
-    )
-    all_codes = source.store.array("n_codes")
+    rows = report.rows_looked_at()
+    target = report.targets_of(rows)
+    all_codes = report.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
-    n_used = np.minimum(n_codes, legend.n_bins)
-    cells = np.zeros((len(features), width), np.uint8)
-    scale = np.ones(len(features))
-    missing = source.manifest.missing_code
-    for places, codes in source.columns(features, rows):
-        bins = bins_of(codes, n_codes[places], legend.n_bins, missing)
-        cells[places], scale[places] = look(codes, bins, n_codes[places], missing)
-    return Profiles(legend, n_used, cells, scale)
+    profiles, look = (
+        _following(n_codes, target.astype(np.float64))
+        if report.task.is_regression
+        else _counting(n_codes, target, report.manifest.classes)
+    )
+    missing = report.manifest.missing_code
+    for places, codes in report.columns(features, rows):
+        bins = bins_of(codes, n_codes[places], profiles.n_bins, missing)
+        found = look(codes, bins, n_codes[places], missing)
+        profiles.cells[places], profiles.scale[places] = found
+    return profiles
 
 
 def bins_of(
@@ -287,9 +314,9 @@ that is missing."""
 
 
 def _counting(
-    target: NDArray[np.integer[Any]], classes: tuple[str, ...]
-) -> tuple[Legend, int, Look]:
-    """Return legend, width and maker of cells that count rows by class and bin."""
+    n_codes: NDArray[np.int64], target: NDArray[np.integer[Any]], classes: tuple[str, ...]
+) -> tuple[Profiles, Look]:
+    """Return empty profiles that count rows by class and bin, and the maker of their cells."""
     counts = np.bincount(target, minlength=len(classes))
     shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
     line_of = np.full(len(classes), len(shown), np.int64)
@@ -311,11 +338,11 @@ def _counting(
         return np.rint(counts / scale[:, None]).astype(np.uint8), scale
 
     rows = np.bincount(lines, minlength=len(names))
-    return Legend(n_bins, names, rows.tolist(), [], 0.0, 0.0), width, look
+    return _empty((n_bins, names, rows.tolist(), [], 0.0, 0.0), n_codes, width), look
 
 
-def _following(target: NDArray[np.float64]) -> tuple[Legend, int, Look]:
-    """Return the same of cells that place some rows, and follow the mean of the target."""
+def _following(n_codes: NDArray[np.int64], target: NDArray[np.float64]) -> tuple[Profiles, Look]:
+    """Return the same of profiles that place some rows, and follow the mean of the target."""
     n = len(target)
     rows = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
     low, high = float(target.min()), float(target.max())
@@ -335,7 +362,17 @@ def _following(target: NDArray[np.float64]) -> tuple[Legend, int, Look]:
         trend = np.where(counts > 0, np.rint(np.clip(means, 0, 1) * (NONE - 1)), NONE)
         return np.hstack([places, trend.reshape(m, n_bins)]).astype(np.uint8), np.ones(m)
 
-    return Legend(TRENDS, [], [], drawn, low, high), len(drawn) + TRENDS + 1, look
+    return _empty((TRENDS, [], [], drawn, low, high), n_codes, len(drawn) + TRENDS + 1), look
+
+
+def _empty(
+    read: tuple[int, list[str], list[int], list[float], float, float],
+    n_codes: NDArray[np.int64],
+    width: int,
+) -> Profiles:
+    """Return profiles that are read so, without cells yet."""
+    n, n_used = len(n_codes), np.minimum(n_codes, read[0])
+    return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
 
 
 # Where the ranking is cut: scores by rank, features beside decoys, and the level.
@@ -377,19 +414,14 @@ class Cut:
     n_outstanding: int
 
 
-def cut_of(source: Source) -> Cut:
-    """Return the ranking of a run around its cut."""
-    return _of_verdict(source) if source.reading.verdict is not None else _of_ranking(source)
-
-
-def _of_verdict(source: Source) -> Cut:
-    verdict = source.reading.verdict
+def _of_verdict(report: Report) -> Cut:
+    verdict = report.reading.verdict
     assert verdict is not None
     closing: dict[str, NDArray[Any]] = {}  # empty where the ledger holds another closing stage
     part = PartReader(lambda saved: closing.update(saved.arrays))
-    StageBook(source.ledger, source.reading.n_iterations).load({Elimination.name: part})
+    StageBook(report.ledger, report.reading.n_iterations).load({Elimination.name: part})
     items, scores = closing.get("items", np.zeros(0)), closing.get("scores", np.zeros(0))
-    n_features = source.manifest.n_features
+    n_features = report.manifest.n_features
     selected = verdict.features[verdict.is_selected]
     # The places around the cut, thinned where thousands are selected.
     upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
@@ -399,7 +431,7 @@ def _of_verdict(source: Source) -> Cut:
         [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
         (items >= n_features).tolist(),
         np.isin(items, selected).tolist(),
-        float(source.spec.fdr),
+        float(report.spec.fdr),
         [int(p) + 1 for p in places],
         [float(f"{verdict.levels[p]:.4g}") for p in places],
         verdict.n_selected,
@@ -407,15 +439,15 @@ def _of_verdict(source: Source) -> Cut:
     )
 
 
-def _of_ranking(source: Source) -> Cut:
-    reading = source.reading
+def _of_ranking(report: Report) -> Cut:
+    reading = report.reading
     first = reading.top(min(SHOWN, len(reading.positions)))
-    scores, measure, level = reading.importances(first), _measure(source), None
-    if isinstance(source.spec.judging, ProbeJudge):
+    scores, measure, level = reading.importances(first), _measure(report), None
+    if isinstance(report.spec.judging, ProbeJudge):
         drawn = np.maximum(reading.tally.n_drawn[first], 1)
         scores = reading.tally.n_better[first] / drawn
-        level = float(source.spec.judging.probe_min_wins)
-    chosen: NDArray[np.bool_] = np.isin(first, source.selected)
+        level = float(report.spec.judging.probe_min_wins)
+    chosen: NDArray[np.bool_] = np.isin(first, report.selected)
     return Cut(
         measure,
         [float(f"{max(s, 0.0):.4g}") for s in scores.tolist()],
@@ -424,15 +456,15 @@ def _of_ranking(source: Source) -> Cut:
         level,
         [],
         [],
-        0 if reading.is_provisional else len(source.selected),
+        0 if reading.is_provisional else len(report.selected),
         0,
     )
 
 
-def _measure(source: Source) -> str:
-    if isinstance(source.spec.judging, ProbeJudge):
+def _measure(report: Report) -> str:
+    if isinstance(report.spec.judging, ProbeJudge):
         return "share of draws won"
-    spec = source.spec
+    spec = report.spec
     if spec.model.scores_features:
         return f"score by model {spec.model.model}"
     return "importance" if not spec.method.ranks_by else f"score of method {spec.run.method}"
@@ -479,14 +511,14 @@ class Point:
     unchanged: int | None
 
 
-def history_of(ledger: Ledger, reading: Reading) -> list[Point]:
+def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
     """Return the course of a run up to the iterations that ``reading`` knows.
 
     Parameters
     ----------
     ledger : Ledger
         Open for reading.
-    reading : Reading
+    reading : Ranking
         Of the same run.
 
     Returns
@@ -495,82 +527,57 @@ def history_of(ledger: Ledger, reading: Reading) -> list[Point]:
         By iterations, at most ``POINTS``. A run that was begun before leading items were kept has
         only those of its later iterations.
     """
-    spec = spec_of(ledger)
-    key = key_of(spec.seed, Purpose.RANK_TIE)
-    found = _led(ledger, reading, key) if spec.concludes else _entered(reading)
+    spec, verdict = spec_of(ledger), reading.verdict
     commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)
-    points = []
-    for iterations, counts in found:
+
+    def point(iterations: int, *counts: int | None) -> Point:
         after = min(int(np.searchsorted(commits[:, 0], iterations)), len(commits) - 1)
-        points.append(
-            Point(
-                iterations,
-                round(float(np.interp(iterations, commits[:, 0], commits[:, 2])), 3),
-                round(float(commits[after, 3]) / MB, 1),
-                iterations * spec.learner.trees_per_subspace,
-                *counts,
-            )
+        return Point(
+            iterations,
+            round(float(np.interp(iterations, commits[:, 0], commits[:, 2])), 3),
+            round(float(commits[after, 3]) / MB, 1),
+            iterations * spec.learner.trees_per_subspace,
+            *counts,
         )
+
+    if not spec.concludes:
+        return [point(i, size, None, None, None) for i, size in _entered(reading).items()]
+    points: list[Point] = []
+    before = None
+    for iterations, items in _led(ledger, reading, key_of(spec.seed, Purpose.RANK_TIE)).items():
+        n_selected = n_decoys = None  # only the verdict may read which items are decoys
+        if verdict is not None:
+            n_selected = int(np.isin(items, verdict.selected()).sum())
+            n_decoys = int(np.count_nonzero(items >= len(reading.positions)))
+        stayed = None if before is None else int(np.isin(items, before).sum())
+        points.append(point(iterations, n_selected, len(items), n_decoys, stayed))
+        before = items
     return points
 
 
-_Counts = tuple[int | None, int | None, int | None, int | None]
-
-
-def _entered(reading: Reading) -> list[tuple[int, _Counts]]:
-    """Return the size of F whenever it grew, and in the end."""
+def _entered(reading: Ranking) -> dict[int, int]:
+    """Return the size of F whenever it grew, and in the end, by iterations."""
     at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
     places = _spaced(len(at), POINTS - 2)
     sizes = dict(zip(at[places].tolist(), np.cumsum(entered)[places].tolist(), strict=True))
-    sizes = {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
-    return [(iterations, (size, None, None, None)) for iterations, size in sizes.items()]
+    return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
 
 
-def _led(ledger: Ledger, reading: Reading, key: int) -> list[tuple[int, _Counts]]:
-    """Return what the items that led were, at the points that were kept and in the end."""
-    points: dict[int, NDArray[np.uint32]] = {}
+def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
+    """Return the items that led, by iterations: at the points that were kept and in the end."""
+    led: dict[int, NDArray[np.uint32]] = {}
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
-        points = dict(zip(kept["iterations"].tolist(), kept["items"], strict=True))
+        led = dict(zip(kept["iterations"].tolist(), kept["items"], strict=True))
     if reading.n_iterations:
-        points[reading.n_iterations] = best_items(reading.tally, LEADING, key)
-    found: list[tuple[int, _Counts]] = []
-    before: NDArray[np.uint32] | None = None
-    for iterations, items in points.items():
-        if iterations > reading.n_iterations:  # of a run that goes on
-            continue
-        n_selected = n_decoys = None  # only the verdict may read which items are decoys
-        if reading.verdict is not None:
-            n_selected = int(np.isin(items, reading.verdict.selected()).sum())
-            n_decoys = int(np.count_nonzero(items >= len(reading.positions)))
-        stayed = None if before is None else int(np.isin(items, before).sum())
-        found.append((iterations, (n_selected, len(items), n_decoys, stayed)))
-        before = items
-    return found
+        led[reading.n_iterations] = best_items(reading.tally, LEADING, key)
+    # of a run that goes on there may be later ones
+    return {i: items for i, items in led.items() if i <= reading.n_iterations}
 
 
-# What was found when, how often features were drawn, time and memory.
+# How often features were drawn.
 
 BARS = 40
 _PIECE = 1 << 16
-
-
-@dataclass(frozen=True)
-class Discoveries:
-    """What was found, or led the ranking, by so many iterations.
-
-    Attributes
-    ----------
-    points : list of Point
-        By iterations.
-    comes_last : bool
-        Whether the judge decides once, after the last iteration: points count what led then.
-    n_selected : int
-        Features selected in the end; 0 before the verdict.
-    """
-
-    points: list[Point]
-    comes_last: bool
-    n_selected: int
 
 
 @dataclass(frozen=True)
@@ -597,58 +604,21 @@ class Draws:
     n_never: int
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Time and memory as committed with the iterations; sizes in MB of 10**6 bytes.
-
-    Attributes
-    ----------
-    iterations : list of int
-        When the state was committed.
-    seconds : list of float
-        Seconds of work until then.
-    resident_mb : list of float
-        Memory resident then.
-    cap_mb, peak_mb : float
-        The cap, and the largest size, the closing stage and the verdict included.
-    total_seconds : float
-        Seconds of work in all.
-    is_growth : bool
-        Whether sizes are by how much the process grew, as of a run made from Python.
-    """
-
-    iterations: list[int]
-    seconds: list[float]
-    resident_mb: list[float]
-    cap_mb: float
-    peak_mb: float
-    total_seconds: float
-    is_growth: bool
-
-
-def discoveries_of(source: Source) -> Discoveries:
-    """Return when features were found; of a judge that decides last, what led until then."""
-    reading = source.reading
-    n_selected = 0 if reading.is_provisional else reading.n_selected
-    return Discoveries(history_of(source.ledger, reading), source.spec.concludes, n_selected)
-
-
-def draws_of(source: Source) -> Draws:
-    """Return how often the features that could be drawn were, decoys not counted."""
-    n_features, drawn = source.manifest.n_features, source.reading.tally.n_drawn
+def _draws_of(report: Report) -> Draws:
+    n_features, drawn = report.manifest.n_features, report.reading.tally.n_drawn
     largest = int(drawn[:n_features].max(initial=0))
     times = np.zeros(largest + 1, np.int64)
     for start in range(0, n_features, _PIECE):
         piece = drawn[start : min(start + _PIECE, n_features)]
         times += np.bincount(piece, minlength=largest + 1)
-    excluded = source.inputs.excluded
+    excluded = report.inputs.excluded
     times[0] -= 0 if excluded is None else len(excluded)
     there = np.flatnonzero(times)
     low = int(there[0]) if len(there) else 0
     width = -(-(largest + 1 - low) // BARS)
     edges = np.arange(low, largest + 1 + width, width)
-    of_selected = np.bincount(drawn[source.selected], minlength=largest + 1)
-    half = int(np.searchsorted(np.cumsum(times), source.n_candidates / 2))
+    of_selected = np.bincount(drawn[report.selected], minlength=largest + 1)
+    half = int(np.searchsorted(np.cumsum(times), report.n_candidates / 2))
     bars, selected = (
         [int(counts[a:b].sum()) for a, b in pairwise(edges.tolist())]
         for counts in (times, of_selected)
@@ -656,71 +626,25 @@ def draws_of(source: Source) -> Draws:
     return Draws(edges.tolist(), bars, selected, half, low, int(times[0]))
 
 
-def usage_of(source: Source) -> Usage:
-    """Return what the ledger noted of time and memory at its commits."""
-    rows = np.array(list(source.ledger.history()), np.float64).reshape(-1, 4)
-    rows = rows[_spaced(len(rows), POINTS)]
-    return Usage(
-        [int(i) for i in rows[:, 0]],
-        [round(s, 3) for s in rows[:, 2].tolist()],
-        [round(b / 1e6, 1) for b in rows[:, 3].tolist()],
-        float(source.status.memory_mb),
-        source.status.peak_rss_mb,
-        source.status.seconds,
-        source.status.memory_is_growth,
-    )
-
-
 # Accuracy on rows held out, where ``srs-ooc compact`` measured it.
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """What nested small sets are worth on rows that nothing had seen.
-
-    Attributes
-    ----------
-    sizes : list of int
-        Features of the sets.
-    scores, errors : list of float
-        Mean score of each, and its standard error: the share of rows predicted right, or of the
-        target's variance.
-    chosen : int
-        The smallest size within one standard error of the best.
-    n_folds : int
-        Folds that were scored.
-    is_regression : bool
-        Which of the two the scores are.
-    """
-
-    sizes: list[int]
-    scores: list[float]
-    errors: list[float]
-    chosen: int
-    n_folds: int
-    is_regression: bool
-
-
-def held_out_of(source: Source) -> HeldOut | None:
-    """Return what a compaction of the run after these iterations found; None if there is none."""
+def _held_out_of(report: Report) -> Curve | None:
     best: list[FoldRecord] = []
-    parent = source.ledger.run / "compact"
-    for folder in sorted(parent.glob(f"v{VERSION}-{source.reading.n_iterations}-iterations-*")):
+    parent = report.ledger.run / "compact"
+    for folder in sorted(parent.glob(f"v{VERSION}-{report.reading.n_iterations}-iterations-*")):
         found = _scored(folder)
         best = found if len(found) > len(best) else best
     common = set.intersection(*(set(record.scores) for record in best)) if best else set()
     if not common:
         return None
     sizes = sorted(int(size) for size in common)
-    curve = Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
-    return HeldOut(
-        sizes,
-        [round(float(s), 4) for s in curve.means],
-        [round(float(e), 4) for e in curve.errors],
-        curve.smallest(),
-        len(best),
-        source.task.is_regression,
-    )
+    return Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
+
+
+def rounded(values: NDArray[np.float64]) -> list[float]:
+    """Return numbers as a report shows them, to four decimals."""
+    return [round(value, 4) for value in values.tolist()]
 
 
 def _scored(folder: Path) -> list[FoldRecord]:
@@ -767,41 +691,30 @@ class Correlations:
     least: float
 
 
-def correlations_of(source: Source) -> Correlations:
-    """Return the map of correlation among the first listed features."""
-    verdict = source.reading.verdict
-    features = source.listed[:MAPPED]
+def _correlations_of(report: Report) -> Correlations:
+    verdict = report.reading.verdict
+    features = report.listed[:MAPPED]
     if verdict is not None and verdict.n_selected:
         features = verdict.features[verdict.is_selected][:MAPPED]
-    rows = source.rows_looked_at(MOST_ROWS)
-    codes = np.zeros((len(features), len(rows)), source.manifest.code_dtype)
-    for places, some in source.columns(features, rows):
+    rows = report.rows_looked_at(MOST_ROWS)
+    codes = np.zeros((len(features), len(rows)), report.manifest.code_dtype)
+    for places, some in report.columns(features, rows):
         codes[places] = some
-    columns = RankColumns(codes, source.manifest.missing_code)
+    columns = RankColumns(codes, report.manifest.missing_code)
     everyone = np.arange(len(features))
     leaders = leader_clustering(columns, everyone)
     order = np.lexsort((everyone, leaders))
-    among = source.selected if len(source.selected) else source.listed
+    among = report.selected if len(report.selected) else report.listed
     absolute = np.sqrt(columns.squared(order, order))
     clusters = np.unique(leaders[order], return_inverse=True)[1] + 1
     return Correlations(
-        [source.reading.name(int(f)) for f in features[order]],
+        [report.reading.name(int(f)) for f in features[order]],
         [int(np.flatnonzero(among == f)[0]) + 1 for f in features[order]],
         [[round(float(r), 3) for r in row] for row in absolute],
         [int(c) for c in clusters],
         ALIKE,
     )
 
-
-GATHERED: dict[str, Callable[[Source], Any]] = {
-    "cut": cut_of,
-    "discoveries": discoveries_of,
-    "draws": draws_of,
-    "correlations": correlations_of,
-    "held_out": held_out_of,
-    "usage": usage_of,
-}
-"""What figures are drawn from, by the name that it has among the facts of a report."""
 
 # What the ends of a small plot's axis are: lowest and highest value, or categories.
 
@@ -811,13 +724,13 @@ _LONGEST = 40
 Ends = list[float] | list[str] | None
 
 
-def ends_of(source: Source, features: NDArray[np.integer[Any]]) -> list[Ends]:
+def ends_of(report: Report, features: NDArray[np.integer[Any]]) -> list[Ends]:
     """Return lowest and highest value of the first features, or the categories of their codes.
 
     Parameters
     ----------
-    source : Source
-        The run.
+    report : Report
+        Of the run.
     features : int (n,)
         Stored positions.
 
@@ -833,7 +746,7 @@ def ends_of(source: Source, features: NDArray[np.integer[Any]]) -> list[Ends]:
     """
     first = features[:NAMED]
     found: list[Ends] = [None] * len(first)
-    categories = source.store.categories()
+    categories = report.store.categories()
     for place, feature in enumerate(first.tolist()):
         texts = categories.of(feature)
         if texts is not None:
@@ -841,8 +754,8 @@ def ends_of(source: Source, features: NDArray[np.integer[Any]]) -> list[Ends]:
     numbers = np.array([i for i, ends in enumerate(found) if ends is None], np.int64)
     places = numbers[np.argsort(first[numbers], kind="stable")]
     stored = first[places].astype(np.int64)
-    with source.store.unchanged():
-        for i, lows, highs in source.store.code_ranges(stored):
+    with report.store.unchanged():
+        for i, lows, highs in report.store.code_ranges(stored):
             if np.isfinite(lows).any():
                 low, high = float(np.nanmin(lows)), float(np.nanmax(highs))
                 found[int(places[i])] = [float(f"{low:.4g}"), float(f"{high:.4g}")]

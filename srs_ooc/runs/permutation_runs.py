@@ -1,7 +1,6 @@
-"""What is read of the table once a closing stage is over; the same search on permuted targets.
+"""Permutation runs: the same search on permuted targets, and the best that each reaches.
 
-A survey has the tests of all items, the pooled ranking and clusters. Permutation runs are done
-here one after another, or by workers, each whole at one of them.
+They are done here one after another, or by workers, each whole at one of them.
 """
 
 import logging
@@ -9,7 +8,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
@@ -19,142 +17,22 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError, RunError
-from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import (
-    average_linkage,
-    largest_cluster,
-    sampled_rows,
-    single_linkage,
-)
 from srs_ooc.evidence.judges import VERSIONS
-from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
-from srs_ooc.evidence.tally import best_of_each, largest
-from srs_ooc.evidence.verdict import Comparison, PooledRanking, exceeds_chance, passing_level, pool
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
-from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
+from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
+from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.samplers.elimination import Elimination
 
-CLUSTERED = 250
-"""Places of the ranking that are clustered."""
-OUTSTANDING = 30_000
-"""Marginally significant items at most: what is known of a place takes some 200 bytes."""
-_SLACK = 1e-6
-
-
-@dataclass(frozen=True)
-class Survey:
-    """The pooled ranking, and what is known of its places besides.
-
-    Attributes
-    ----------
-    ranking : PooledRanking
-        Items with p-values as small as those of features that pass first, then the closing stage's.
-    is_decoy : bool (n,)
-        By place.
-    cluster_numbers : int32 (n,)
-        Cluster of correlated items, from 0 in the order of their best places; -1 beyond the
-        places that are clustered.
-    is_best : bool (n,)
-        Whether no place above is of the same feature or one of its decoys.
-    largest_cluster : int
-        The most decoys of one cluster, among the first places below the marginally significant.
-    largest_outstanding_cluster : int
-        The most decoys of one cluster among the marginally significant, where these are more than
-        chance.
-    strengths : float32 (n,)
-        Of the marginal test of the place's feature: minus the decimal logarithm of its p-value.
-    contrasts : uint8 (n,)
-        What that test saw (:class:`srs_ooc.evidence.rank_tests.Contrast`); none of decoys.
-    marginal_cutoff : float
-        The p-value up to which features pass Benjamini and Hochberg at the run's level.
-    n_marginal : int
-        Features that do.
-    n_tested : int
-        Features there are.
-    comparison : Comparison or None
-        With the permutation runs, where they judge.
-    """
-
-    ranking: PooledRanking
-    is_decoy: NDArray[np.bool_]
-    cluster_numbers: NDArray[np.int32]
-    is_best: NDArray[np.bool_]
-    largest_cluster: int
-    largest_outstanding_cluster: int
-    strengths: NDArray[np.float32]
-    contrasts: NDArray[np.uint8]
-    marginal_cutoff: float
-    n_marginal: int
-    n_tested: int
-    comparison: Comparison | None
-
-
-def survey(
-    resources: Resources,
-    state: Elimination,
-    key: int,
-    permuted: NDArray[np.float64] | None = None,
-) -> Survey:
-    """Make the marginal test of every item, and look at the items of the ranking.
-
-    Parameters
-    ----------
-    resources : Resources
-        Of the run.
-    state : Elimination
-        Its closing stage.
-    key : int
-        Breaks ties.
-    permuted : float64 (n_permutations, 2), optional
-        Best score and best strength of each permutation run, where they judge.
-    """
-    manifest = resources.manifest
-    tests = MarginalTests(resources)
-    n_features, level = manifest.n_features, exact_share(resources.spec.fdr)
-    strengths = tests.of_all()
-    tested = strengths[:n_features]
-    weakest = least_passing(tested, float(level))
-    comparison = None
-    if permuted is not None:
-        comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
-        outstanding = _above(strengths, comparison, level, key)
-    elif "groups" in manifest.row_columns:
-        # The tests take rows one by one; where these come in groups, chance makes many significant.
-        outstanding = np.zeros(0, np.uint32)
-    else:
-        outstanding = _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
-    ranking = pool(state.items, outstanding, tests.of(outstanding), key)
-    items = ranking.items
-    is_decoy = items >= n_features
-    contrasts = np.full(len(items), NO_CONTRAST, np.uint8)
-    contrasts[~is_decoy] = tests.contrasts_of(items[~is_decoy])
-    clusters = clusters_of(resources, items[:CLUSTERED])
-    numbers = np.full(len(items), -1, np.int32)
-    numbers[: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
-    return Survey(
-        ranking,
-        is_decoy,
-        numbers,
-        best_of_each(items % n_features),
-        largest_decoy_cluster(resources, items, ranking.n_outstanding),
-        largest_outstanding_cluster(resources, ranking),
-        strengths[items % n_features],
-        contrasts,
-        float(p_values_of(np.array([weakest], np.float32))[0]) if weakest < np.inf else 0.0,
-        int(np.count_nonzero(tested >= weakest)),
-        resources.n_candidates // (1 + resources.spec.decoys),
-        comparison,
-    )
+BESTS = "replays"
+"""Arrays of the ledger with what permutation runs reached; by the word of its first format."""
 
 
 def best_score(state: Elimination) -> float:
@@ -166,80 +44,6 @@ def best_score(state: Elimination) -> float:
 def best_strength(strengths: NDArray[np.float32]) -> float:
     """Return the best strength of any item that is tested."""
     return float(np.nanmax(strengths))
-
-
-def _above(
-    strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
-) -> NDArray[np.uint32]:
-    """Return the items whose marginal strength is above what permutation runs reach."""
-    # Few are looked at: eight bytes for each of all would break the memory plan.
-    bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
-    items = _strongest(strengths, bound * (1 - _SLACK), key)
-    found = strengths[items].astype(np.float64)
-    reached = comparison.statistics(np.zeros(len(items)), found)
-    return items[reached > comparison.bar(level)]
-
-
-def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
-    """Return the items with strengths from ``bound`` on, strongest first; at most OUTSTANDING."""
-    if bound == np.inf:
-        return np.zeros(0, np.uint32)
-
-    def scores(piece: slice) -> NDArray[np.float64]:
-        found = strengths[piece].astype(np.float64)
-        return np.where(np.isnan(found), -np.inf, found)
-
-    items = largest(scores, len(strengths), OUTSTANDING, key)
-    return items[strengths[items] >= bound]
-
-
-def largest_decoy_cluster(
-    resources: Resources, items: NDArray[np.uint32], n_outstanding: int
-) -> int:
-    """Return the c of a ranking: the most correlated decoys among those that count.
-
-    Looked for in the first ``CLUSTERED`` places below the ``n_outstanding`` first.
-    """
-    place = slice(n_outstanding, n_outstanding + CLUSTERED)
-    members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
-    if not members.any():
-        return 1
-    return largest_cluster(average_linkage(*_codes_of(resources, items[place])), members)
-
-
-def largest_outstanding_cluster(resources: Resources, ranking: PooledRanking) -> int:
-    """Return the most correlated decoys among the first that are marginally significant.
-
-    Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
-    are read then.
-    """
-    items, n_families = ranking.items[: ranking.n_outstanding], resources.spec.decoys
-    is_decoy = items >= resources.n_features
-    n_tested = resources.n_candidates // (1 + n_families)
-    allowed = n_tested * ranking.p_values
-    if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
-        return 1
-    decoys = items[is_decoy][:CLUSTERED]
-    clusters = average_linkage(*_codes_of(resources, decoys))
-    return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
-
-
-def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """Return the cluster of rank-correlated items that each is in, by its first place."""
-    return single_linkage(*_codes_of(resources, items))
-
-
-def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
-    """Return the codes of items in the rows that are enough to tell, and that of missing values."""
-    rows = sampled_rows(resources.n_rows)
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
-    return codes, resources.manifest.missing_code
-
-
-# Permutation runs: the same search on permuted targets, and the best that each reaches.
-
-BESTS = "replays"
-"""Arrays of the ledger with what permutation runs reached; by the word of its first format."""
 
 
 def bests_of_permutation_runs(
@@ -272,24 +76,20 @@ def bests_of_permutation_runs(
     return reached
 
 
-Best = tuple[float, float]
-
-
 def _one_after_another(
     ledger: Ledger, context: RunContext, numbers: list[int], n_iterations: int
-) -> Iterator[tuple[int, Best]]:
+) -> Iterator[tuple[int, tuple[float, float]]]:
     """Yield the bests of permutation runs, each committed and gone on with; end if stopped."""
     for number in numbers:
         run = ledger.run / PERMUTATIONS_FOLDER / str(number)
         run.parent.mkdir(exist_ok=True)
         if not run.exists():
             Ledger.create(run, {"spec": context.spec.to_json()}, {})
-        permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
-        try:
-            stage = f"permutation run {number} of {context.spec.permutations}"
+        stage = f"permutation run {number} of {context.spec.permutations}"
+        with closing(
+            Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
+        ) as permuted:
             best = best_of(context, number, n_iterations, permuted, stage)
-        finally:
-            permuted.close()
         if best is None:
             return
         yield number, best
@@ -297,7 +97,7 @@ def _one_after_another(
 
 def best_of(
     context: RunContext, number: int, n_iterations: int, ledger: Ledger | None, stage: str
-) -> Best | None:
+) -> tuple[float, float] | None:
     """Return the best score and the best strength that a permutation run reaches.
 
     Parameters
@@ -481,7 +281,7 @@ class PermutationJob(Job):
         with store.unchanged():
             task = Task.of_run(spec, store, self.inputs)
 
-        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Best | None:
+        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> tuple[float, float] | None:
             context = RunContext(spec, store, task, cap_nbytes, 1, watch=watch)
             return best_of(context, number, self.n_iterations, None, "")
 
@@ -504,7 +304,7 @@ def fits_workers(context: RunContext) -> bool:
 
 def bests_from_workers(
     context: RunContext, numbers: list[int], n_iterations: int
-) -> Iterator[tuple[int, Best]]:
+) -> Iterator[tuple[int, tuple[float, float]]]:
     """Yield what permutation runs reach, in any order; end if told to stop.
 
     Raises

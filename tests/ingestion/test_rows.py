@@ -11,8 +11,8 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import Texts, hash_text
-from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions, SampleTable
-from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.ingestion.ingest import ingest_table
+from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.arrays import (
@@ -37,7 +37,7 @@ r5,lung,1,,9,1,3,4,b,m,p3,7
 def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, Manifest]:
     path, store = folder / "t.csv", folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_text(text)
-    options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
+    options = {"memory_mb": 4000} | options  # of this process, which is large
     manifest = ingest_table(path, store, IngestOptions(**options))
     Store.open(store).verify()
     return store, manifest
@@ -242,14 +242,14 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
 
 def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):
     (tmp_path / "t.csv").write_text("id,s0,s1\na,1,2\nb,2,3\n")
-    samples = SampleTable(tmp_path / "pheno.csv", "id")
+    samples = {"samples": tmp_path / "pheno.csv", "id_name": "id"}
 
     def named(n_samples, n_kinds):
         lines = "".join(f"s{i},{'uv'[i % 2]}\n" for i in range(n_samples))
         (tmp_path / "pheno.csv").write_text(f"id,y\n{lines}")
         (tmp_path / "kinds.csv").write_text("".join(f"c{i},integer\n" for i in range(n_kinds)))
         kinds = ForcedKinds((), tmp_path / "kinds.csv")
-        options = IngestOptions(target="y", kinds=kinds, samples=samples, memory_nbytes=10**6)
+        options = IngestOptions(target="y", kinds=kinds, memory_mb=1, **samples)
         with pytest.raises(BudgetError) as refused:
             ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", options)
         return int(str(refused.value).rsplit("--memory-mb ", 1)[1].rstrip("."))
@@ -261,7 +261,7 @@ def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):
 def test_categories_that_are_no_utf8_are_found(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b,y\np,q,u\np,\xff,v\nz,q,u\n")
     with pytest.raises(InputError, match=r"line 3: column 'b': expected a category as UTF-8"):
-        ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", IngestOptions(memory_nbytes=1 << 32))
+        ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", IngestOptions(memory_mb=4000))
 
 
 def test_texts_of_frames_that_are_forced_to_be_numbers(tmp_path):
@@ -295,7 +295,7 @@ def test_too_many_categories_and_too_little_memory(tmp_path):
     assert Categories(store, manifest).of(0) == [f"c{i:03}" for i in range(300)]
     long = "a,b,y\n" + "".join(f"{'x' * 50_000}{i},p,{'uv'[i % 2]}\n" for i in range(300))
     with pytest.raises(InputError, match=r"line \d+: column 'a': .*categories whose texts fit"):
-        ingest(tmp_path, long, memory_nbytes=psutil.Process().memory_info().rss + 60_000_000)
+        ingest(tmp_path, long, memory_mb=psutil.Process().memory_info().rss / 1e6 + 60)
 
 
 def test_frames_with_texts_and_samples_with_everything(tmp_path):

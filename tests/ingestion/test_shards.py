@@ -10,11 +10,9 @@ from access import command
 from command import srs_ooc
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.ingestion import shards
-from srs_ooc.ingestion.ingest import ingest
+from srs_ooc.ingestion.ingest import ingest, ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.shards import ingest_pieces
 from srs_ooc.store.store import Store
 
@@ -56,7 +54,7 @@ def tables(tmp_path):
     return files, whole
 
 
-OPTIONS = IngestOptions(target="label", row_ids="id", memory_nbytes=4000 * MB)
+OPTIONS = IngestOptions(target="label", row_ids="id", memory_mb=4000)
 
 
 def same(made, joined):
@@ -83,7 +81,7 @@ def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, 
 def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     options = dataclasses.replace(OPTIONS, keep_values=False)
     whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
-    monkeypatch.setattr(shards, "_BATCH_NBYTES", 1)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory._MERGED_NBYTES", 1)
     monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 8 * N * 7)
     small = ingest_pieces(tables[0], tmp_path / "small.zarr", options)
     assert small.values_chunk != whole.values_chunk
@@ -97,8 +95,8 @@ def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
 
     def killed_after_two(do, work):
         for piece in work[1:]:  # in any order
-            done.append(piece.store.name)
-            yield do(piece)
+            done.append(piece[1].name)
+            yield do(*piece)
         raise KeyboardInterrupt
 
     store = tmp_path / "t.zarr"
@@ -111,8 +109,8 @@ def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
 
     def note(do, work):
         for piece in work:
-            yield do(piece)
-            seen.append(piece.store.stat().st_mtime_ns)
+            yield do(*piece)
+            seen.append(piece[1].stat().st_mtime_ns)
 
     made = ingest_pieces(tables[0], store, OPTIONS, workers=note)
     assert seen[1:] == [times[path] for path in sorted(times)]

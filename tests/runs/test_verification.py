@@ -14,7 +14,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs import survey
+from srs_ooc.runs import permutation_runs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
@@ -24,10 +24,6 @@ from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700
 FILE = "ledger.sqlite"
-
-
-def checked(run):
-    return {item.what: item for item in verify_run(run)}
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +46,16 @@ def whole(store):
 
 def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
-    found = checked(whole)
+    found = verify_run(whole)
     after = {path.name: path.read_bytes() for path in whole.iterdir() if path.name in before}
     assert after == before
-    counts = {what.split(" (")[0]: item.count for what, item in found.items()}
+    counts = {what.split(" (")[0]: count for what, count in found.files.items()}
     assert counts["trees"] == 120
     assert counts["records of inputs"] == 1
     assert counts[f"pages of {PAGE_ITEMS} items"] == 3 * 2 + 2
     assert counts["notes of the last commit"] == 1
     assert counts["files of thresholds"] == 1
-    assert sum(item.nbytes for item in found.values()) > (whole / FILE).stat().st_size
+    assert found.nbytes > (whole / FILE).stat().st_size
 
 
 @examples(40)
@@ -75,14 +71,14 @@ def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, d
         content[place] ^= data.draw(st.integers(1, 255))
     (run / name).write_bytes(content)
     with pytest.raises(RunError, match=name):
-        checked(run)
+        verify_run(run)
 
 
 def test_trees_that_are_lost_whole_are_missed(whole, tmp_path):
     run = shutil.copytree(whole, tmp_path / "d.run")
     (run / "trees.bin").unlink()
     with pytest.raises(RunError, match=r"trees\.bin"):
-        checked(run)
+        verify_run(run)
 
 
 @examples(40)
@@ -102,7 +98,7 @@ def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, d
     database.commit()
     database.close()
     with pytest.raises(RunError):
-        checked(run)
+        verify_run(run)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +120,7 @@ def test_what_is_missing_or_too_many_is_found(whole, tmp_path, tampering):
     database.commit()
     database.close()
     with pytest.raises(RunError):
-        checked(run)
+        verify_run(run)
 
 
 def copied_record(run, later, table, name):
@@ -169,7 +165,7 @@ def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_
         "resume", run, "--iterations", 70
     )
     with pytest.raises(RunError, match="ledger"):
-        checked(run)
+        verify_run(run)
 
 
 @pytest.mark.few(1)
@@ -179,7 +175,7 @@ def test_a_ledger_of_another_format_is_refused_by_name(whole, tmp_path, version)
     change(run, changed_fact("format", version))
     refused = f"d.run: expected ledger format 3, found {version}.*start the run again"
     with pytest.raises(RunError, match=refused):
-        checked(run)
+        verify_run(run)
     assert f"found {version}. Use the srs-ooc version that wrote it" in error_of("resume", run)
 
 
@@ -189,7 +185,7 @@ def test_a_change_that_is_sealed_anew_is_read(whole, tmp_path):
     ledger = Ledger(run, writable=False)
     assert ledger.meta("iterations") == 77
     ledger.close()
-    checked(run)
+    verify_run(run)
 
 
 @pytest.mark.parametrize("page", range(2, 8))
@@ -199,7 +195,7 @@ def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path, page):
     content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     (run / FILE).write_bytes(content)
     with pytest.raises(RunError, match="ledger") as refused:
-        checked(run)
+        verify_run(run)
     assert "\n" not in str(refused.value)  # as SQLite's own texts have
 
 
@@ -216,11 +212,11 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
 
     monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        survey._remove(done)
+        permutation_runs._remove(done)
     monkeypatch.undo()
     assert removed
     assert not done.exists()
-    assert checked(run) == checked(whole)
+    assert verify_run(run) == verify_run(whole)
 
 
 @pytest.mark.slow
@@ -237,12 +233,11 @@ def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
         lambda step: step.stage != "permutation run 3 of 9, closing",
     )
     ledger.close()
-    n_whole = len(list(verify_run(run)))
     third = run / "replays" / "3" / FILE
-    assert n_whole > len(checked(run)) - 1
+    assert verify_run(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
     database = sqlite3.connect(third)
     database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")
     database.commit()
     database.close()
     with pytest.raises(RunError, match="page 0 of array 0"):
-        checked(run)
+        verify_run(run)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.ingestion.formats import Texts, hash_text
-from srs_ooc.ingestion.scratch import TextSpool, open_panels, text_blocks
+from srs_ooc.ingestion.scratch import Panels, TextSpool, text_blocks
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(1, 40), st.data())
@@ -15,7 +15,7 @@ def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_h
     table = np.random.default_rng(p * n).normal(size=(p, n))
     path = tmp_path_factory.mktemp("s") / "panels"
     for rows in (rows_held, 0):  # 0: all in memory
-        with open_panels(path, p, n, rows) as spool:
+        with Panels(path, p, min(rows, n)) if rows else Panels(None, p, n) as spool:
             assert path.exists() == (rows > 0)
             check_panels(spool, table, data)
         assert not path.exists()

@@ -1,7 +1,10 @@
-"""Arrays, frames, sparse matrices and .npy files become the same store as their CSV."""
+"""Files that are no text tables become the store of their CSV; damage and changes are found."""
 
+import gzip
 import math
+import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -127,25 +130,25 @@ def test_sparse_npz_and_its_cap(tmp_path):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
-    monkeypatch.setattr("srs_ooc.ingestion.reading.PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    real, rows = scratch.open_panels, []
+    made = []
 
-    def open_panels(path, n_features, n_rows, panel_rows):
-        rows.append(min(panel_rows, 10))
-        return real(path, n_features, n_rows, rows[-1])
+    def panels(path, n_features, n_rows_held):
+        made.append(path)
+        return scratch.Panels(path, n_features, min(10, n_rows_held) if path else n_rows_held)
 
-    monkeypatch.setattr("srs_ooc.ingestion.reading.open_panels", open_panels)
+    monkeypatch.setattr("srs_ooc.ingestion.reading.Panels", panels)
     if on_disk:
         monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
-    assert rows == [10 if on_disk else 0]
+    assert [path is not None for path in made] == [on_disk]
 
 
 def test_a_target_in_long_rows(tmp_path, monkeypatch):
     """Cells of one column are read one by one where rows are long, and in blocks."""
-    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG", 16)
     monkeypatch.setattr("srs_ooc.ingestion.formats.files._N_CELLS", 3)
     table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
     np.save(tmp_path / "t.npy", table)
@@ -271,3 +274,159 @@ def test_the_package_loads_no_part_until_it_is_asked():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         srs_ooc.nothing  # noqa: B018
     assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.ingest"].ingest
+
+
+# svmlight files are the store of their dense table; scikit-learn's own file agrees.
+
+
+SVMLIGHT = "# made by hand\n+1 1:0.5 3:-2e3\n-1 qid:7 2:1 # note\n\n-1\n+1 3:.25\n"
+CELLS = [[0.5, 0, -2000], [0, 1, 0], [0, 0, 0], [0, 0, 0.25]]
+
+
+def values_of(store):
+    group = zarr.open_group(store, mode="r")
+    values = np.empty(group["values"].shape)
+    values[group["positions"][:].astype(int)] = group["values"][:]
+    return values.T
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.svm", "t.txt.gz"])
+def test_a_file_found_by_its_first_line_or_its_name(tmp_path, name):
+    raw = SVMLIGHT.encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    manifest = srs_ooc.ingest(tmp_path / name, tmp_path / "t.zarr")
+    np.testing.assert_array_equal(values_of(tmp_path / "t.zarr"), CELLS)
+    assert list(Names(tmp_path / "t.zarr", manifest)) == ["f1", "f2", "f3"]
+    assert (manifest.classes, manifest.class_counts) == (("-1", "+1"), (2, 2))
+    assert (manifest.target_name, manifest.source["format"]) == ("label", "svmlight")
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_what_scikit_learn_writes(tmp_path, zero_based):
+    from sklearn.datasets import dump_svmlight_file
+
+    rng = np.random.default_rng(1)
+    table = np.round(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.4), 3)
+    table[0] = 1
+    path = str(tmp_path / "t")
+    dump_svmlight_file(table, rng.normal(size=40), path, zero_based=zero_based, comment="c")
+    manifest = srs_ooc.ingest(tmp_path / "t", tmp_path / "t.zarr")
+    np.testing.assert_allclose(values_of(tmp_path / "t.zarr"), table, rtol=1e-15)
+    assert manifest.task == "regression"
+    assert Names(tmp_path / "t.zarr", manifest)[0] == ("f0" if zero_based else "f1")
+
+
+@pytest.mark.parametrize("cell", ["2:x", "2", "x:1", "2:inf", "2:nan", "0:1", "1:1", "2:1:1"])
+def test_bad_cells_are_located(tmp_path, cell):
+    (tmp_path / "t.svm").write_text(f"1 1:1\n2 1:2 {cell}\n")
+    with pytest.raises(InputError, match=f"t.svm, line 2: expected index:value.*found '{cell}'"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.svm"]
+
+
+def test_nothing_and_too_small_a_cap(tmp_path):
+    (tmp_path / "t.svm").write_text("# nothing\n")
+    with pytest.raises(InputError, match="found none"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr")
+    (tmp_path / "t.svm").write_text(SVMLIGHT)
+    with pytest.raises(BudgetError, match=r"memory_mb=30 cannot hold .*t\.svm.*SciPy"):
+        srs_ooc.ingest(tmp_path / "t.svm", tmp_path / "t.zarr", memory_mb=30)
+
+
+# Files that change, shrink or vanish while they are read, and archives that are damaged.
+
+
+N_ROWS, N_COLUMNS = 600, 60
+TABLE = np.random.default_rng(0).integers(0, 9, (N_ROWS, N_COLUMNS)).astype(float)
+TABLE[:, -1] = np.arange(N_ROWS) % 2
+
+
+def write_csv(path):
+    np.savetxt(path, TABLE, "%.1f", ",", header=",".join(map(str, range(N_COLUMNS))), comments="")
+
+
+WRITE = {
+    "rows.npy": lambda path: np.save(path, TABLE),
+    "columns.npy": lambda path: np.save(path, np.asfortranarray(TABLE)),
+    "t.csv": write_csv,
+}
+
+
+def shrink(path):
+    with path.open("r+b") as file:
+        file.truncate(300)
+
+
+def rewrite(path):
+    with path.open("r+b") as file:
+        file.seek(-200, 2)
+        file.write(b"1")
+
+
+def grow(path):
+    with path.open("ab") as file:
+        file.write(b"1\n")
+
+
+def replace(path):
+    shutil.copy(path, path.with_name("copy"))
+    rewrite(path.with_name("copy"))
+    path.with_name("copy").rename(path)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("change", [shrink, rewrite, grow, replace, lambda path: path.unlink()])
+@pytest.mark.parametrize("name", WRITE)
+def test_a_file_that_changes_makes_no_store(tmp_path, monkeypatch, name, change):
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 20_000)
+    path, done = tmp_path / name, []
+    WRITE[name](path)
+
+    def progress(what, *_):
+        if not done:
+            done.append(what)
+            change(path)
+
+    with pytest.raises(InputError, match=name.replace(".", r"\.")):
+        srs_ooc.ingest(path, tmp_path / "t.zarr", progress=progress)
+    assert done
+    assert {p.name for p in tmp_path.iterdir()} <= {name}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_damage_within_an_archive(tmp_path, method):
+    path = tmp_path / "t.npz"
+    np.save(tmp_path / "X.npy", TABLE)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.write(tmp_path / "X.npy", "X.npy")
+    data = bytearray(path.read_bytes())
+    data[200:400] = bytes(200)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"t\.npz: expected a \.npz file, found damage"):
+        srs_ooc.ingest(path, tmp_path / "t.zarr")
+    assert not (tmp_path / "t.zarr.partial").exists()
+
+
+def test_a_header_cut_in_two(tmp_path):
+    np.save(tmp_path / "t.npy", TABLE)
+    data = (tmp_path / "t.npy").read_bytes()
+    (tmp_path / "t.npy").write_bytes(data.replace(b"}", b"(", 1))
+    with pytest.raises(InputError, match=r"t\.npy: expected a \.npy file .*Get the file again"):
+        srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr")
+
+
+def test_damaged_sparse_archives(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.csr_matrix(TABLE)
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    parts |= {"shape": np.array(matrix.shape), "format": np.array(b"csr")}
+    for name, wrong in (
+        ("indices", matrix.indices + 9),
+        ("indptr", matrix.indptr[::-1].copy()),
+        ("shape", np.array([3])),
+        ("format", np.array(b"what")),
+    ):
+        np.savez(tmp_path / "t.npz", **parts | {name: wrong})
+        with pytest.raises(InputError, match=r"t\.npz: expected a sparse matrix"):
+            srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.npz"]

@@ -1,0 +1,329 @@
+"""The smallest cap that an ingest names works, peaks stay under it, one MB less is refused.
+
+The whole grid takes minutes: ``pytest tests/ingestion/test_ingest_memory.py -m campaign``.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import error_of, peak_kb
+from command import srs_ooc as run_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+import srs_ooc
+from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.ingest import forecast, ingest_table
+from srs_ooc.ingestion.ingest_memory import (
+    SLACK_NBYTES,
+    IngestMemory,
+    StoreForm,
+    batch_nbytes,
+    fit_batch,
+    largest_stage,
+    piece_nbytes,
+    smallest_batch,
+    table_nbytes,
+)
+from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
+from srs_ooc.store.manifest import Shape
+
+SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
+KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
+KINDS += ["feather", "svmlight", "features.csv"]
+QUICK = {("small", k) for k in ("csv", "npy", "sparse.npz", "parquet", "svmlight", "features.csv")}
+MEASURED = {("small", "features.csv"), ("small", "parquet")}
+EVERY = [(shape, kind) for shape in SHAPES for kind in KINDS]
+
+
+def pairs(quick):
+    return pytest.mark.parametrize(
+        ("shape", "kind"),
+        [pytest.param(*p, marks=[] if p in quick else [pytest.mark.campaign]) for p in EVERY],
+    )
+
+
+def compressed(path, text, kind):
+    import gzip
+    import lzma
+
+    opened = {"csv": open, "csv.gz": gzip.open, "csv.xz": lzma.open}[kind](path, "wb")
+    with opened as file:
+        file.write(text.encode())
+
+
+def as_csv(path, values, labels, kind):
+    lines = [",".join([*(f"f{i}" for i in range(values.shape[1])), "y"])]
+    lines += [
+        ",".join([*map(str, row.tolist()), label])
+        for row, label in zip(values, labels, strict=True)
+    ]
+    compressed(path, "\n".join(lines) + "\n", kind)
+
+
+def as_features(path, values, labels):
+    ids = [f"s{i}" for i in range(len(values))]
+    with path.open("w") as file:
+        file.write("id," + ",".join(ids) + "\n")
+        file.writelines(
+            f"f{i}," + ",".join(map(str, column.tolist())) + "\n"
+            for i, column in enumerate(values.T)
+        )
+    lines = [f"{i},{label}\n" for i, label in zip(ids, labels, strict=True)]
+    (path.parent / "samples.csv").write_text("id,y\n" + "".join(lines))
+
+
+def as_svmlight(path, values, labels):
+    with path.open("w") as file:
+        for row, label in zip(values, labels, strict=True):
+            cells = " ".join(f"{i + 1}:{value:g}" for i, value in enumerate(row) if value)
+            file.write(f"{int(label == 'u')} {cells}\n")
+
+
+def as_frame(path, values, kind):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    columns = {f"f{i}": column for i, column in enumerate(values.T)}
+    table = arrow.table(columns)
+    if kind == "feather":
+        feather.write_feather(table, path)
+    else:
+        parquet.write_table(table, path)
+
+
+def write(folder, shape, kind):
+    """Write a table; return its path and the options of the command line."""
+    n_rows, n_features = SHAPES[shape]
+    values = np.random.default_rng(0).integers(0, 9, (n_rows, n_features)).astype(np.float64) / 8
+    labels = ["uv"[i % 2] for i in range(n_rows)]
+    path, target = folder / f"t.{kind}", folder / "y.txt"
+    if kind.startswith("csv"):
+        as_csv(path, values, labels, kind)
+        return path, ()
+    if kind == "features.csv":
+        as_features(path, values, labels)
+        samples = ("--samples", folder / "samples.csv", "--id", "id", "--target", "y")
+        return path, ("--orient", "features", *samples)
+    if kind == "svmlight":
+        as_svmlight(path, values, labels)
+        return path, ()
+    target.write_text("\n".join(labels) + "\n")
+    if kind in ("npy", "fortran.npy"):
+        np.save(path, np.asfortranarray(values) if kind == "fortran.npy" else values)
+    elif kind == "npz":
+        np.savez(path, values)
+    elif kind == "sparse.npz":
+        sparse = pytest.importorskip("scipy.sparse")
+        sparse.save_npz(path, sparse.csr_matrix(values * (values > 0.6)))
+    else:
+        as_frame(path, values, kind)
+    return path, ("--target-file", target)
+
+
+def asked(folder, options, cap):
+    """The same options in Python."""
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    side = SideColumns()
+    if "--target-file" in given:
+        side = SideColumns(columns={"target": [("target", given["--target-file"])]})
+    samples = {"samples": given["--samples"], "id_name": "id"} if "--samples" in given else {}
+    return IngestOptions(memory_mb=cap, target=given.get("--target"), **samples), side
+
+
+def named_by(call):
+    with pytest.raises(BudgetError) as refusal, growth_counted():
+        call()
+    return int(re.search(r"--memory-mb (\d+)\.$", str(refusal.value))[1])
+
+
+def foretold(foretell, cap):
+    """The cap that a dry run names, as an error where the table is loaded to be looked at."""
+    try:
+        said = foretell(cap)
+    except BudgetError as error:
+        return int(str(error).rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert said.endswith(f"; {cap} is NOT enough")
+    return int(re.search(r"--memory-mb (\d+) or more", said)[1])
+
+
+@pairs(QUICK)
+def test_one_number_is_named_and_it_works(tmp_path, shape, kind):
+    path, options = write(tmp_path, shape, kind)
+    store = tmp_path / "t.zarr"
+
+    def ingest(cap):
+        settled, side = asked(tmp_path, options, cap)
+        return ingest_table(path, store, settled, side=side)
+
+    def foretell(cap):
+        settled, side = asked(tmp_path, options, cap)
+        with growth_counted():
+            return list(forecast(path, store, settled, side))[-1]
+
+    least = named_by(lambda: ingest(1))
+    assert named_by(lambda: ingest(least - 1)) == least
+    assert foretold(foretell, least - 1) == least
+    assert foretell(least).endswith(f"; {least} is enough")
+    with growth_counted():
+        made = ingest(least)
+    assert (made.n_rows, made.n_features) == SHAPES[shape]
+
+
+@pytest.mark.slow
+@pairs(MEASURED)
+def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, shape, kind):
+    path, options = write(tmp_path, shape, kind)
+    arguments = ("ingest", path, tmp_path / "t.zarr", *options, "--memory-mb")
+    named = r"--memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*arguments, 9))[1])
+    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
+    assert peak_kb(*arguments, least) * 1024 / MB < least
+    shutil.rmtree(tmp_path / "t.zarr")
+    foretold = run_command(*arguments, least, "--dry-run").stdout
+    assert f"--memory-mb {least} or more; {least} is enough" in foretold
+
+
+# Peak resident memory stays under the cap, measured from outside; too small a cap is refused.
+
+
+TIME = Path("/usr/bin/time")
+needs_time = pytest.mark.skipif(not TIME.exists(), reason="no /usr/bin/time to measure with")
+
+
+def write_table(path: Path, n_rows: int, n_features: int, *, digits: int = 6) -> None:
+    pool = [f"{v:.{digits}f}" for v in np.random.default_rng(0).normal(size=30_011)]
+    pool = (pool * (n_features // len(pool) + 2))[: n_features + 30_011]
+    with path.open("w") as file:
+        file.write(",".join(f"feature_{j}" for j in range(n_features)) + ",y\n")
+        for i in range(n_rows):
+            start = i * 7919 % 30_011
+            file.write(",".join(pool[start : start + n_features]) + f",{'ab'[i % 2]}\n")
+
+
+def plan(cap, n_columns, n_rows, form=None, *, drops_rows=False) -> IngestMemory:
+    return IngestMemory(cap * MB, n_columns, n_rows, form or StoreForm(), drops_rows)
+
+
+def measured(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
+    """Return exit status, peak resident bytes and stderr."""
+    command = [TIME, "-f", "peak %M", sys.executable, "-m", "srs_ooc", "ingest", source, store]
+    done = subprocess.run(
+        [*map(str, command), "--memory-mb", str(cap)], capture_output=True, text=True, check=False
+    )
+    peak = re.search(r"peak (\d+)", done.stderr)
+    assert peak
+    return done.returncode, int(peak[1]) * 1024, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "cap"),
+    [
+        (200, 1_000_000, 96),
+        (1_000_000, 200, 96),
+        (20_000, 20_000, 96),
+        (5_000_000, 200, 192),
+    ],
+)
+def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
+    with growth_counted():  # which is not of this process
+        assert plan(cap, n_features + 1, n_rows).least_mb <= cap
+
+
+@pytest.mark.slow
+@needs_time
+@pytest.mark.parametrize(("n_rows", "n_features"), [(900, 20_000), (20, 200_000), (300_000, 13)])
+def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
+    source = tmp_path / "t.csv"
+    write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)
+    status, peak, error = measured(source, tmp_path / "least.zarr", 30)
+    assert (status, peak <= 100 * MB) == (2, True)
+    assert not (tmp_path / "least.zarr").exists()
+    least = int(re.search(r"--memory-mb (\d+)\.$", error, re.MULTILINE)[1])
+    for cap in (least, 128):
+        status, peak, error = measured(source, tmp_path / f"{cap}.zarr", cap)
+        assert status == 0, error
+        assert peak <= cap * MB
+
+
+def shared(monkeypatch, cap, shape, form):
+    """What is shared out where the process holds 50 MB."""
+    monkeypatch.setattr(ingest_memory, "resident_nbytes", lambda: 50 * MB)
+    monkeypatch.setattr(ingest_memory, "own_nbytes", lambda: 50 * MB)
+    return plan(cap, shape.n_features, shape.n_rows, form).shared(shape)
+
+
+def test_what_is_shared_out_stays_within_what_the_cap_leaves(monkeypatch):
+    form = StoreForm("uint16", "float64")
+    for shape in (Shape(1000, 20_000), Shape(50, 1_000_000), Shape(300_000, 30), Shape(1, 1)):
+        for cap in (130, 200, 512, 4000):
+            memory = shared(monkeypatch, cap, shape, form)
+            spare = cap * MB - 50 * MB - SLACK_NBYTES
+            assert 1 <= memory.panel_rows <= shape.n_rows
+            assert memory.panel_rows * shape.n_features * 8 <= spare
+            batch, n_threads = memory.writing(shape, form)
+            assert batch_nbytes(shape, form, batch, n_threads) <= spare
+            assert batch % smallest_batch(shape, form) == 0
+            # of a third of the rows more features make a chunk
+            kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
+            if kept.n_rows < shape.n_rows:
+                apart = piece_nbytes(shape.n_rows)
+            batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
+            assert batch % smallest_batch(kept, form) == 0
+            assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
+            if memory.has_room(shape, 3 * MB):
+                held = table_nbytes(shape) + 3 * MB
+                batch, n_threads = memory.writing(kept, form, held, n_source_rows=shape.n_rows)
+                assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
+                assert n_threads == 2
+
+
+def test_there_is_room_for_a_table_that_the_cap_leaves_room_for(monkeypatch):
+    shape, form = Shape(1000, 20_000), StoreForm()
+    rooms = [shared(monkeypatch, cap, shape, form).has_room(shape) for cap in (192, 512)]
+    assert rooms == [False, True]
+
+
+def test_batches_are_whole_chunks_of_what_is_written():
+    shape = Shape(777, 50_000)
+    for form in (StoreForm(), StoreForm(values_dtype="float32"), StoreForm(values_dtype=None)):
+        batch, _ = fit_batch(shape, form, 90 * MB)
+        assert batch % smallest_batch(shape, form) == 0
+
+
+def test_the_refusal_names_both_numbers_and_the_stage():
+    with pytest.raises(BudgetError) as refusal:
+        plan(96, 10**6 + 1, 5_000_000, drops_rows=True).check("t.csv")
+    text = str(refusal.value)
+    assert "--memory-mb 96 cannot hold the ingest of t.csv" in text
+    assert "coding a batch of features" in text
+    least = int(re.search(r"--memory-mb (\d+)\.$", text)[1])
+    plan(least, 10**6 + 1, 5_000_000, drops_rows=True).check("t.csv")
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**7), st.booleans())
+def test_more_rows_or_columns_never_take_less(n_columns, n_rows, more, keeps):
+    form = StoreForm(values_dtype="float64" if keeps else None)
+
+    def needed(n_columns, n_rows, drops_rows=True):
+        return largest_stage(n_columns, n_rows, form, drops_rows=drops_rows)[1]
+
+    assert needed(n_columns, n_rows) <= needed(n_columns + more, n_rows)
+    assert needed(n_columns, n_rows) <= needed(n_columns, n_rows + more)
+    assert needed(n_columns, n_rows, drops_rows=False) <= needed(n_columns, n_rows)
+
+
+def test_a_call_from_python_counts_growth_only(tmp_path):
+    held = np.ones(20_000_000)  # 160 MB, more than the cap
+    table = np.random.default_rng(0).normal(size=(60, 500))
+    made = srs_ooc.ingest(table, tmp_path / "t.zarr", target=[0, 1] * 30, memory_mb=100)
+    assert made.n_features == 500
+    assert held.all()

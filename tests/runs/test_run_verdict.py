@@ -1,0 +1,692 @@
+"""Runs with a final verdict: what is read of the table, what is selected, and in which order."""
+
+import itertools
+import re
+import shutil
+from contextlib import closing
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from in_process import work_on_run
+from ledgers import change, changed_fact
+from stores import make_store, noise_table
+
+import srs_ooc as package
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence import correlation
+from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.evidence.judges import VERSIONS, DecoyJudge
+from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.results.ranking import Ranking
+from srs_ooc.runs import run_verdict
+from srs_ooc.runs.inputs import spec_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import MarginalTests, RunContext
+from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, _strongest, read_verdict
+from srs_ooc.runs.session import RunDraft, open_or_create, work_on
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options, RunSpec
+from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
+
+# Runs with a final verdict: decoys are items like others, and stops change nothing.
+
+N_ROWS, N_FEATURES = 80, 150
+
+
+def options(**given):
+    """One family, unless more or permutation runs are asked for: all else is much the same."""
+    families = {} if "permutations" in given else {"decoys": 1}
+    return Options(judge="decoy", subspace_size="40", **families | given)
+
+
+def read(run, n_items):
+    ledger = Ledger(run, writable=False)
+    tally = Tally(n_items, wins=False)
+    progress = ledger.load({"tally": tally})
+    verdict = ledger.read_arrays(VERDICT)
+    facts = ledger.meta(CONCLUSION) if verdict else None
+    ledger.close()
+    return progress.iteration, tally, verdict, facts
+
+
+def assert_same(run, other, n_items):
+    done, tally, verdict, facts = read(run, n_items)
+    again, other_tally, other_verdict, other_facts = read(other, n_items)
+    assert done == again
+    np.testing.assert_array_equal(tally.importance, other_tally.importance)
+    np.testing.assert_array_equal(tally.n_drawn, other_tally.n_drawn)
+    assert verdict.keys() == other_verdict.keys()
+    for name, array in verdict.items():
+        np.testing.assert_array_equal(array, other_verdict[name], err_msg=name)
+    for name in set(facts) - {"seconds", "peak_nbytes"}:
+        assert facts[name] == other_facts[name]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    values, labels = noise_table(N_ROWS, N_FEATURES)
+    return make_store(tmp_path_factory.mktemp("table") / "t.zarr", values, labels), values, labels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_families", [1, 3])
+def test_decoys_are_what_features_with_permuted_rows_would_be(
+    table, tmp_path, monkeypatch, n_families
+):
+    """A store that holds the decoys as features, run without a judge, has the same tallies."""
+    store, values, labels = table
+    first = values[stored_positions(N_FEATURES)]
+    monkeypatch.setattr(DecoyJudge, "n_copies", 1)  # as the other store has none
+    rows = Exchangeability(N_ROWS).families(key_of(5, Purpose.DECOYS, 0), n_families)
+    wanted = np.concatenate([first, *(first[:, r] for r in rows)])
+    source = np.empty_like(wanted)
+    source[stored_positions(len(wanted))] = wanted
+    whole = make_store(tmp_path / "whole.zarr", source, labels)
+    request = Request(options(seed=5, keep=0, decoys=n_families), iterations=60, memory_mb=4000)
+    work_on_run(store, tmp_path / "a.run", request)
+    plain = Options(judge="positive", alpha="0", subspace_size="40", seed=5)
+    work_on_run(whole, tmp_path / "b.run", Request(plain, iterations=60, memory_mb=4000))
+    _, tally, _, _ = read(tmp_path / "a.run", len(wanted))
+    ledger = Ledger(tmp_path / "b.run", writable=False)
+    expected = Tally(len(wanted))
+    ledger.load({"tally": expected})
+    ledger.close()
+    np.testing.assert_array_equal(tally.importance, expected.importance)
+    np.testing.assert_array_equal(tally.n_drawn, expected.n_drawn)
+
+
+CASES = {
+    "decoys": {"seed": 1},
+    "three-families": {"seed": 2, "decoys": 3},
+    "rounds-of-7": {"seed": 3, "round_size": 7},
+    "permutations": {"seed": 4, "permutations": 4, "fdr": "0.2"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
+    store, _, _ = table
+    asked = options(**CASES[name])
+    n_items = (1 + (0 if asked.get("permutations") else asked.get("decoys", 1))) * N_FEATURES
+    request = Request(asked, iterations=250, threads=1, memory_mb=4000)
+    work_on_run(store, tmp_path / "whole.run", request)
+    stopped = tmp_path / "stopped.run"
+    for stop in itertools.count(1):
+        countdown = itertools.count(-37 * stop)
+        several = Request(asked, iterations=250, threads=1 + stop % 3, memory_mb=4000)
+        work_on_run(store, stopped, several, lambda _, countdown=countdown: next(countdown) != 0)
+        if read(stopped, n_items)[2] is not None:
+            break
+    assert stop > 5
+    assert_same(tmp_path / "whole.run", stopped, n_items)
+    assert not (stopped / "replays").exists()
+
+
+@pytest.mark.slow
+def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table, tmp_path):
+    store, _, _ = table
+    for iterations in (100, 300):
+        work_on_run(store, tmp_path / "a.run", Request(options(), iterations=iterations))
+    work_on_run(store, tmp_path / "b.run", Request(options(), iterations=300))
+    assert_same(tmp_path / "a.run", tmp_path / "b.run", 2 * N_FEATURES)
+
+
+@pytest.mark.slow
+def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table, tmp_path):
+    store, _, _ = table
+    asked = Request(options(seed=6), iterations=50_000, memory_mb=4000, until_stable=True)
+    work_on_run(store, tmp_path / "whole.run", asked)
+    done = read(tmp_path / "whole.run", 2 * N_FEATURES)[0]
+    assert 1000 < done < 50_000
+    assert json_of("status", tmp_path / "whole.run", "--json")["state"] == "finished"
+    stopped = tmp_path / "stopped.run"
+    for stop in itertools.count(1):
+        countdown = itertools.count(-700 * stop)
+        work_on_run(store, stopped, asked, lambda _, countdown=countdown: next(countdown) != 0)
+        if read(stopped, 2 * N_FEATURES)[2] is not None:
+            break
+    assert stop > 1
+    assert_same(tmp_path / "whole.run", stopped, 2 * N_FEATURES)
+    # At so many iterations asked at once the verdict is the same.
+    fixed = Request(options(seed=6), iterations=done, memory_mb=4000)
+    work_on_run(store, tmp_path / "fixed.run", fixed)
+    assert_same(tmp_path / "whole.run", tmp_path / "fixed.run", 2 * N_FEATURES)
+    work_on_run(store, stopped, Request(options(seed=6), iterations=done + 100, memory_mb=4000))
+    assert read(stopped, 2 * N_FEATURES)[0] == done + 100
+
+
+@pytest.mark.slow
+def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
+    asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
+    assert "--iterations" in error_of("run", table[0], *asked)
+    asked = ("--permutations", 9, "--until-stable", "--out", tmp_path / "no.run")
+    assert "must end alike" in error_of("run", table[0], *asked)
+    assert not (tmp_path / "no.run").exists()
+
+
+@pytest.mark.slow
+def test_nothing_is_selected_where_nothing_is(tmp_path):
+    rng = np.random.default_rng(0)
+    n_selected = []
+    for seed in range(6):
+        labels = rng.permutation(np.arange(60) % 2)
+        store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
+        run = tmp_path / f"{seed}.run"
+        work_on_run(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
+        n_selected.append(np.count_nonzero(read(run, 600)[2]["is_selected"]))
+    assert np.count_nonzero(n_selected) <= 2
+
+
+@pytest.mark.slow
+def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_found(tmp_path):
+    rng = np.random.default_rng(1)
+    n_true, false_shares, powers = 30, [], []
+    for seed in range(6):
+        labels = np.arange(150) % 2
+        values = rng.standard_normal((400, 150))
+        values[:n_true] += 1.2 * labels
+        store = make_store(tmp_path / f"{seed}.zarr", values, labels)
+        run = tmp_path / f"{seed}.run"
+        work_on_run(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
+        verdict = read(run, 800)[2]
+        source = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+        powers.append(np.count_nonzero(source < n_true) / n_true)
+        false_shares.append(np.count_nonzero(source >= n_true) / max(len(source), 1))
+    assert np.mean(powers) > 0.8
+    assert np.mean(false_shares) < 0.2
+
+
+@pytest.fixture(scope="module")
+def concluded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("concluded")
+    labels = np.arange(120) % 2
+    values = np.random.default_rng(3).standard_normal((N_FEATURES, 120))
+    values[:15] += 2 * labels
+    store, run = make_store(folder / "t.zarr", values, labels), folder / "t.run"
+    asked = ("--judge", "decoy", "--fdr", 0.4, "--q", 40, "--iterations", 600)
+    said = srs_ooc("run", store, "--out", run, *asked).stdout
+    return run, said
+
+
+@pytest.mark.slow
+def test_the_command_line_tells_the_verdict(concluded):
+    run, said = concluded
+    status = json_of("status", run, "--json")
+    assert status["state"] == "finished"
+    assert (status["judge"], status["fdr"], status["decoys"]) == ("decoy", 0.4, 7)
+    records = json_of("features", run, "--json")
+    assert len(records) == N_FEATURES
+    selected = [record for record in records if record["selected"]]
+    assert status["n_selected"] == len(selected) >= 3
+    assert len({record["name"] for record in selected} & {f"f{i}" for i in range(15)}) >= 12
+    assert all(record["q_value"] <= 0.4 for record in selected)
+    assert selected == records[: len(selected)]
+    assert json_of("features", run, "--json", "--selected") == selected
+    assert f"{len(selected)} features selected after" in said
+    assert re.search(r"Level 0\.4, with \d+ decoys? above the cut \(\d+ for each feature\)", said)
+    srs_ooc("export", run.with_name("t.zarr"), run, run.with_name("selected.csv"))
+    header = run.with_name("selected.csv").read_text().splitlines()[0]
+    assert header.split(",")[1:-1] == [record["name"] for record in selected]
+    assert srs_ooc("resume", run).stdout == said
+    assert f"{len(selected)} features selected" in srs_ooc("features", run).stdout
+
+
+@pytest.mark.slow
+def test_why_says_why(concluded):
+    run, _ = concluded
+    records = json_of("features", run, "--json")
+    assert "is in: place" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
+    out = [r["name"] for r in records if not r["selected"] and r["q_value"] is not None][:20]
+    said = (srs_ooc("features", run, "--why", name).stdout for name in out)
+    assert any("is out: it is at place" in line for line in said)
+    assert "expected the name of a feature" in error_of("features", run, "--why", "nobody")
+
+
+@pytest.mark.slow
+def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
+    run = tmp_path / "p.run"
+    request = Request(options(), iterations=200, memory_mb=4000)
+    work_on_run(table[0], run, request, lambda step: step.stage == "screening")
+    assert "provisional" in srs_ooc("features", run).stdout
+    assert json_of("status", run, "--json")["state"] == "stopped"
+    assert "final verdict" in error_of("features", run, "--why", "f0")
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
+        (("--judge", "decoy", "--decoys", 1, "--permutations", 9), "decoys or permutation runs"),
+        (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
+        (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
+        (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(table, tmp_path, given, message):
+    assert message in error_of("run", table[0], "--out", tmp_path / "no.run", *given)
+    assert not (tmp_path / "no.run").exists()
+
+
+@pytest.mark.slow
+def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
+    import srs_ooc as package
+
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((40, 60))
+    labels = np.arange(40) % 2
+    store = tmp_path / "s.zarr"
+    package.ingest(values, store, target=labels, strata=np.arange(40) // 20)
+    work_on_run(store, tmp_path / "s.run", Request(options(), iterations=100))
+    assert read(tmp_path / "s.run", 120)[2] is not None
+    pinned = tmp_path / "p.zarr"
+    package.ingest(values, pinned, target=labels, strata=np.arange(40))
+    assert "all have the same one" in error_of("run", pinned, "--judge", "decoy", "--q", 40)
+    told = tmp_path / "t.zarr"
+    package.ingest(values, told, target=labels, strata=labels)
+    assert "all have the same one" in error_of("run", told, "--judge", "decoy", "--q", 40)
+
+
+def test_permutation_runs_taken_up_again_go_on_where_they_were(table, tmp_path):
+    """However early in the first permutation run a run is stopped, it gets on."""
+    store, _, _ = table
+    request = Request(options(seed=8, permutations=9), iterations=3000, threads=1, memory_mb=4000)
+    run, done = tmp_path / "r.run", []
+    for _ in range(3):
+        countdown = itertools.count(-400)
+
+        def watch(step, countdown=countdown):
+            return not step.stage.startswith("permutation run 1") or next(countdown) != 0
+
+        work_on_run(store, run, request, watch)
+        first = Ledger(run / "replays" / "1", writable=False)
+        done.append(first.progress().iteration)
+        first.close()
+    assert done == [401, 802, 1203]
+
+
+@pytest.mark.slow
+def test_a_permutation_run_left_behind_is_cleared(table, tmp_path):
+    store, _, _ = table
+    request = Request(options(seed=8, permutations=4, fdr="0.2"), iterations=100, memory_mb=4000)
+    run = tmp_path / "r.run"
+    work_on_run(store, run, request)
+    (run / "replays" / "0").mkdir(parents=True)
+    work_on_run(store, run, Request(iterations=150, memory_mb=4000))
+    assert not (run / "replays").exists()
+
+
+# What is read of the table once a closing stage is over.
+
+TESTED_ROWS, TESTED_FEATURES, SEED = 90, 70, 3
+
+
+def asked(**given):
+    return Options(judge="decoy", subspace_size="30", seed=SEED, **given)
+
+
+def conclude(store, run, **given):
+    request = Request(asked(**given), iterations=300, memory_mb=4000)
+    ledger = open_or_create(Store.open(store), run, request)
+    work_on(ledger, Store.open(store), request, lambda _: True)
+    verdict, facts = ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+    ledger.close()
+    return verdict, facts
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
+    values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    target = labels if task == "classification" else values[0] + values[1]
+    store = tmp_path / "t.zarr"
+    package.ingest(values.T, store, target=target, task=task)
+    opened, request = Store.open(store), Request(asked(decoys=2), iterations=1, memory_mb=4000)
+    draft = RunDraft.of(opened, request)
+    spec, inputs = draft.spec, draft.inputs
+    learned = Task.of_run(spec, opened, inputs)
+    with RunContext(spec, opened, learned, 1 << 32, 1).resources() as resources:
+        found = MarginalTests(resources).of_all()
+    first = values[stored_positions(TESTED_FEATURES)]
+    rows = Exchangeability(TESTED_ROWS).families(key_of(SEED, Purpose.DECOYS, 0), 2)
+    whole = np.concatenate([first, *(first[:, r] for r in rows)])
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
+    if task == "classification":
+        tested = RankTarget.of_classes(labels, labels.max() + 1)
+    else:
+        tested = RankTarget.of_values(target)
+    expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def shifted(n_shifted):
+    values, _ = noise_table(TESTED_ROWS, 400)
+    labels = np.arange(TESTED_ROWS) % 2
+    values = values + 0.0
+    values[:n_shifted] += 2.5 * labels
+    return values, labels
+
+
+@pytest.mark.slow
+def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    there = verdict["is_outstanding"]
+    n = np.count_nonzero(there)
+    assert n >= 20
+    assert facts["n_outstanding"] >= n
+    assert there[:n].all()
+    assert np.all(np.diff(verdict["p_values"][:n]) >= 0)
+    true = stored_positions(400)[verdict["features"][:n]] < 25
+    assert np.count_nonzero(true) >= 20
+    assert (verdict["is_selected"][:20]).all()
+    expected = 400 * verdict["p_values"][:n]
+    np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
+    """No grain of counting for those."""
+    values, labels = shifted(1)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    selected = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+    assert 0 in selected
+    assert len(selected) <= 2
+
+
+@pytest.mark.slow
+def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
+    """It is 0 there, which is also what is said where none passes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 2
+    values = rng.standard_normal((200, 600))
+    values[7] = labels * 10 + rng.random(600)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    assert facts["n_marginal"] >= 1
+    assert stored_positions(200)[verdict["features"][0]] == 7
+    assert verdict["is_selected"][0]
+    assert 0 < verdict["p_values"][0] < 1e-30
+
+
+@pytest.mark.slow
+def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    every, _ = conclude(store, tmp_path / "every.run", decoys=1)
+    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 7)
+    some, facts = conclude(store, tmp_path / "some.run", decoys=1)
+    assert facts["n_outstanding"] == 7
+    n = np.count_nonzero(some["is_outstanding"])
+    np.testing.assert_array_equal(some["features"][:n], every["features"][:n])
+    assert set(every["features"][every["is_outstanding"]]) <= set(some["features"])
+
+
+def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
+    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 40)
+    found_alone = np.full(200_000, 0.3, np.float32)
+    found_alone[:150_000:2] = np.nan
+    found_alone[[70_001, 180_000]] = 9
+    found = _strongest(found_alone, 0.3 - 1e-6, 3)
+    assert set(found[:2].tolist()) == {70_001, 180_000}
+    assert len(set(found.tolist())) == 40
+    assert not np.isnan(found_alone[found]).any()
+    assert 60_000 < found.mean() < 180_000
+    assert _strongest(found_alone, 1, 3).tolist() == found[:2].tolist()
+    assert _strongest(found_alone, np.inf, 3).tolist() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
+    """Single ones in the rare class are no news, whatever normal tails say of them."""
+    rng = np.random.default_rng(seed)
+    labels = (np.arange(800) < 80).astype(int)
+    values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert not verdict["is_selected"].any()
+    assert facts["n_marginal"] == 0
+
+
+def test_what_stands_first_does_so_within_strata(tmp_path):
+    """What only strata shift, and the target with them, is not marginally significant."""
+    values, labels = shifted(25)
+    strata = np.arange(TESTED_ROWS) // 30
+    labels = np.where(np.random.default_rng(0).random(TESTED_ROWS) < 0.5, labels, strata > 0)
+    values[:25] += 1.5 * labels
+    values[25:60] += 2.5 * strata
+    store = tmp_path / "strata.zarr"
+    package.ingest(values.T, store, target=labels, strata=strata)
+    verdict, facts = conclude(store, tmp_path / "strata.run")
+    there = stored_positions(400)[verdict["features"][verdict["is_outstanding"]]]
+    assert np.count_nonzero(there < 25) >= 20
+    assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
+    assert facts["n_outstanding"] >= len(there)
+
+
+def test_none_stands_first_where_rows_come_in_groups(tmp_path):
+    values, labels = shifted(25)
+    store = tmp_path / "groups.zarr"
+    package.ingest(values.T, store, target=labels, groups=np.arange(TESTED_ROWS) // 3)
+    verdict, facts = conclude(store, tmp_path / "groups.run")
+    assert facts["n_outstanding"] == 0
+    assert not verdict["is_outstanding"].any()
+
+
+@pytest.mark.slow
+def test_permutation_runs_certify_marginally_significant_features(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run", permutations=4, fdr="0.2")
+    n = facts["n_outstanding"]
+    assert n >= 10
+    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["is_selected"]))]
+    assert (verdict["is_selected"][:n]).all()
+    assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
+
+
+@pytest.mark.slow
+def test_a_feature_left_out_does_not_stand_first(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    out = tmp_path / "excluded.csv"
+    out.write_text("f0\nf1\n")
+    run = tmp_path / "t.run"
+    srs_ooc("run", store, "--out", run, "--judge", "decoy", "--q", 30, "--iterations", 300,
+            "--exclude", out)  # fmt: skip
+    records = {record["name"]: record for record in json_of("features", run, "--json")}
+    assert not records["f0"]["selected"]
+    assert records["f0"]["q_value"] is None
+    assert records["f2"]["selected"]
+    ledger = Ledger(run, writable=False)
+    assert ledger.meta(CONCLUSION)["n_outstanding"] >= 18
+    ledger.close()
+
+
+# Features of a run with a verdict are shown by what they are worth together.
+
+COPIED_ROWS, COPIED_FEATURES, N_RELEVANT, N_COPIES = 120, 200, 6, 12
+
+
+def write_store(path):
+    """Six relevant features, two near copies of each behind them, and noise."""
+    rng = np.random.default_rng(7)
+    labels = np.arange(COPIED_ROWS) % 2
+    values = rng.standard_normal((COPIED_FEATURES, COPIED_ROWS))
+    values[:N_RELEVANT] += np.linspace(2.2, 1.6, N_RELEVANT)[:, None] * labels
+    for copy in range(N_COPIES):
+        near = values[copy % N_RELEVANT] + 0.05 * rng.standard_normal(COPIED_ROWS)
+        values[N_RELEVANT + copy] = near
+    return make_store(path, values, labels)
+
+
+def family(source):
+    """Which relevant feature a feature is, or is a near copy of; None if noise."""
+    return source % N_RELEVANT if source < N_RELEVANT + N_COPIES else None
+
+
+def work(store, run, watch=lambda _: True, *, threads=1, **given):
+    asked = Options(judge="decoy", subspace_size="50", seed=3, fdr="0.3", **given)
+    request = Request(asked, iterations=400, memory_mb=4000, threads=threads)
+    with closing(open_or_create(Store.open(store), run, request)) as ledger:
+        work_on(ledger, Store.open(store), request, watch)
+        return read_verdict(ledger)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    store = write_store(folder / "t.zarr")
+    return store, folder / "t.run", work(store, folder / "t.run")
+
+
+@pytest.mark.slow
+def test_selected_features_are_listed_before_any_other(made):
+    _, run, (record, order) = made
+    listed = json_of("features", run, "--json")
+    is_selected = [line["selected"] for line in listed]
+    n = int(np.count_nonzero(record.is_selected))
+    assert n >= N_RELEVANT + N_COPIES
+    assert is_selected == [True] * n + [False] * (COPIED_FEATURES - n)
+    assert [line["rank"] for line in listed] == list(range(1, COPIED_FEATURES + 1))
+    assert len({line["name"] for line in listed}) == COPIED_FEATURES
+    sources = stored_positions(COPIED_FEATURES)[order]
+    assert [line["name"] for line in listed[: len(sources)]] == [f"f{i}" for i in sources]
+
+
+@pytest.mark.slow
+def test_a_near_copy_comes_after_all_that_is_relevant(made):
+    _, run, _ = made
+    listed = json_of("features", run, "--json", "--top", N_RELEVANT)
+    families = [family(int(line["name"][1:])) for line in listed]
+    assert sorted(families, key=str) == list(range(N_RELEVANT))
+    # By importance alone they would not.
+    everything = json_of("features", run, "--json")
+    by_importance = sorted(everything, key=lambda line: -line["importance"])[:N_RELEVANT]
+    assert len({family(int(line["name"][1:])) for line in by_importance}) < N_RELEVANT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("permutations", [0, 4])
+def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutations):
+    store = made[0]
+    _, whole = work(store, tmp_path / "whole.run", permutations=permutations)
+    assert len(whole) == COPIED_FEATURES
+    for stop in itertools.count(1):
+        countdown = itertools.count(-151 * stop)
+        verdict = work(
+            store,
+            tmp_path / "stopped.run",
+            lambda _, countdown=countdown: next(countdown) != 0,
+            threads=1 + stop % 3,
+            permutations=permutations,
+        )
+        if verdict is not None:
+            break
+    assert stop > 2
+    assert verdict[1].tolist() == whole.tolist()
+
+
+@pytest.mark.slow
+def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
+    """However few are ordered by worth, and however few a small set is chosen from."""
+    store, _, (whole, _) = made
+    monkeypatch.setattr(run_verdict, "HEAD", 5)
+    monkeypatch.setattr(run_verdict, "MOST", 7)
+    record, order = work(store, tmp_path / "t.run")
+    selected = record.features[record.is_selected]
+    assert sorted(order.tolist()) == sorted(selected.tolist())
+    assert sorted(selected.tolist()) == sorted(whole.features[whole.is_selected].tolist())
+    ledger = Ledger(tmp_path / "t.run", writable=False)
+    reading = Ranking(ledger, Store.open(store))
+    ledger.close()
+    assert len(reading.selected()) == reading.n_selected == len(selected)
+
+
+@pytest.mark.slow
+def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
+    store = made[0]
+    (tmp_path / "out").write_text("f0\nf7\n")
+    options = Options(judge="decoy", subspace_size="50", decoys=1)
+    request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
+    ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
+    work_on(ledger, Store.open(store), request)
+    shown = stored_positions(COPIED_FEATURES)[read_verdict(ledger)[1]]
+    ledger.close()
+    assert sorted(shown.tolist()) == sorted(set(range(COPIED_FEATURES)) - {0, 7})
+
+
+@pytest.mark.slow
+def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_verdict, "HEAD", 40)
+    run = tmp_path / "t.run"
+    assert len(work(made[0], run)[1]) == 40 < correlation.HEAD
+    importances = [line["importance"] for line in json_of("features", run, "--json")]
+    assert importances[40:] == sorted(importances[40:], reverse=True)
+
+
+# The versions that a verdict is of: part of a run's identity, and others are refused by name.
+
+
+def noted(run, meta=None):
+    with closing(Ledger(run, writable=False)) as ledger:
+        return spec_of(ledger) if meta is None else ledger.meta(meta)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("versions")
+    make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
+    srs_ooc("run", folder / "t.zarr", "--out", folder / "a.run", "--q", 30, "--iterations", 20)
+    return folder / "a.run"
+
+
+def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
+    assert {name: noted(done).to_json()[name] for name in VERSIONS} == VERSIONS
+    assert noted(done, CONCLUSION)["evidence"] == VERSIONS["evidence"]
+
+
+def test_a_run_without_a_final_verdict_has_no_version(done):
+    record = noted(done, "spec") | {
+        "judge": "probe",
+        "probe_min_draws": 10,
+        "probe_min_wins": "0.9",
+    }
+    assert not RunSpec.from_json(record | dict.fromkeys(VERSIONS, 1)).to_json().keys() & VERSIONS
+
+
+OTHERS = [
+    *(("evidence", version) for version in (None, 1, 2, 3, 5, "two")),
+    *(("stages", version) for version in (None, 1, 2, 4)),
+]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("name", "version"), OTHERS)
+def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
+    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
+    del record[name]
+    change(run, changed_fact("spec", record if version is None else record | {name: version}))
+    found = f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}"
+    with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
+        noted(run)
+    for command in ("status", "features", "resume"):
+        message = error_of(command, run)
+        assert found in message
+        assert "start the run again in another folder" in message
+
+
+def test_the_copy_as_it_was_is_read(done, tmp_path):
+    run = shutil.copytree(done, tmp_path / "a.run")
+    change(run, changed_fact("spec", noted(done, "spec")))
+    assert json_of("status", run, "--json")["state"] == "finished"

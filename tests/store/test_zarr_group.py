@@ -1,0 +1,182 @@
+"""The Zarr group of a store: what zarr and xarray make of it, and what ``verify`` compares."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from stores import make_store
+
+import srs_ooc
+from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.ingestion.ingest import ingest_table
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.store import writing
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
+from srs_ooc.store.zarr_group import make_group
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-3"
+N_FEATURES, N_ROWS = 23, 7
+
+
+@pytest.fixture
+def store(tmp_path):
+    values = np.arange(N_FEATURES)[:, None] * 100.0 + np.arange(N_ROWS)
+    return make_store(tmp_path / "t.zarr", values, np.arange(N_ROWS) % 2)
+
+
+def assert_pairs(names, ids, values):
+    """Each value is that of its feature and row: 100 f + r."""
+    features = np.array([int(name.removeprefix("f")) for name in names])
+    rows = np.array([int(text) for text in ids]) - 1
+    np.testing.assert_array_equal(values, features[:, None] * 100.0 + rows)
+    assert features.tolist() != sorted(features)  # in stored order, which is none of the source
+
+
+def test_zarr_reads_names_in_the_order_of_values(store):
+    group = srs_ooc.open_zarr(store)
+    assert_pairs(group["feature"][:], group["row"][:], group["values"][:])
+    assert group["codes"].metadata.dimension_names == ("feature", "row")
+    assert sorted(group.array_keys()) == sorted(
+        ["codes", "values", "feature", "row", *read_manifest(store).small_arrays]
+    )
+
+
+def test_the_group_is_read_and_not_written(store):
+    group = srs_ooc.open_zarr(str(store))
+    assert group.read_only
+    assert group.metadata.consolidated_metadata is not None
+    for change in (
+        lambda: group["codes"].__setitem__(0, 1),
+        lambda: group.create_array("more", shape=(1,), dtype="u1"),
+        lambda: group.attrs.__setitem__("srs_ooc", 1),
+    ):
+        with pytest.raises(ValueError, match=r"read.only"):
+            change()
+    Store.open(store).verify()
+
+
+def test_what_is_no_store_is_not_opened_as_one(store, tmp_path):
+    zarr.create_group(tmp_path / "other.zarr")
+    for place, found in (
+        (tmp_path / "none.zarr", "found nothing there"),
+        (tmp_path / "other.zarr", "another kind of Zarr group"),
+    ):
+        with pytest.raises(StoreError, match=found):
+            srs_ooc.open_zarr(place)
+    (store / "zarr.json").write_text("{")
+    with pytest.raises(StoreError, match=r"zarr\.json: expected the manifest of a store"):
+        srs_ooc.open_zarr(store)
+    with pytest.raises(UsageError, match="expected a path"):
+        srs_ooc.open_zarr(3)
+
+
+def edited(file, change):
+    """Change a zarr.json."""
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("codes", lambda d: d["shape"].reverse()),
+        ("codes", lambda d: d.update(data_type="int8", fill_value=-1)),
+        ("codes", lambda d: d.update(fill_value=0)),
+        ("codes", lambda d: d["chunk_grid"]["configuration"]["chunk_shape"].reverse()),
+        ("codes", lambda d: d["dimension_names"].reverse()),
+        ("values", lambda d: d["codecs"].pop()),
+        ("values", lambda d: d["codecs"][1]["configuration"].update(shuffle="shuffle")),
+        ("positions", lambda d: d.update(attributes={})),
+        ("feature", lambda d: d.update(node_type="group")),
+        ("feature", lambda d: d.clear()),
+        ("", lambda d: d["attributes"].update(more=1)),
+        ("", lambda d: d["consolidated_metadata"]["metadata"]["codes"]["shape"].reverse()),
+        ("", lambda d: d["consolidated_metadata"]["metadata"].pop("codes")),
+    ],
+)
+def test_metadata_that_do_not_follow_from_the_manifest_are_found(store, name, change):
+    edited(store / name / "zarr.json", change)
+    with pytest.raises(StoreError, match=r"zarr\.json: expected the metadata that follows"):
+        Store.open(store).verify()
+
+
+def test_an_array_without_metadata_is_found(store):
+    (store / "kinds" / "zarr.json").unlink()
+    with pytest.raises(StoreError, match=r"kinds/zarr\.json: expected a file, found none"):
+        Store.open(store).verify()
+
+
+def test_a_store_without_consolidated_metadata_is_whole(store):
+    edited(store / "zarr.json", lambda document: document.pop("consolidated_metadata"))
+    Store.open(store).verify()
+    assert "codes" in srs_ooc.open_zarr(store)
+
+
+def test_a_store_written_before_has_the_metadata_that_zarr_writes_now(tmp_path):
+    zipfile.ZipFile(FIXTURES / "stores.zip").extractall(tmp_path)
+    stores = sorted(file.parent for file in tmp_path.glob("*/zarr.json"))
+    assert stores
+    for store in stores:
+        manifest = read_manifest(store)
+        make_group(tmp_path / "now" / store.name, manifest)
+        again = read_manifest(tmp_path / "now" / store.name)
+        assert again.fingerprint == manifest.fingerprint
+        before, now = (
+            {file.parent.relative_to(folder).as_posix(): json.loads(file.read_text())
+             for file in folder.rglob("zarr.json")}
+            for folder in (store, tmp_path / "now" / store.name)
+        )  # fmt: skip
+        del now["."]["consolidated_metadata"]
+        for name in ("feature", "row"):
+            assert now[name]["codecs"][0].pop("configuration") == {}
+        assert now == before
+        assert Store.open(store).verify().nbytes > 0
+
+
+@pytest.mark.slow
+def test_xarray_selects_values_and_codes_by_name(store):
+    xarray = pytest.importorskip("xarray")
+    table = xarray.open_zarr(store, chunks=None)
+    assert_pairs(table.feature.values, table.row.values, table["values"].values)
+    assert float(table["values"].sel(feature="f17", row="3")) == 1702
+    assert int(table.codes.sel(feature="f17", row="3")) == 2
+    assert table.exact.sel(feature=["f3", "f1"]).values.all()
+    assert table.target.sel(row="2") == 1
+
+
+def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "MB", 40)
+    path = tmp_path / "t.csv"
+    names = [f"n{'é' * (i % 7)}{i}" for i in range(13)]
+    path.write_text(",".join(["id", *names, "y"]) + "\n" + "".join(
+        ",".join([f"r{i}", *map(str, range(13)), "ab"[i % 2]]) + "\n" for i in range(6)
+    ))  # fmt: skip
+    found = []
+    for limit in (8_000_000, 0):
+        monkeypatch.setattr(writing, "_IN_MEMORY_NBYTES", limit)
+        out = tmp_path / f"{limit}.zarr"
+        for module in ("manifest", "writing", "zarr_group"):
+            monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
+        ingest_table(path, out, IngestOptions(row_ids="id"))
+        Store.open(out).verify()
+        group = zarr.open_group(out, mode="r")
+        found.append(group["feature"][:].tolist())
+        assert group["row"][:].tolist() == [f"r{i}" for i in range(6)]
+        assert [names[i] for i in group["positions"][:]] == found[-1]
+    assert found[0] == found[1]
+
+
+def test_a_store_of_codes_alone_opens_too(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,y\n1,5,x,u\n2,6,y,v\n2,7,x,u\n")
+    ingest_table(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
+    Store.open(tmp_path / "t.zarr").verify()
+    table = xarray.open_zarr(tmp_path / "t.zarr", consolidated=False, chunks=None)
+    assert table.code_lows.sel(feature="b").values.tolist() == [5, 6, 7]
+    assert table.codes.sel(feature="a").values.tolist() == [0, 1, 1]
