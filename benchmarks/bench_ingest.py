@@ -59,15 +59,13 @@ PARSING = """
 import sys
 from pathlib import Path
 import numpy as np
-from srs_ooc.ingestion.csv import TARGET, TableReader
-from srs_ooc.ingestion.csv import CsvStream
-from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.csv import TARGET, CsvStream, TableReader, TextForm
 from srs_ooc.ingestion.sources import SourceFile
 p = int(sys.argv[2])
-stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm(), lambda names: None)
+stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm())
 slots = np.arange(p + 1, dtype=np.int32)
 slots[-1] = TARGET
-reader = TableReader(slots, stream.dialect, place=stream.place)
+reader = TableReader(slots, stream)
 panel = np.zeros((p, max(1, 4_000_000 // p)))
 reader.set_panel(panel)
 for data, start in stream.body():

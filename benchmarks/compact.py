@@ -83,7 +83,7 @@ def nested(
     with closing(ledger):
         found = nest_run(ledger, site)
     assert found is not None
-    return _columns(site, found[1].order[:MOST].tolist()), None
+    return _columns(site, found.order[:MOST]), None
 
 
 def compacted(
@@ -92,10 +92,10 @@ def compacted(
     """Return the same, and the set chosen by five folds."""
     ledger, site = _run(source, train, seed, folder)
     with closing(ledger):
-        found = compact(ledger, site, n_folds=5, n_repeats=1)
+        found = compact(ledger, site, folds=5, repeats=1)
     assert found is not None
     first = _columns(site, found.order)
-    return first[:MOST], first[: found.curve.smallest()]
+    return first[:MOST], first[: found.held_out.smallest()]
 
 
 def report(cache: Path, tables: list[str], methods: list[str]) -> str:

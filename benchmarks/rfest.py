@@ -45,7 +45,7 @@ from sklearn.metrics import average_precision_score
 
 import srs_ooc
 from srs_ooc.ensemble.feature_sensitivity import permutation
-from srs_ooc.ensemble.model import Model
+from srs_ooc.ensemble.prediction import Model
 from srs_ooc.synthetic.problem_tables import write_table
 from srs_ooc.synthetic.problems import Blocks, Chain, Clique, Friedman, Linear, Madelon, Marginal
 

@@ -562,7 +562,7 @@ class _Ensemble(SRSSelector):
         return super()._request(store)
 
     def _take_result(self, result: Result) -> None:
-        from srs_ooc.ensemble.model import Model
+        from srs_ooc.ensemble.prediction import Model
 
         super()._take_result(result)
         self.ensemble_ = Model.of(result.run, result.store.place)

@@ -17,7 +17,6 @@ from srs_ooc.ensemble.compaction import (
     MemberRecord,
     SmallSet,
     compact,
-    small_set,
 )
 from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.runs.inputs import find_store
@@ -52,14 +51,12 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 def compact_command(
     run: Path,
     store: Place | None,
-    max_features: int | None,
-    folds: int,
-    repeats: int,
     memory_mb: int | None,
     threads: int | None,
+    cluster: Cluster | None,
     as_csv: bool,
     as_json: bool,
-    cluster: Cluster | None,
+    **how: int,
 ) -> None:
     """Find a small set of features that predicts about as well as any.
 
@@ -73,11 +70,10 @@ def compact_command(
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with watched(RunProgress(megabytes)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)
-            found = compact(ledger, site, folds, repeats, max_features)
-    if found is None:
+            small = compact(ledger, site, **how)
+    if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))
-    small = small_set(found, place, max_features)
     if as_json:
         echo_json(_as_json(small))
     elif as_csv:

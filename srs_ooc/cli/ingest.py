@@ -139,20 +139,21 @@ def _check_files(tables: tuple[Path, ...]) -> None:
 
 
 _PATH = click.Path(path_type=Path)
+_Option = Callable[[Any], Any]
 _FILE: dict[str, Any] = {"type": _PATH, "metavar": "FILE"}
 
 
-def _choice(flag: str, words: Sequence[str], said: str) -> Callable[[Any], Any]:
+def _choice(flag: str, words: Sequence[str], said: str) -> _Option:
     """Return an option that is one of a few words, the first if it is not given."""
     kind = click.Choice(words)
     return click.option(flag, type=kind, default=words[0], show_default=True, help=said)
 
 
-def _text(flag: str, metavar: str, said: str, **more: Any) -> Callable[[Any], Any]:
+def _text(flag: str, metavar: str, said: str, **more: Any) -> _Option:
     return click.option(flag, metavar=metavar, help=said, **more)
 
 
-def _flag(flag: str, said: str) -> Callable[[Any], Any]:
+def _flag(flag: str, said: str) -> _Option:
     return click.option(flag, is_flag=True, help=said)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -90,13 +91,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 @with_cluster
 @progress_option
 def network_command(
-    store: Place,
-    only_plan: bool,
-    out: Path | None,
-    memory_mb: int,
-    as_json: bool,
-    shows: str | None,
-    **given: Any,
+    store: Place, out: Path | None, memory_mb: int, only_plan: bool, as_json: bool, **given: Any
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
 
@@ -110,6 +105,7 @@ def network_command(
     """
     process_nbytes()  # of the program alone, before there is work
     how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}
+    shows = given.pop("shows")
     params = settle_network({k: v for k, v in given.items() if v is not None})
     if out is None and not only_plan:
         raise UsageError(
@@ -124,11 +120,9 @@ def network_command(
         else:
             say("\n".join(network_plan_lines(plan, request)))
         return
-    progress = RunProgress(memory_mb, shows)
-    with watched(progress) as (watch, received):
-        network = work_on_network(
-            open_store(store), request, watch, lambda text: say(text, err=True), QUICK_SECONDS
-        )
+    with watched(RunProgress(memory_mb, shows)) as (watch, received):
+        note = partial(say, err=True)
+        network = work_on_network(open_store(store), request, watch, note, QUICK_SECONDS)
     if not network.is_done:
         say(
             f"stopped after {_done(network)}; nothing is lost. The "
@@ -150,11 +144,9 @@ def _done(network: Network) -> str:
 
 def _report(network: Network, memory_mb: int) -> None:
     constant = f" ({network.n_constant} constant, without edges)" if network.n_constant else ""
-    say(
-        f"{network.out}: {counted(network.n_edges, 'edge')} from "
-        f"{counted(network.n_regulators, 'regulator')} to "
-        f"{counted(network.n_targets, 'target')}{constant}"
-    )
+    edges, regulators = counted(network.n_edges, "edge"), counted(network.n_regulators, "regulator")
+    targets = counted(network.n_targets, "target")
+    say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
     say(
         f"{network.seconds:.1f} s of work; peak memory {network.peak_mb:.0f} MB of {memory_mb} MB. "
         f"What is done is kept in {network.run}."

@@ -73,14 +73,17 @@ def echo_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def stream_json(records: Iterable[Any]) -> None:
-    """Write dataclass records as a JSON list, one a line, never holding them all."""
-    sys.stdout.write("[")
+def stream_json(records: Iterable[Any], begin: str = "[", end: str = "]") -> None:
+    """Write dataclass records as a JSON list, one a line, never holding them all.
+
+    What it stands in is written before and after, where it is not the whole.
+    """
+    sys.stdout.write(begin)
     separator = "\n"
     for record in records:
         sys.stdout.write(separator + json.dumps(vars(record), ensure_ascii=False))
         separator = ",\n"
-    sys.stdout.write("\n]\n")
+    sys.stdout.write(f"\n{end}\n")
 
 
 def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> None:

@@ -1,6 +1,7 @@
 """``srs-ooc predict``."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,13 +22,7 @@ from srs_ooc.ensemble.prediction import Report, predict
 @RUN_STORE_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def predict_command(
-    run: Path,
-    data: Place,
-    out: Path,
-    row_ids: str | None,
-    memory_mb: int,
-    store: Place | None,
-    as_json: bool,
+    run: Path, data: Place, out: Path, memory_mb: int, as_json: bool, **how: Any
 ) -> None:
     """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.
 
@@ -53,7 +48,7 @@ def predict_command(
       n_unlabelled              rows whose label is missing: predicted, left out
                                 of the scores; null where DATA has no target
     """
-    report = predict(run, data, out, row_ids=row_ids, memory_nbytes=memory_mb * MB, store=store)
+    report = predict(run, data, out, memory_nbytes=memory_mb * MB, **how)
     if as_json:
         echo_json(vars(report))
         return

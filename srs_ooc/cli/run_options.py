@@ -80,7 +80,6 @@ def _type(kind: Kind) -> Any:
 
 # Options from a TOML file.
 
-MOST_CONFIG_NBYTES = MB
 _SHOWN = 20
 
 
@@ -90,11 +89,11 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
         return None
     try:
         with file.open("rb") as stream:
-            data = stream.read(MOST_CONFIG_NBYTES + 1)
-        if len(data) > MOST_CONFIG_NBYTES:
+            data = stream.read(MB + 1)
+        if len(data) > MB:
             raise UsageError(
                 f"{file}: expected a TOML file of options of at most "
-                f"{describe_nbytes(MOST_CONFIG_NBYTES)}, found a larger one. Name a file of "
+                f"{describe_nbytes(MB)}, found a larger one. Name a file of "
                 "options."
             )
         values = tomllib.loads(data.decode())

@@ -1,26 +1,24 @@
 """``srs-ooc sensitivity``: what altering each feature does to what a run's trees say."""
 
 import json
-import sys
+from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
 from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
     CSV_OPTION,
     FILE,
     MEMORY_OPTION,
     RUN_STORE_OPTION,
     SAFE_OPTION,
-    TABLE_ROWS,
     TOP_OPTION,
-    say,
-    stream_csv,
-    stream_table,
+    stream_json,
+    write_records,
 )
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.ensemble.ensemble_memory import MOST_REPEATS
@@ -28,7 +26,6 @@ from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
     REPEATS,
-    Sensitivities,
     SensitivityRecord,
     sensitivity,
 )
@@ -38,7 +35,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 
 @click.command("sensitivity")
 @click.argument("run", type=FILE)
-@click.option("--rows", "rows_file", type=FILE, metavar="FILE",
+@click.option("--rows", type=FILE, metavar="FILE",
               help="Row ids to ask the trees about, one a line.  [default: the training rows of a "
               "run with --bootstrap, each asked of the trees not grown on it]")  # fmt: skip
 @click.option("--flip", type=click.Choice(FLIPS), default=AUTO, show_default=True,
@@ -59,16 +56,12 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @RUN_STORE_OPTION
 def sensitivity_command(
     run: Path,
-    rows_file: Path | None,
-    flip: str,
-    repeats: int,
-    threads: int | None,
     top: int | None,
     as_csv: bool,
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
-    store: Place | None,
+    **how: Any,
 ) -> None:
     """Rank features by what altering them does to what the trees of RUN say.
 
@@ -99,44 +92,24 @@ def sensitivity_command(
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
     with closing(RunProgress(memory_mb)) as progress:
-        found = sensitivity(
-            run,
-            rows=rows_file,
-            flip=flip,
-            repeats=repeats,
-            memory_nbytes=memory_mb * MB,
-            threads=threads,
-            store=store,
-            watch=progress.show,
-        )
+        found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
-        _write_json(found, top)
-    elif as_csv:
-        stream_csv(SensitivityRecord, islice(found.records(), top), safe=safe_csv)
-    else:
-        _say(found, top or TABLE_ROWS)
+        facts = json.dumps(found.facts, ensure_ascii=False)
+        stream_json(islice(found.records(), top), facts[:-1] + ', "features": [', "]}")
+        return
+    form = {"as_json": False, "as_csv": as_csv, "safe_csv": safe_csv}
+    write_records(SensitivityRecord, found.records(), _COLUMNS, top, _heading(found.facts), **form)
 
 
-def _write_json(found: Sensitivities, top: int | None) -> None:
-    """Write one object, its list of features a line each, never held whole."""
-    facts = json.dumps(found.facts, ensure_ascii=False)
-    sys.stdout.write(facts[:-1] + ', "features": [')
-    separator = "\n"
-    for record in islice(found.records(), top):
-        sys.stdout.write(separator + json.dumps(vars(record), ensure_ascii=False))
-        separator = ",\n"
-    sys.stdout.write("\n]}\n")
-
-
-def _say(found: Sensitivities, n_shown: int) -> None:
-    facts = found.facts
+def _heading(facts: Mapping[str, Any]) -> str:
     which = "out of bag" if facts["out_of_bag"] else "of --rows"
     name = "accuracy" if facts["r2"] is None else "r2"
-    say(
+    lines = [
         f"{counted(facts['n_trees'], 'tree')} on {counted(facts['n_features'], 'feature')}, "
-        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}"
-    )
-    say(f"{facts['theorem']}.")
+        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}",
+        f"{facts['theorem']}.",
+    ]
     if facts["n_decoys"]:
-        say(f"largest score of {counted(facts['n_decoys'], 'decoy')}: {facts['best_decoy']:.4g}")
-    stream_table(_COLUMNS, islice(found.records(), n_shown))
+        n_decoys = counted(facts["n_decoys"], "decoy")
+        lines.append(f"largest score of {n_decoys}: {facts['best_decoy']:.4g}")
+    return "\n".join(lines)

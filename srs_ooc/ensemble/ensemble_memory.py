@@ -10,10 +10,11 @@ from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.runs.inputs import InputFiles
+from srs_ooc.runs.inputs import InputFiles, Inputs
 from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.tree_splits import SplitTable
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes, effects_nbytes
 
@@ -75,7 +76,7 @@ PANEL_NBYTES = 32 * MB
 """Memory of a panel of rows that stays in memory: more would not make it faster."""
 OUTPUT_NBYTES = 64
 """Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
-MOST_ROWS = 8192
+MOST_PANEL_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
 
 
@@ -125,7 +126,7 @@ def panel_rows(
     budget.grant("a row", a_row)
     budget.check()
     fitting = budget.free_nbytes // a_row + 1
-    return int(min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
+    return int(min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS))
 
 
 def kept_panel_rows(
@@ -166,7 +167,7 @@ def kept_panel_rows(
             )
 
     fitting = panel // max(1, panels.row_nbytes)
-    return max(1, min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS)), check
+    return max(1, min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS)), check
 
 
 # Sensitivity: before it is known what trees use, and after.
@@ -199,7 +200,7 @@ def check_reading(
     budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
     budget.grant("trees", nodes + 32 * n_used)
     budget.grant(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES)
-    budget.leases += [Lease(*lease) for lease in files.leases(store.n_features)]
+    budget.leases += files.leases()
     budget.check()
 
 
@@ -223,3 +224,45 @@ def walking_leases(
         *([Lease("decoys", decoys)] if decoys else []),
         Lease("a row of all features that trees use", row),
     ]
+
+
+# Compaction: what is clustered, what is held together, and rows that are predicted.
+
+CODES_NBYTES = 1 << 25
+"""Bytes of codes that correlations are computed from, at most."""
+BLOCK_NBYTES = 1 << 25
+"""Bytes of codes that are held together, whatever the run's subspace size."""
+MOST_HELD_OUT = 1 << 14
+"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
+
+
+def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return of how many rows the codes of ``n`` candidates are clustered by."""
+    from srs_ooc.evidence.correlation import MOST_ROWS  # predictions need none of it
+
+    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
+
+
+def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes that clustering ``n`` candidates takes."""
+    from srs_ooc.evidence.correlation import CELLS
+
+    n_rows = n_sampled(n, n_rows, code_nbytes)
+    correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
+    return 2 * n * n_rows * code_nbytes + correlating
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that predicting takes, besides the forest's block and a tree."""
+    n_rows = min(n_rows, MOST_HELD_OUT)
+    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+
+
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    from srs_ooc.evidence.correlation import HEAD
+    from srs_ooc.runs.run_memory import shape_of
+
+    shape = shape_of(manifest, inputs)
+    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)

@@ -8,7 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,14 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import (
-    CELLS,
-    HEAD,
-    MOST_ROWS,
-    RankColumns,
-    leader_clustering,
-    sampled_rows,
+from srs_ooc.ensemble.ensemble_memory import (
+    MOST_HELD_OUT,
+    held_out_nbytes,
+    n_sampled,
+    room_for,
+    sampled_nbytes,
 )
+from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, sampled_rows
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
@@ -37,16 +37,15 @@ from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
-from srs_ooc.runs.run_memory import shape_of, whole_run_nbytes
+from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
-from srs_ooc.runs.run_verdict import Candidates
+from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verification import FoldRecord, Records
+from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.samplers.elimination import TREES, Elimination
-from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
@@ -54,8 +53,6 @@ from srs_ooc.trees.saved import Trees, add_shares, decode_trees
 # How well a few features predict rows held out: a forest of the run's own kind of trees.
 
 N_TREES = 300
-MOST_HELD_OUT = 1 << 14
-"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
 
 
 def held_out_score(
@@ -99,12 +96,6 @@ def held_out_score(
         return float(np.mean(np.argmax(shares, axis=1) == target))
     predicted = response.center + shares[:, 0] / N_TREES / response.scale
     return share_explained(target.astype(np.float64), predicted)
-
-
-def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
-    """Return the bytes that predicting takes, besides the forest's block and a tree."""
-    n_rows = min(n_rows, MOST_HELD_OUT)
-    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
 
 
 def _forest(parts: Resources, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
@@ -159,63 +150,35 @@ def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Ite
 
 NESTING = ((0.3, 0.7),)
 """How the rounds of the elimination are grown."""
-CODES_NBYTES = 1 << 25
-"""Bytes of codes that correlations are computed from, at most."""
-
-
-@dataclass(frozen=True)
-class Nested:
-    """Nested sets of features.
-
-    Attributes
-    ----------
-    order : uint32 (m,)
-        Stored positions, representatives of the selected first; the set of k is the first k.
-    features, leaders : uint32 (n,)
-        All candidates, the most important first, and the representative of each.
-    """
-
-    order: NDArray[np.uint32]
-    features: NDArray[np.uint32]
-    leaders: NDArray[np.uint32]
-
-    def stand_ins(self, feature: int) -> list[int]:
-        """Return the other members of a representative's cluster, the most important first."""
-        members = self.features[self.leaders == feature]
-        return [int(member) for member in members if member != feature]
-
-
-def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
-    """Return the bytes that clustering ``n`` candidates takes."""
-    n_sampled = _n_sampled(n, n_rows, code_nbytes)
-    correlating = n * (n_sampled * code_nbytes + 64) + 32 * 8 * CELLS
-    return 2 * n * n_sampled * code_nbytes + correlating
-
-
-def _n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
-    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
 
 
 def nest(
     parts: Resources,
-    candidates: Candidates,
+    features: NDArray[np.uint32],
+    selected: NDArray[np.uint32],
     key: int,
     keep_going: Callable[[int, int], bool],
-) -> Nested | None:
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
     """Return nested sets of candidates; None if ``keep_going(done, total)`` says no.
 
     Parameters
     ----------
     parts : Resources
         With room for ``HEAD`` columns, and as many rows as are trained on.
-    candidates : Candidates
-        Of the run.
+    features, selected : uint32 (n,), uint32 (n_first,)
+        The candidates, the most important first, and those of them that the run selected.
     key : int
         64-bit key of the stage.
     keep_going : callable
         Told how many trees are done, of how many.
+
+    Returns
+    -------
+    order : uint32 (m,)
+        Stored positions, representatives of the selected first; the set of k is the first k.
+    leaders : uint32 (n,)
+        The representative of each candidate.
     """
-    features = candidates.features
     leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
@@ -225,15 +188,13 @@ def nest(
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
-    order = selected_first(pooled_order(first, stage.items), candidates)
-    return Nested(order, features, features[leader])
+    return selected_first(pooled_order(first, stage.items), selected), features[leader]
 
 
 def selected_first(
-    representatives: NDArray[np.uint32], candidates: Candidates
+    representatives: NDArray[np.uint32], selected: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
-    selected = candidates.features[candidates.is_selected]
     is_selected = np.isin(representatives, selected)
     others = selected[~np.isin(selected, representatives)]
     last = representatives[~is_selected]
@@ -250,13 +211,10 @@ def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArr
 def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
     """Return the codes of features, of rows few enough to be held."""
     n_rows, manifest = parts.n_rows, parts.manifest
-    rows = sampled_rows(n_rows, _n_sampled(len(features), n_rows, manifest.code_nbytes))
+    rows = sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
     pieces = [columns[:, rows] for columns in item_columns(parts, features)]
     return RankColumns(np.concatenate(pieces), manifest.missing_code)
 
-
-BLOCK_NBYTES = 1 << 25
-"""Bytes of codes that are held together, whatever the run's subspace size."""
 
 Watch = Callable[[Step], bool]
 """Told where the work stands; says whether to go on."""
@@ -288,31 +246,6 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What of a run is repeated on some of its rows.
-
-    Attributes
-    ----------
-    spec : RunSpec
-        Its identity, as judged today.
-    excluded : uint32 (n_excluded,) or None
-        Features left out.
-    n_iterations : int
-        That it had.
-    """
-
-    spec: RunSpec
-    excluded: NDArray[np.uint32] | None
-    n_iterations: int
-
-    @classmethod
-    def of(cls, ledger: Ledger) -> "Subject":
-        """Return what is repeated of the run of a ledger."""
-        spec = spec_of(ledger)
-        return cls(spec, ledger.input("excluded", "<u4"), ledger.progress().iteration)
-
-
-@dataclass(frozen=True)
 class Fold:
     """Some rows held out: which of how many times, the rows trained on, those held out.
 
@@ -326,66 +259,111 @@ class Fold:
     target: NDArray[np.int32] | NDArray[np.float64]
 
 
-def select_within(subject: Subject, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
+@dataclass(frozen=True)
+class FoldJob(Job):
+    """What of a run is repeated without the rows of each fold, here or by workers.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        The run's identity, as judged today.
+    excluded : uint32 (n_excluded,) or None
+        Features left out.
+    n_iterations : int
+        That it had.
+    sizes : list of int
+        Sizes of sets that are scored.
+    """
+
+    spec: RunSpec
+    excluded: NDArray[np.uint32] | None
+    n_iterations: int
+    sizes: list[int]
+    label, tells = "fold", True
+
+    @classmethod
+    def of(cls, ledger: Ledger, site: Site, sizes: list[int]) -> "FoldJob":
+        """Return what is repeated of the run of a ledger."""
+        memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
+        store, spec = WorkerStore.of(site.store, memory_mb), spec_of(ledger)
+        excluded, n_iterations = ledger.input("excluded", "<u4"), ledger.progress().iteration
+        return cls(store, spec.to_json() | {"folds": True}, spec, excluded, n_iterations, sizes)
+
+    def missing(self, record: FoldRecord) -> list[int]:
+        """Return those of the sizes that a record has sets for, and no scores."""
+        fitting = [size for size in self.sizes if size <= len(record.order)]
+        return [size for size in fitting if str(size) not in record.scores]
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker, which returns the records of folds with all their scores."""
+        store = self.store.open()
+        needed = whole_run_nbytes(self.spec, store, Inputs(self.excluded))
+
+        def one(
+            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
+        ) -> FoldRecord | None:
+            fold, record = what
+            site = Site(store, cap_nbytes // MB, 1, watch)
+            if record is None:
+                with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                    record = nest_fold(self, fold, Path(folder) / "fold.run", site)
+            done = record is not None and score_sizes(self, record, fold, site)
+            return record if done else None
+
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+
+
+def select_within(job: FoldJob, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
     """Repeat a run on some of its rows, in ``folder``; return whether it is done.
 
     What is there of it already is gone on with.
     """
     if not folder.exists():
-        spec = replace(subject.spec, rows=str(digest(rows, "rows")))
         meta = {
-            "spec": spec.to_json(),
+            "spec": replace(job.spec, rows=str(digest(rows, "rows"))).to_json(),
             PLACES: places_of(site.store.place, folder),
             "memory_mb": site.memory_mb,
-            "iterations": subject.n_iterations,
+            "iterations": job.n_iterations,
             UNTIL_STABLE: False,
             VALID: None,
         }
-        arrays = {"excluded": subject.excluded, "rows": rows}
+        arrays = {"excluded": job.excluded, "rows": rows}
         folder.parent.mkdir(parents=True, exist_ok=True)
         Ledger.create(folder, meta, {name: a for name, a in arrays.items() if a is not None})
-    within = Ledger(folder, writable=True)
-    try:
+    with closing(Ledger(folder, writable=True)) as within:
         request = Request(memory_mb=site.memory_mb, threads=site.threads)
         work_on(within, site.store, request, site.watch)
-        return is_done(within, subject.n_iterations)
-    finally:
-        within.close()
+        return is_done(within, job.n_iterations)
 
 
-def nest_fold(subject: Subject, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
+def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
     """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
 
     They have no scores yet. ``folder`` is where it is done; it is removed once it is.
     """
     assert fold.train.rows is not None
-    if not select_within(subject, fold.train.rows, folder, site):
+    if not select_within(job, fold.train.rows, folder, site):
         return None
-    within = Ledger(folder, writable=False)
-    try:
-        nested = nest_run(within, site)
-    finally:
-        within.close()
-    if nested is None:
+    with closing(Ledger(folder, writable=False)) as within:
+        whole = nest_run(within, site)
+    if whole is None:
         return None
-    candidates, sets = nested
     shutil.rmtree(folder, ignore_errors=True)
-    order = [int(feature) for feature in sets.order]
-    return FoldRecord(fold.repeat, fold.fold, candidates.n_selected, order)
+    return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
-def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
-    """Return the candidates and the nested sets of a run that is done; None if stopped."""
+def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
+    """Return the nested sets of a run that is done; None if stopped."""
     manifest, inputs = site.store.manifest, inputs_of(ledger)
-    candidates = Candidates.of_run(ledger, manifest.n_features)
-    if not len(candidates.features):
+    features, selected, n_selected = candidates_of(ledger, manifest.n_features)
+    if not len(features):
         raise RunError(
             f"{ledger.run}: expected a run with features to choose from, found none of any "
             f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
             "N`, or begin a run of other options."
         )
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
-    extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
+    extra = sampled_nbytes(len(features), n_rows, manifest.code_nbytes)
     spec = spec_of(ledger)
     key = key_of(spec.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
@@ -393,16 +371,20 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
         def keep_going(done: int, total: int) -> bool:
             return site.watch(Step("nesting", done, total, unit="trees"))
 
-        nested = nest(parts, candidates, key, keep_going)
-    return None if nested is None else (candidates, nested)
+        nested = nest(parts, features, selected, key, keep_going)
+    if nested is None:
+        return None
+    order, members = nested[0].tolist(), dict[str, list[int]]()
+    for feature in order:  # of its cluster the others, the most important first
+        cluster = features[nested[1] == feature].tolist()
+        members[str(feature)] = [member for member in cluster if member != feature]
+    return WholeRecord(n_selected, order, members)
 
 
-def score_sizes(
-    spec: RunSpec, record: FoldRecord, fold: Fold, sizes: list[int], site: Site
-) -> bool:
+def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> bool:
     """Score those of the sizes that a record lacks; return whether it lacks none now."""
-    sizes = [size for size in sizes if size <= len(record.order)]
-    missing = missing_of(record, sizes)
+    sizes = [size for size in job.sizes if size <= len(record.order)]
+    missing, spec = job.missing(record), job.spec
     if not missing:
         return True
     manifest = site.store.manifest
@@ -417,19 +399,6 @@ def score_sizes(
             if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
-
-
-def missing_of(record: FoldRecord, sizes: list[int]) -> list[int]:
-    """Return those of the sizes that a record has sets for, and no scores."""
-    fitting = [size for size in sizes if size <= len(record.order)]
-    return [size for size in fitting if str(size) not in record.scores]
-
-
-def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
-    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
-    shape = shape_of(manifest, inputs)
-    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
-    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
 
 
 @contextmanager
@@ -450,47 +419,8 @@ def small_parts(
         yield parts
 
 
-# Folds done by workers, each whole at one of them.
-
-
-@dataclass(frozen=True)
-class FoldJob(Job):
-    """What a worker needs to do any fold of a compaction, besides the store.
-
-    Attributes
-    ----------
-    subject : Subject
-        What is repeated without the rows of each fold.
-    sizes : list of int
-        Sizes of sets that are scored.
-    """
-
-    subject: Subject
-    sizes: list[int]
-    label, tells = "fold", True
-
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker, which returns the records of folds with all their scores."""
-        subject, store = self.subject, self.store.open()
-        needed = whole_run_nbytes(subject.spec, store, Inputs(subject.excluded))
-
-        def one(
-            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
-        ) -> FoldRecord | None:
-            fold, record = what
-            site = Site(store, cap_nbytes // MB, 1, watch)
-            if record is None:
-                with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    record = nest_fold(subject, fold, Path(folder) / "fold.run", site)
-            if record is None or not score_sizes(subject.spec, record, fold, self.sizes, site):
-                return None
-            return record
-
-        return whole_runs(self.store.memory_mb, needed, n_threads, subject.n_iterations, one)
-
-
 def folds_from_workers(
-    subject: Subject, site: Site, records: Records, folds: list[Fold], sizes: list[int]
+    job: FoldJob, site: Site, records: Records, folds: list[Fold]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
@@ -498,16 +428,13 @@ def folds_from_workers(
     parts = {
         n: (folds[n], record)
         for n, record in enumerate(done)
-        if record is None or missing_of(record, sizes)
+        if record is None or job.missing(record)
     }
     for number in parts:
         done[number] = None
     if parts:
-        store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
-        job = FoldJob(store, subject.spec.to_json() | {"folds": True}, subject, sizes)
-        for number, record in from_workers(
-            site.cluster, job, parts, "folds", subject.n_iterations, site.watch
-        ):
+        asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
+        for number, record in from_workers(*asked):
             records.keep_fold(record)
             done[number] = record
     whole = [record for record in done if record is not None]

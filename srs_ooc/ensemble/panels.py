@@ -100,6 +100,7 @@ class CsvPanels:
     """
 
     most_rows: int | None = None
+    as_codes = False
 
     def __init__(self, path: Path, splits: SplitTable, row_ids: str | None = None) -> None:
         self._path, self._splits = path, splits
@@ -258,7 +259,7 @@ class StorePanels:
     """
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
-        self._store, self._splits, self._as_codes = store, splits, as_codes
+        self._store, self._splits, self.as_codes = store, splits, as_codes
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used
@@ -300,7 +301,7 @@ class StorePanels:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         is_same = self._store.manifest.target_name == self._splits.facts["target_name"]
         values = np.empty((len(self._stored), n_rows))
-        with self._store.columns(mapped=False) if self._as_codes else nullcontext() as columns:
+        with self._store.columns(mapped=False) if self.as_codes else nullcontext() as columns:
             for first, ids, labels in row_facts(self._store, n_rows):
                 some = values[:, : len(ids)]
                 if columns is None:
@@ -359,6 +360,8 @@ class MemoryPanels:
     positions : int (n_used,)
         Column of the table for each feature of ``splits``.
     """
+
+    as_codes = False
 
     def __init__(self, thing: Any, splits: SplitTable, positions: NDArray[np.integer[Any]]) -> None:
         is_sparse = type(thing).__module__.startswith("scipy.sparse")

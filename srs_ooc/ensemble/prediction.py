@@ -1,9 +1,10 @@
-"""From a run and a table to a file of predictions."""
+"""Predictions by the trees of a run: of a table to a file, or in memory when the run is gone."""
 
 import csv
-import io
 import math
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.ensemble.ensemble_memory import check_looking_up, panel_rows
-from srs_ooc.ensemble.panels import CsvPanels, StorePanels
+from srs_ooc.ensemble.ensemble_memory import check_looking_up, kept_panel_rows, panel_rows
+from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panel, Panels, StorePanels
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
@@ -192,8 +193,7 @@ def predict(
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
-    try:
+    with closing(Ledger(run, writable=False)) as ledger:
         trees = trees_of(ledger)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = load_splits(run, trees)
@@ -202,8 +202,6 @@ def predict(
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
         is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
         trained_on = inputs_of(ledger).rows if is_training else None
-    finally:
-        ledger.close()
     _check_data(opened, splits, row_ids)
     panels: CsvPanels | StorePanels
     if opened is None:
@@ -215,7 +213,7 @@ def predict(
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
-        report = _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
+        report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     except FileExistsError as error:
         raise UsageError(f"{error}. Choose another path, or wait for it.") from None
     except OSError as error:
@@ -267,45 +265,183 @@ def looked_up(
         return make_splits(ledger.run, trees, store, response.center, response.scale)
 
 
+def predicted(
+    trees: TreeReader, splits: SplitTable, panels: Panels, n_rows: int
+) -> Iterator[tuple[Panel, NDArray[np.float64]]]:
+    """Yield all rows, ``n_rows`` at a time, with their mean class shares or mean targets."""
+    for panel in panels.panels(n_rows):
+        count, as_codes = len(panel.ids), panels.as_codes
+        yield panel, probabilities(trees, splits, panel.values, count, as_codes=as_codes)
+
+
 def _write(
     out: Path,
     id_name: str,
-    panels: CsvPanels | StorePanels,
+    panels: Iterator[tuple[Panel, NDArray[np.float64]]],
     trees: TreeReader,
     splits: SplitTable,
-    panel_rows: int,
-    *,
-    as_codes: bool,
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
     n_rows, has_target = 0, True
     with (
         published_file(out) as scratch,
-        scratch.open("wb") as raw,
-        io.TextIOWrapper(raw, encoding="utf-8", newline="") as file,
+        scratch.open("w", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
-        for panel in panels.panels(panel_rows):
-            count = len(panel.ids)
-            shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
-            predicted = trees.ensemble.chosen(shares).tolist()
-            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
+        for panel, shares in panels:
+            chosen = trees.ensemble.chosen(shares).tolist()
+            for row_id, guess, row in zip(panel.ids, chosen, shares, strict=True):
                 said = row.tolist()
                 writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])
-            n_rows += count
+            n_rows += len(panel.ids)
             has_target = panel.labels is not None
             if panel.labels is not None:
-                scores.add(panel.labels, predicted, shares)
+                scores.add(panel.labels, chosen, shares)
     return Report(
-        n_rows=n_rows,
-        n_trees=int(splits.facts["n_trees"]),
-        n_features=len(splits.features),
-        accuracy=scores.accuracy,
-        log_loss=scores.log_loss,
-        n_unknown_labels=scores.n_unknown if has_target else None,
-        n_unlabelled=scores.n_unlabelled if has_target else None,
-        r2=scores.r2,
-        rmse=scores.rmse,
+        n_rows,
+        int(splits.facts["n_trees"]),
+        len(splits.features),
+        scores.accuracy,
+        scores.log_loss,
+        scores.n_unknown if has_target else None,
+        scores.n_unlabelled if has_target else None,
+        scores.r2,
+        scores.rmse,
     )
+
+
+# The ensemble in memory: it predicts when run and store are gone.
+
+
+@dataclass(frozen=True)
+class Model:
+    """The trees of a run and what their splits mean; small, and pickled as it is.
+
+    Attributes
+    ----------
+    trees : TreeReader
+        As the run's file has them.
+    splits : SplitTable
+        Names, thresholds and categories.
+    positions : int64 (n_used,)
+        Column of the training table for each feature that splits use.
+    store : str
+        Fingerprint of the training store.
+    """
+
+    trees: TreeReader
+    splits: SplitTable
+    positions: NDArray[np.int64]
+    store: str
+
+    @classmethod
+    def of(
+        cls, run: Path, store: Place | None = None, *, cap_nbytes: int | None = None, data: Any = ()
+    ) -> "Model":
+        """Return the ensemble of a run, as of its last commit.
+
+        Parameters
+        ----------
+        run : Path
+            The run's folder.
+        store : path or URL, optional
+            Its store, if it was moved.
+        cap_nbytes : int, optional
+            Cap on the memory of the whole process.
+        data : Store, Path or object
+            What is to be predicted, under the same cap.
+
+        Raises
+        ------
+        RunError, StoreError
+            If the run keeps no trees, or its store is not found.
+        BudgetError
+            If the cap cannot hold the trees, or finding out what their thresholds are.
+        """
+        with closing(Ledger(run, writable=False)) as ledger:
+            trees, opened = trees_of(ledger), find_store(ledger, store)
+            splits = load_splits(run, trees)
+            if splits is None:
+                splits = looked_up(ledger, trees, opened, data, cap_nbytes)
+        positions = np.asarray(opened.array("positions"), np.int64)
+        return cls(trees.held(), splits, positions[splits.features], opened.fingerprint)
+
+    @property
+    def classes(self) -> list[str]:
+        """Labels in class order; none of a regression."""
+        labels: list[str] = self.splits.facts["classes"]
+        return labels
+
+    def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the class of each row, from its shares as :meth:`predict` returns them."""
+        return self.trees.ensemble.chosen(shares)
+
+    def shares(self, data: Any) -> NDArray[np.float64]:
+        """Return the mean class shares of each row; of a regression the mean target.
+
+        As :meth:`predict`, but that the columns of a table in memory are those of training, in
+        their order, whatever their names.
+        """
+        return self.predict(data, by_name=False)[1]
+
+    def predict(
+        self, data: Any, *, by_name: bool = True, cap_nbytes: int | None = None
+    ) -> tuple[list[str], NDArray[np.float64]]:
+        """Return the ids of rows, and their mean class shares; of a regression the mean target.
+
+        Parameters
+        ----------
+        data : Store, path of a CSV file, ndarray, DataFrame, pyarrow.Table or sparse matrix
+            What to predict. Of an array or a matrix the columns are those of training, in their
+            order; anything else has names.
+        by_name : bool
+            Find the columns of a frame by name.
+        cap_nbytes : int, optional
+            Cap on the memory of the whole process.
+
+        Returns
+        -------
+        ids : list of str
+            Row ids; numbers from 1 of a table in memory.
+        shares : float64 (n_rows, n_classes), or (n_rows, 1)
+            Means over trees.
+
+        Raises
+        ------
+        InputError, StoreError
+            If the table lacks a column, or holds something else in it than training did.
+        BudgetError
+            If the cap cannot hold the trees, a row, and all predictions.
+        """
+        from srs_ooc.ingestion.formats.in_memory import frame_library
+
+        panels: Panels
+        if isinstance(data, Path):
+            panels = CsvPanels(data, self.splits)
+        elif isinstance(data, Store):
+            as_codes = data.fingerprint == self.store
+            panels = StorePanels(data, self.splits, as_codes=as_codes)
+        else:
+            positions = self._named(data) if by_name and frame_library(data) else self.positions
+            panels = MemoryPanels(data, self.splits, positions)
+        n_rows, check_room = kept_panel_rows(panels, self.splits, self.trees, cap_nbytes)
+        ids, parts = [], [np.empty((0, max(1, len(self.classes))))]
+        for panel, shares in predicted(self.trees, self.splits, panels, n_rows):
+            ids += panel.ids
+            check_room(len(ids))
+            parts.append(shares)
+        return ids, np.concatenate(parts)
+
+    def _named(self, frame: Any) -> NDArray[np.int64]:
+        """Return the column of a frame for each feature that splits use."""
+        names = getattr(frame, "column_names", None) or frame.columns
+        place = {str(name): position for position, name in enumerate(names)}
+        absent = [name for name in self.splits.names if name not in place]
+        if absent:
+            raise InputError(
+                f"expected the {len(self.splits.names)} columns that the trees use, found "
+                f"{len(absent)} of them missing, {absent[0]!r} first. Columns are found by name."
+            )
+        return np.array([place[name] for name in self.splits.names], np.int64)

@@ -193,7 +193,7 @@ def ingest_table(
 def _ingest(reading: Reading, work: Workplace) -> Manifest:
     """Take a table through all stages but the last, which is to publish."""
     header = work.stack.enter_context(TextSpool(work.scratch, "header"))
-    rows = work.stack.enter_context(contextlib.closing(RowColumns(work.scratch)))
+    rows = work.stack.enter_context(RowColumns(work.scratch))
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
     has_target = "target" not in side.columns and not options.no_target
@@ -561,22 +561,17 @@ def check_name(name: str, given: Any) -> None:
     raise unexpected(name, "the name of a column", given)
 
 
-def check_given_kinds(given: Any) -> None:
-    """Refuse what does not map names of columns to kinds.
-
-    Raises
-    ------
-    UsageError
-        If it does not.
-    """
+def _kinds_given(given: Any) -> ForcedKinds:
+    """Return kinds from a mapping of names of columns to them."""
     if given is None:
-        return
+        return ForcedKinds()
     if not isinstance(given, Mapping):
         raise unexpected("kinds", "a mapping of names of columns to kinds", given)
     for name, kind in given.items():
         check_name("kinds", name)
         if not isinstance(kind, str):
             raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
+    return ForcedKinds(tuple(given.items()))
 
 
 @python_spelling()
@@ -679,13 +674,10 @@ def ingest(
     """
     check_words({"task": task, "missing_target": missing_target, "code_dtype": code_dtype})
     check_names("ignore", ignore)
-    check_given_kinds(kinds)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     names_of_strata = (strata,) if isinstance(strata, str) else strata
     by_name = isinstance(names_of_strata, tuple)
-    named: dict[str, Any] = {
-        what: given for what, given in columns.items() if isinstance(given, str)
-    }
+    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
     for what, name in named.items():
         check_name(what, name)
     if by_name:
@@ -696,7 +688,7 @@ def ingest(
         task=task,
         missing_target=missing_target,
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
-        kinds=ForcedKinds(tuple((kinds or {}).items())),
+        kinds=_kinds_given(kinds),
         strata=names_of_strata if by_name else (),
         memory_mb=megabytes_given(memory_mb),
         code_dtype=code_dtype,

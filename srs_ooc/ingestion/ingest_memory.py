@@ -13,7 +13,7 @@ import gc
 import lzma
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -462,14 +462,10 @@ def _zst_window(start: bytes) -> int:
     return size + 256 if n_bytes == 2 else size
 
 
-def lines_nbytes(shape: tuple[int, int], *, by_rows: bool) -> int:
-    """Return the memory of a line on its way, three times."""
-    return 3 * 8 * (shape[1] if by_rows else shape[0])
-
-
 def lines_lease(shape: tuple[int, int], work_nbytes: int = 0, *, by_rows: bool = False) -> Lease:
-    """Return what reading takes beside what is read: lines on their way, and the format's work."""
-    return Lease("lines on their way", lines_nbytes(shape, by_rows=by_rows) + work_nbytes)
+    """Return what reading takes beside what is read: a line, three times, and the format's work."""
+    n_items = shape[1] if by_rows else shape[0]
+    return Lease("lines on their way", 3 * 8 * n_items + work_nbytes)
 
 
 def grown_lease() -> Lease:
@@ -518,17 +514,12 @@ def arrow_leases(what: str, n_columns: int, nbytes: int, footer: int | None) -> 
     return Lease("PyArrow", _ARROW_NBYTES), Lease(f"what PyArrow holds of {what}", held)
 
 
-def texts_nbytes(kinds: Any) -> int:
-    """Return what the texts of categories (of ``FeatureKinds``) take to the end, and their work."""
-    return kinds.pool.cost + CATEGORY_WORK_NBYTES if kinds.is_text.any() else 0
-
-
-def names_nbytes(names: Any) -> int:
+def names_nbytes(names: Iterable[bytes]) -> int:
     """Return the memory of names of columns, and of a kind for each."""
     return sum(4 * len(name) + _NAME_NBYTES for name in names)
 
 
-def samples_lease(samples: Any, n_ids: int, ids_nbytes: int) -> Lease:
+def samples_lease(samples: Iterable[tuple[Any, ...]], n_ids: int, ids_nbytes: int) -> Lease:
     """Return what samples (line, id, and cells of each) hold, and the ids looked up in them."""
 
     def text_nbytes(text: str) -> int:

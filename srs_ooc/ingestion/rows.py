@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.files import Closing
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
@@ -266,7 +267,7 @@ NUMBERED = 1 << 14
 """Rows that are numbered together."""
 
 
-class RowColumns:
+class RowColumns(Closing):
     """What a table says of its rows: filled as its columns are read, and settled at the end.
 
     Without a task said (``auto``), texts of the target are classes. Numbers are classes where there

@@ -306,6 +306,7 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
         return name if name is not None and header.find(name) is not None else None
 
     target = there(options.target)
+    kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
     return replace(
         options,
         target=target,
@@ -315,7 +316,7 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
         groups=there(options.groups),
         strata=options.strata if all(map(there, options.strata)) else (),
         ignore=tuple(name for name in options.ignore if there(name) is not None),
-        kinds=ForcedKinds(tuple(p for p in options.kinds.given if there(p[0]) is not None)),
+        kinds=ForcedKinds(tuple(kinds)),
     )
 
 

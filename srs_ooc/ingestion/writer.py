@@ -485,11 +485,9 @@ def write_store(
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with ColumnsWriter(folder, shape, form, kinds) as work:
-        size = shape.n_rows * form.code_nbytes
-        _write_columns(work, columns, batch, n_threads, progress, size)
+        _write_columns(work, columns, batch, n_threads, progress, shape.n_rows * form.code_nbytes)
     _native.return_large_blocks()
-    numbers = map(str, range(1, shape.n_rows + 1))
-    ids = text_blocks(numbers) if facts.row_ids is None else facts.row_ids
+    ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
     text_sums = write_names(folder, shape, names, ids, work.lengths)
     positions = stored_positions(shape.n_features, first_feature)
     checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums

@@ -3,7 +3,6 @@
 A few of its own targets are worked on and timed, and the rest is multiplied.
 """
 
-from collections.abc import Iterator
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,13 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import LONG_SECONDS, MB, ceil_div, counted, describe_seconds
 from srs_ooc.networks.edges import PARQUET
 from srs_ooc.networks.network_task import NetworkRequest, NetworkTask
-from srs_ooc.networks.weighing import WEIGHT_NBYTES, EdgeScorer, targets_text, training_rows
+from srs_ooc.networks.weighing import (
+    WEIGHT_NBYTES,
+    EdgeScorer,
+    Targets,
+    targets_text,
+    training_rows,
+)
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 
@@ -73,9 +78,7 @@ def estimate(
     return found[0], n_left, *found[1:]
 
 
-def _tried(
-    task: NetworkTask, varying: NDArray[np.uint32]
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def _tried(task: NetworkTask, varying: NDArray[np.uint32]) -> Targets:
     """Yield targets with their values, in an order fixed by the seed, over and over again.
 
     Those without regulators, or whose values do not differ in the rows trained on, are left out.

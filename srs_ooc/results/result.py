@@ -336,7 +336,7 @@ class Result:
         BudgetError
             If the cap cannot hold the trees, some rows, and all predictions.
         """
-        from srs_ooc.ensemble.model import Model
+        from srs_ooc.ensemble.prediction import Model
 
         with python_spelling(), growth_counted():
             check_kind(kind)

@@ -28,7 +28,7 @@ def test_the_floor_is_that_of_integers(text, q):
 @given(text=THOUSANDTHS, q=st.integers(1, 999))
 def test_sampler_and_theory_hold_equally_many(text, q):
     drawing = Drawing(1000, q, text)
-    assert drawing.n_held == Setting.of("chain", 1000, q, 1, text).n_held_max
+    assert drawing.n_held == Setting("chain", 1000, q, 1, text).n_held_max
 
 
 def test_floats_would_lose_a_place():

@@ -21,6 +21,16 @@ class ArrayColumns:
         return self.values[start:stop]
 
 
+def values_of(store):
+    """The values (n_features, n_rows) of a store in source order, as Zarr reads them."""
+    import zarr
+
+    group = zarr.open_group(store, mode="r")
+    values = np.empty(group["values"].shape)
+    values[group["positions"][:].astype(int)] = group["values"][:]
+    return values
+
+
 def make_store(path, values, labels, *, code_dtype="uint8"):
     """Write a store of `values` (n_features, n_rows) named f0.. with integer labels."""
     classes = tuple(str(label) for label in np.unique(labels))

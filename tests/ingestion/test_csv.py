@@ -18,10 +18,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import zarr
 from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from stores import values_of
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.ingestion.csv import (
@@ -52,10 +52,7 @@ def ingest(folder, text, form=None, name="t.txt", **options) -> tuple[Manifest, 
     path, store = folder / name, folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     manifest = ingest_table(path, store, IngestOptions(text=form or TextForm(), **options))
-    group = zarr.open_group(store, mode="r")
-    values = np.empty(group["values"].shape)
-    values[group["positions"][:].astype(int)] = group["values"][:]
-    return manifest, values, list(Names(store, manifest, "names"))
+    return manifest, values_of(store), list(Names(store, manifest, "names"))
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";", "|"])

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import zarr
+from stores import values_of
 
 from srs_ooc.cli import main
 from srs_ooc.store.arrays import Categories, Names, read_array
@@ -42,9 +43,7 @@ def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
     assert "labels without a sample, left out: 1 (s9)" in out
     store = tmp_path / "t.zarr"
     manifest, group = read_manifest(store), zarr.open_group(store, mode="r")
-    values = np.empty(group["values"].shape)
-    values[group["positions"][:].astype(int)] = group["values"][:]
-    np.testing.assert_array_equal(values, [[0.5, 1, 4], [-1, 2000, 7], [1, 2, 5]])
+    np.testing.assert_array_equal(values_of(store), [[0.5, 1, 4], [-1, 2000, 7], [1, 2, 5]])
     assert list(Names(store, manifest, "names")) == ["cg1", "cg2", "cg3"]
     assert list(Names(store, manifest, "row_ids")) == ["s1", "s2", "s4"]
     assert [manifest.classes[c] for c in group["target"][:]] == ["ctl", "case", "case"]
@@ -93,10 +92,7 @@ def test_missing_cells_and_decimal_commas(tmp_path, ingest):
     status, out, err = ingest(MATRIX.replace(".", ","), pheno, "--decimal", "comma")
     assert status == 0, err
     assert "left out" not in out
-    group = zarr.open_group(tmp_path / "t.zarr", mode="r")
-    values = np.empty((3, 4))
-    values[group["positions"][:].astype(int)] = group["values"][:]
-    np.testing.assert_array_equal(values[0], [0.5, 1, math.nan, 4])
+    np.testing.assert_array_equal(values_of(tmp_path / "t.zarr")[0], [0.5, 1, math.nan, 4])
 
 
 BAD = {

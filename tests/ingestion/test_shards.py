@@ -149,6 +149,17 @@ def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
     assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
 
 
+def test_the_words_that_identify_pieces_stay_the_same():
+    """Folders of pieces that other versions began hold their digest."""
+    assert dataclasses.replace(OPTIONS, overwrite=True).identity() == (
+        "IngestOptions(target='label', task='auto', missing_target='drop', min_class_rows=None, "
+        "kinds=ForcedKinds(given=(), file=None), weights=None, strata=(), groups=None, "
+        "row_ids='id', ignore=(), memory_nbytes=0, code_dtype='uint8', keep_values=True, "
+        "text=TextForm(separator=None, comment=None, decimal='point', missing=None, header=True), "
+        "samples=None, overwrite=False, no_target=False, first_feature=0)"
+    )
+
+
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt

@@ -17,8 +17,9 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.text import MB
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import Options, TrainingShape
+from srs_ooc.runs.spec import Options
 from srs_ooc.store import objects, remote_cache
 from srs_ooc.store.objects import Patience
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import block_of
 from tree_reference import shuffled
 
 from srs_ooc.evidence.decoys import Exchangeability

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import zarr
+from stores import values_of
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
@@ -22,11 +23,7 @@ TABLE = pyarrow.table(
         "y": ["u", "v"] * 10,
     }
 )
-VALUES = [
-    [1.5, math.nan, 3, math.nan] * 5,
-    list(range(20)),
-    [1, math.nan, 0, 1] * 5,
-]
+VALUES = [[1.5, math.nan, 3, math.nan] * 5, list(range(20)), [1, math.nan, 0, 1] * 5]
 TEXTS = "classification: its values are texts"
 WRITE = {
     "parquet": lambda path: parquet.write_table(TABLE, path, row_group_size=7),
@@ -41,9 +38,7 @@ def test_files(tmp_path, kind):
     WRITE[kind](path)
     manifest = srs_ooc.ingest(path, store, row_ids="id")
     group = zarr.open_group(store, mode="r")
-    values = np.empty(group["values"].shape)
-    values[group["positions"][:].astype(int)] = group["values"][:]
-    np.testing.assert_array_equal(values, VALUES)
+    np.testing.assert_array_equal(values_of(store), VALUES)
     assert list(Names(store, manifest, "names")) == ["a", "a.b", "flag"]
     assert list(Names(store, manifest, "row_ids"))[-1] == "r19"
     assert [manifest.classes[c] for c in group["target"][:]] == ["u", "v"] * 10
