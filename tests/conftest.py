@@ -22,7 +22,7 @@ settings.load_profile("untimed")
 process_nbytes()
 program_nbytes(0)
 
-ROOMS = {"pins": "pins", "paper_theory": "theory"}
+ROOMS = {"pins": "pins"}
 """Folders whose tests all have a mark."""
 STARTERS = {"command", "forked", "subprocess", "multiprocessing"}
 """A file of tests that imports one of these starts processes."""

@@ -28,7 +28,7 @@ ELSEWHERE = {
 NOT_RUN = {
     "make demo    #": "sets up the environment that the tests run in",
     "python3 -m venv venv": "the same",
-    "$ srs-ooc run table.zarr": "minutes; tests/compaction runs it on small tables",
+    "$ srs-ooc run table.zarr": "minutes; tests/ensemble runs it on small tables",
     "srs-ooc compact data.run": "the same",
 }
 """Blocks that are not run, by their beginning, and why."""

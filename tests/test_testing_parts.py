@@ -14,7 +14,7 @@ from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.judges import DecoyJudge, NoJudge, PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ThreadExecutor
-from srs_ooc.runs.spec import TrainingShape
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.base import methods
 from srs_ooc.samplers.column_scores import SquaredNorm
 from srs_ooc.samplers.elimination import Elimination

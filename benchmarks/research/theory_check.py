@@ -105,7 +105,7 @@ def measure(case: Case, folder: Path, n_runs: int) -> Iterator[Row]:
     distribution = getattr(examples, case.scenario)(case.n_relevant)
     sizes = (case.n_features, case.subspace_size)
     for alpha in ("0", "1"):
-        setting = Setting.of(case.scenario, *sizes, case.n_relevant, alpha)
+        setting = Setting(case.scenario, *sizes, case.n_relevant, alpha)
         theory = expected_time(setting)
         real = real_tree_time(distribution, *sizes, alpha, case.n_repetitions)
         assert theory is not None

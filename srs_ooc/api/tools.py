@@ -79,8 +79,7 @@ def plan(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.planning.iterations import subject_asked
-    from srs_ooc.planning.run_plan import make_plan, plan_values
+    from srs_ooc.planning.run_plan import draft_asked, plan_values
 
     named = {"exclude": exclude, "rows": rows, "validation_rows": validation_rows}
     with asked_in_python(**named) as files:
@@ -96,7 +95,7 @@ def plan(
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
         numbers = (whole_given(n, f"--{name}") for name, n in given.items())
-        return plan_values(make_plan(subject_asked(place, request, *numbers), request.options))
+        return plan_values(draft_asked(place, request, *numbers))
 
 
 def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
@@ -287,21 +286,23 @@ def scores(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
+    from srs_ooc.runs.item_weights import ScoreRecord, score_table
     from srs_ooc.samplers.less import ScoreParams
 
     with asked_in_python(exclude=exclude, rows=rows) as files:
         check_kind(kind)
         _check_known(options, ScoreParams.options(), "scores")
-        request = ScoreRequest(
-            ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None),
-            Whole(0, 2**64 - 1).canonical("seed", seed),
+        params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
+        key = Whole(0, 2**64 - 1).canonical("seed", seed)
+        request = Request(
+            Options(),
             files["exclude"],
             files["rows"],
             exclude_missing,
+            memory_mb=memory_mb,
         )
         with interruptible(progress) as watch:
-            found = score_table(store_of(store), request, memory_mb * MB, watch)
+            found = score_table(store_of(store), params, request, watch, key=key)
         assert found is not None, "it was not stopped"
         return frame_of(kind, ScoreRecord, islice(found, top))
 
@@ -415,7 +416,7 @@ def theory(
     with python_spelling():
         if scenario not in SCENARIOS:
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
-        rs, srs = (Setting.of(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
+        rs, srs = (Setting(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
         return compare(rs, srs, share=share, quantile=quantile, after=after, round_size=round_size)
 
 

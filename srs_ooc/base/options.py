@@ -267,7 +267,7 @@ class Params:
         ----------
         given : mapping
             Values by name; others than this part's are left alone.
-        table : srs_ooc.runs.spec.TrainingShape
+        table : srs_ooc.runs.run_memory.TrainingShape
             What the run is trained on.
 
         Raises

@@ -9,9 +9,14 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
 from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, request_of
-from srs_ooc.planning.iterations import DrawTimes, subject_asked
-from srs_ooc.planning.run_plan import Plan, make_plan, plan_values
-from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
+from srs_ooc.native.numerics import log
+from srs_ooc.planning.run_plan import draft_asked, plan_values
+from srs_ooc.planning.speed import (
+    REQUEST_NBYTES_PER_SECOND,
+    REQUESTS_PER_SECOND,
+    cold_seconds,
+)
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.store.opening import open_store
 
 
@@ -44,51 +49,50 @@ def plan_command(
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
     place = (lambda: open_store(only_store() if store is None else store)) if found else None
-    plan = make_plan(subject_asked(place, request, n_rows, n_features, n_classes), request.options)
+    draft = draft_asked(place, request, n_rows, n_features, n_classes)
+    plan = plan_values(draft)
     if as_json:
-        echo_json(plan_values(plan))
+        echo_json(plan)
     else:
-        say("\n".join(plan_lines(plan)))
+        say("\n".join(plan_lines(draft, plan)))
 
 
-def plan_lines(plan: Plan) -> list[str]:
-    """Return the plan for a reader."""
+def plan_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+    """Return the plan of a run for a reader: what :func:`plan_values` says of it."""
     return [
-        *_table_lines(plan),
-        *plan.subject.notes,
+        *_table_lines(draft, plan),
+        *draft.notes,
         *_memory_lines(plan),
-        *_time_lines(plan),
-        *_find_lines(plan),
+        *_time_lines(draft, plan),
+        *_find_lines(draft, plan),
         *_advice_lines(plan),
         *_alternative_lines(plan),
     ]
 
 
-def _table_lines(plan: Plan) -> list[str]:
-    subject = plan.subject
-    shape, counts = subject.shape, ", ".join(f"{count:,}" for count in subject.class_counts)
+def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{count:,}" for count in plan["class_counts"])
     target = f"classes of {counts}" if counts else "a target of numbers"
-    where = "numbers alone" if subject.store is None else str(subject.store.place)
-    equal = ", taken as equal" if subject.store is None else ""
-    return [f"{where}: {shape.n_rows:,} rows ({target}{equal}), {shape.n_candidates:,} features"]
+    where = "numbers alone" if draft.store is None else str(draft.store.place)
+    equal = ", taken as equal" if draft.store is None else ""
+    return [f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"]
 
 
-def _memory_lines(plan: Plan) -> list[str]:
-    subject, memory = plan.subject, plan.memory
+def _memory_lines(plan: dict[str, Any]) -> list[str]:
     reads = (
         "all in memory after the first touch"
-        if memory.mapped
-        else f"about {plan.n_reads:,} reads each iteration"
+        if plan["mapped"]
+        else f"about {plan['reads_per_iteration']:,} reads each iteration"
     )
-    lines = [f"memory: {subject.cap_nbytes / MB:g} MB"]
-    lines += [f"  {lease.n_bytes / MB:>9.1f}  {lease.purpose}" for lease in memory.leases]
+    disk, read = (describe_nbytes(round(plan[key] * MB))
+                  for key in ("disk_mb", "read_mb_per_iteration"))  # fmt: skip
     return [
-        *lines,
-        f"  {memory.free_nbytes / MB:>9.1f}  free",
-        f"  q = {subject.spec.subspace_size:,} features at a time; the cap holds up to "
-        f"{subject.largest_subspace:,} (--q max)",
-        f"disk: {describe_nbytes(subject.codes_nbytes)} of codes; "
-        f"{describe_nbytes(plan.read_nbytes)} paged in each iteration, {reads}",
+        f"memory: {plan['memory_mb']:g} MB",
+        *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
+        f"  {plan['free_mb']:>9.1f}  free",
+        f"  q = {plan['subspace_size']:,} features at a time; the cap holds up to "
+        f"{plan['largest_subspace_size']:,} (--q max)",
+        f"disk: {disk} of codes; {read} paged in each iteration, {reads}",
     ]
 
 
@@ -98,70 +102,66 @@ _WEIGHED = [
 ]
 
 
-def _where(plan: Plan) -> str:
-    if plan.subject.is_remote:
+def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+    kind = "measured" if plan["seconds_measured"] else "an ESTIMATE"
+    where, cold, draws = "a cold disk", "", plan["draws"]
+    if draft.is_remote:
         rates = (
             f"{REQUESTS_PER_SECOND:,} requests and {REQUEST_NBYTES_PER_SECOND / MB:.0f} MB a second"
         )
-        return f"the server (ASSUMED: {rates}), until what is asked for is kept here,"
-    return "a cold disk"
-
-
-def _time_lines(plan: Plan) -> list[str]:
-    kind = "measured" if plan.speed.measured else "an ESTIMATE"
-    cold = "" if plan.memory.mapped else (
-        f"\n  from {_where(plan)} add about {describe_seconds(plan.cold_seconds)} each"
-    )  # fmt: skip
-    return [
-        f"time: {describe_seconds(plan.speed.seconds)} an iteration, {kind} "
-        f"({plan.speed.how}){cold}",
-        f"  {plan.iterations:,} iterations: {describe_seconds(plan.total_seconds)}",
-        *([] if plan.draws is None else _draw_lines(plan, plan.draws)),
+        where = f"the server (ASSUMED: {rates}), until what is asked for is kept here,"
+    if not plan["mapped"]:
+        seconds = describe_seconds(cold_seconds(draft, draft.spec.draw_block))
+        cold = f"\n  from {where} add about {seconds} each"
+    lines = [
+        f"time: {describe_seconds(plan['seconds_per_iteration'])} an iteration, {kind} "
+        f"({plan['seconds_how']}){cold}",
+        f"  {plan['iterations']:,} iterations: {describe_seconds(plan['total_seconds'])}",
     ]
-
-
-def _draw_lines(plan: Plan, draws: DrawTimes) -> list[str]:
-    alpha, never = plan.subject.spec.alpha, "never: R fills the subspace"
-    one = f"{draws.one:,}" if draws.one is not None else never
-    every = f"{draws.every:,}" if draws.every is not None else never
+    if draws is None:
+        return lines
+    never = "never: R fills the subspace"
+    one, every = (never if draws[k] is None else f"{draws[k]:,}" for k in ("one", "every"))
     return [
-        f"iterations until drawn {draws.n_draws} times with probability {draws.level:g} "
-        f"(alpha {alpha}, R full)",
+        *lines,
+        f"iterations until drawn {draws['n_draws']} times with probability {draws['level']:g} "
+        f"(alpha {plan['alpha']}, R full)",
         f"  a feature         {one}",
         f"  every feature     {every}",
-        *(_WEIGHED if plan.subject.spec.draws_by_weight else []),
+        *(_WEIGHED if draft.spec.draws_by_weight else []),
     ]
 
 
-def _degree_lines(plan: Plan) -> list[str]:
-    if not plan.degrees:
+def _degree_lines(plan: dict[str, Any]) -> list[str]:
+    if not plan["degrees"]:
         return []
-    alpha = plan.subject.spec.alpha
+    srs = f"SRS ({plan['alpha']})"
     return [
         "mean iterations to find a feature seen only beside so many others, one before the other",
-        f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
+        f"  (infinite samples)  {'RS':>12}  {srs:>12}  rows of this table it shows in",
         *(
-            f"  {counted(time.degree, 'other'):<20}{_count(time.rs):>12}  {_count(time.srs):>12}  "
-            f"{time.rows_there:,.0f}"
-            for time in plan.degrees
+            f"  {counted(time['degree'], 'other'):<20}{_count(time['rs']):>12}  "
+            f"{_count(time['srs']):>12}  {time['rows_there']:,.0f}"
+            for time in plan["degrees"]
         ),
     ]
 
 
-def _find_lines(plan: Plan) -> list[str]:
-    power, lines = plan.power, _degree_lines(plan)
-    one = "one class" if plan.subject.class_counts else "the lower half of the targets"
-    lines.append(f"power and least effect, {one} ({power.groups[0]:,} rows) against the others")
-    if power.half is not None:
+def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
+    power, lines = plan["power"], _degree_lines(plan)
+    one = "one class" if draft.class_counts else "the lower half of the targets"
+    n_rows = power["groups"][0]
+    lines.append(f"power and least effect, {one} ({n_rows:,} rows) against the others")
+    if power["half"] is not None:
         lines.append(
-            f"  a single-feature shift below d = {power.half:.2f} standard deviations is found "
+            f"  a single-feature shift below d = {power['half']:.2f} standard deviations is found "
             "less than half the time"
         )
-    if power.most is not None:
-        lines.append(f"  d = {power.most:.2f} is found in 95% of cases")
-    if power.reason is not None:
-        which = "no shift" if power.half is None else "no shift in 95% of cases"
-        lines.append(f"  {which} is found, however large: {power.reason}")
+    if power["most"] is not None:
+        lines.append(f"  d = {power['most']:.2f} is found in 95% of cases")
+    if power["reason"] is not None:
+        which = "no shift" if power["half"] is None else "no shift in 95% of cases"
+        lines.append(f"  {which} is found, however large: {power['reason']}")
     return [
         *lines,
         "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",
@@ -169,48 +169,50 @@ def _find_lines(plan: Plan) -> list[str]:
     ]
 
 
-def _counting_lines(plan: Plan) -> list[str]:
-    counting = plan.counting
+def _counting_lines(plan: dict[str, Any]) -> list[str]:
+    counting = plan["counting"]
     if counting is None:
         return []
-    (assumed, fewest), *others = counting.fewest.items()
+    level, n_ways = counting["level"], counting["log_arrangements"]
+    (assumed, fewest), *others = counting["fewest"].items()
     more = ", ".join(f"{count} with clusters of {size}" for size, count in others)
     lines = [
-        f"fewest features that counting decoys ({counting.families} a feature) selects at level "
-        f"{counting.level:g}, where none is marginally significant",
+        f"fewest features that counting decoys ({counting['families']} a feature) selects at level "
+        f"{level:g}, where none is marginally significant",
         f"  {fewest}, if decoys near the cut are not correlated (c = {assumed}, assumed here; the "
         f"run finds c); {more}",
     ]
-    if counting.are_few(plan.subject.shape.n_candidates):
-        number = exp(counting.log_arrangements or 0.0)
+    if n_ways is not None and n_ways < log(plan["n_features"] / level):
         lines.append(
-            f"  rows trade places in {number:,.0f} ways that differ in the target: too few for any "
-            f"of {plan.subject.shape.n_candidates:,} features to be marginally significant"
+            f"  rows trade places in {exp(n_ways):,.0f} ways that differ in the target: too few "
+            f"for any of {plan['n_features']:,} features to be marginally significant"
         )
     return lines
 
 
-def _advice_lines(plan: Plan) -> list[str]:
+def _advice_lines(plan: dict[str, Any]) -> list[str]:
     lines = ["advice"]
-    for advice in plan.advice:
-        other = "" if advice.planned == advice.value else f" (this plan is for {advice.planned})"
-        lines.append(f"  {advice.name.replace('_', ' ')} {advice.value}{other}: {advice.reason}")
+    for said in plan["advice"]:
+        name, value, planned = said["name"].replace("_", " "), said["value"], said["planned"]
+        other = "" if planned == value else f" (this plan is for {planned})"
+        lines.append(f"  {name} {value}{other}: {said['reason']}")
     return lines
 
 
-def _alternative_lines(plan: Plan) -> list[str]:
-    by_degree = " (mean iterations of SRS by degree, infinite samples)" if plan.degrees else ""
+def _alternative_lines(plan: dict[str, Any]) -> list[str]:
+    degrees = plan["degrees"]
+    by_degree = " (mean iterations of SRS by degree, infinite samples)" if degrees else ""
     lines = [
         f"what would change{by_degree}",
         f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"
-        + "".join(f"{time.degree:>12}" for time in plan.degrees),
+        + "".join(f"{time['degree']:>12}" for time in degrees),
     ]
-    for other in plan.alternatives:
-        mapped = "yes" if other.mapped else "no"
-        times = "".join(f"{_count(time.srs):>12}" for time in other.degrees)
+    for other in plan["alternatives"]:
+        mapped = "yes" if other["mapped"] else "no"
+        times = "".join(f"{_count(time['srs']):>12}" for time in other["degrees"])
         lines.append(
-            f"  {other.what:<26}{other.memory_mb:>8,}{other.subspace_size:>12,}"
-            f"{other.n_workers:>9}{mapped:>8}{other.iterations:>8,}{times}"
+            f"  {other['what']:<26}{other['memory_mb']:>8,}{other['subspace_size']:>12,}"
+            f"{other['n_workers']:>9}{mapped:>8}{other['iterations']:>8,}{times}"
         )
     return lines
 

@@ -22,13 +22,12 @@ from srs_ooc.cli.run_options import (
     with_cache,
     with_cluster,
 )
-from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import is_done, open_or_create, work_on
+from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.store.opening import open_store
@@ -87,13 +86,19 @@ def run_command(
     request = request_of(given)
     run = asked_run_path(opened.place, out, fresh=fresh)
     is_new = not run.exists()
-    ledger = open_or_create(opened, run, request, planned_run)
+    ledger = open_or_create(opened, run, request, _planned)
     if is_new:
         _say_planned(ledger, request.iterations)
         _say_notes(ledger, opened, is_given="draw_block" in request.options)
         if fresh or isinstance(opened.place, Url):
             say(f"a run of its own: {run}", err=True)
     _work(ledger, opened, request, shows)
+
+
+def _planned(draft: RunDraft) -> dict[str, Any]:
+    from srs_ooc.planning.speed import planned_run  # of a new run only
+
+    return planned_run(draft)
 
 
 @click.command("resume")

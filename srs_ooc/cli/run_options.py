@@ -17,7 +17,8 @@ from srs_ooc.cli.output import FILE, with_options
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
+from srs_ooc.store.remote_cache import DIR_VARIABLE, CacheOptions
+from srs_ooc.store.store_memory import DEFAULT_CACHE_MB, MB_VARIABLE
 
 # Command-line options from what the parts of a run declare.
 
@@ -80,7 +81,6 @@ def _type(kind: Kind) -> Any:
 
 # Options from a TOML file.
 
-MOST_CONFIG_NBYTES = MB
 _SHOWN = 20
 
 
@@ -90,11 +90,11 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
         return None
     try:
         with file.open("rb") as stream:
-            data = stream.read(MOST_CONFIG_NBYTES + 1)
-        if len(data) > MOST_CONFIG_NBYTES:
+            data = stream.read(MB + 1)
+        if len(data) > MB:
             raise UsageError(
                 f"{file}: expected a TOML file of options of at most "
-                f"{describe_nbytes(MOST_CONFIG_NBYTES)}, found a larger one. Name a file of "
+                f"{describe_nbytes(MB)}, found a larger one. Name a file of "
                 "options."
             )
         values = tomllib.loads(data.decode())

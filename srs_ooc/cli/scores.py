@@ -10,12 +10,14 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
-from srs_ooc.base.text import MB, counted
+from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import RECORD_OPTIONS, STORE, say, with_options, write_records
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
-from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
+from srs_ooc.runs.item_weights import ScoreRecord, score_table
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store
 
@@ -59,15 +61,15 @@ def scores_command(
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = open_store(store)
-    request = ScoreRequest(params, key, exclude_file, rows_file, exclude_missing)
+    request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
     with closing(RunProgress(memory_mb)) as progress:
 
         def goes_on(step: Step) -> bool:
             progress.show(step)
             return True
 
-        note = partial(say, err=True)
-        records = score_table(opened, request, memory_mb * MB, goes_on, note)
+        notes = partial(say, err=True)
+        records = score_table(opened, params, request, goes_on, key=key, note=notes)
     assert records is not None, "it was not stopped"
     features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"

@@ -42,7 +42,7 @@ def theory_command(
     simplified trees; see docs/research/theory.md.
     """
     sizes = _required(n_features, subspace_size, n_relevant)
-    rs, srs = (Setting.of(scenario, *sizes, a) for a in ("0", alpha))
+    rs, srs = (Setting(scenario, *sizes, a) for a in ("0", alpha))
     summary = compare(rs, srs, **extras)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
 

@@ -67,7 +67,11 @@ class Curve:
     @property
     def errors(self) -> NDArray[np.float64]:
         """Standard error of each mean, folds taken as independent; 0 of a single fold."""
-        return standard_error(self.scores)
+        n = len(self.scores)
+        if n < 2:
+            return np.zeros(len(self.sizes))
+        spread: NDArray[np.float64] = self.scores.std(axis=0, ddof=1) / np.sqrt(n)
+        return spread
 
     @property
     def best(self) -> int:
@@ -93,15 +97,6 @@ class Curve:
         means, errors = self.means[:n], self.errors[:n]
         best = int(np.argmax(means))
         return self.sizes[int(np.argmax(means >= means[best] - errors[best]))]
-
-
-def standard_error(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of the mean of each column; 0 of a single row."""
-    n = len(scores)
-    if n < 2:
-        return np.zeros(scores.shape[1])
-    spread: NDArray[np.float64] = scores.std(axis=0, ddof=1) / np.sqrt(n)
-    return spread
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from srs_ooc.ensemble.ensemble_memory import (
     walking_leases,
 )
 from srs_ooc.learners.tree_learner import tree_key
-from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, resolve, spec_of
+from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import n_cores
@@ -300,9 +300,9 @@ def sensitivity(
         spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
-            files = InputFiles.of(opened, None, rows)
+            files = InputFiles(opened, None, rows)
             check_reading(trees, opened, spec, files, memory_nbytes)
-            named = resolve(opened, files).rows
+            named = files.resolve().rows
             measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
             return measuring.run(memory_nbytes, threads or n_cores(), watch)
 

@@ -39,7 +39,7 @@ from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
-from srs_ooc.runs.run_verdict import Candidates
+from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
@@ -154,7 +154,8 @@ NESTING = ((0.3, 0.7),)
 
 def nest(
     parts: Resources,
-    candidates: Candidates,
+    features: NDArray[np.uint32],
+    selected: NDArray[np.uint32],
     key: int,
     keep_going: Callable[[int, int], bool],
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
@@ -164,8 +165,8 @@ def nest(
     ----------
     parts : Resources
         With room for ``HEAD`` columns, and as many rows as are trained on.
-    candidates : Candidates
-        Of the run.
+    features, selected : uint32 (n,), uint32 (n_first,)
+        The candidates, the most important first, and those of them that the run selected.
     key : int
         64-bit key of the stage.
     keep_going : callable
@@ -178,7 +179,6 @@ def nest(
     leaders : uint32 (n,)
         The representative of each candidate.
     """
-    features = candidates.features
     leader = lead(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
@@ -188,14 +188,13 @@ def nest(
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
-    return selected_first(pooled_order(first, stage.items), candidates), features[leader]
+    return selected_first(pooled_order(first, stage.items), selected), features[leader]
 
 
 def selected_first(
-    representatives: NDArray[np.uint32], candidates: Candidates
+    representatives: NDArray[np.uint32], selected: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
-    selected = candidates.features[candidates.is_selected]
     is_selected = np.isin(representatives, selected)
     others = selected[~np.isin(selected, representatives)]
     last = representatives[~is_selected]
@@ -356,15 +355,15 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
 def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
     """Return the nested sets of a run that is done; None if stopped."""
     manifest, inputs = site.store.manifest, inputs_of(ledger)
-    candidates = Candidates.of_run(ledger, manifest.n_features)
-    if not len(candidates.features):
+    features, selected, n_selected = candidates_of(ledger, manifest.n_features)
+    if not len(features):
         raise RunError(
             f"{ledger.run}: expected a run with features to choose from, found none of any "
             f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
             "N`, or begin a run of other options."
         )
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
-    extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
+    extra = sampled_nbytes(len(features), n_rows, manifest.code_nbytes)
     spec = spec_of(ledger)
     key = key_of(spec.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
@@ -372,14 +371,14 @@ def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
         def keep_going(done: int, total: int) -> bool:
             return site.watch(Step("nesting", done, total, unit="trees"))
 
-        nested = nest(parts, candidates, key, keep_going)
+        nested = nest(parts, features, selected, key, keep_going)
     if nested is None:
         return None
     order, members = nested[0].tolist(), dict[str, list[int]]()
     for feature in order:  # of its cluster the others, the most important first
-        cluster = candidates.features[nested[1] == feature].tolist()
+        cluster = features[nested[1] == feature].tolist()
         members[str(feature)] = [member for member in cluster if member != feature]
-    return WholeRecord(candidates.n_selected, order, members)
+    return WholeRecord(n_selected, order, members)
 
 
 def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> bool:

@@ -37,17 +37,18 @@ from srs_ooc.networks.weighing import (
     worker_lease,
 )
 from srs_ooc.runs.engine import ItemSource
-from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
+from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.resources import Cluster
 from srs_ooc.runs.run_memory import (
+    LEDGER_NBYTES,
     ORDERS_NBYTES,
+    TrainingShape,
     check_stages,
     grant_workers,
     n_cores,
     smallest_cap,
 )
-from srs_ooc.runs.spec import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.store import Store
 
 METHODS: dict[str, type[EdgeParams]] = {
@@ -221,14 +222,13 @@ class NetworkTask:
         self.store, self.request = store, request
         store.check_files()
         regulators, targets = (
-            None if file is None else SideFile.of(file, "feature", store.n_features)
+            None if file is None else SideFile(file, "feature", store.n_features)
             for file in (request.regulators, request.targets)
         )
-        files, params = InputFiles.of(store, None, request.rows), request.params
+        files, params = InputFiles(store, None, request.rows), request.params
         cap_nbytes = request.memory_mb * MB
         named = [side for side in (regulators, targets) if side is not None]
-        reading = [Lease(f"{side.n_lines} lines of {side.what}s", side.n_bytes) for side in named]
-        reading += [Lease(*lease) for lease in files.leases(store.n_features)]
+        reading = [side.lease for side in named] + files.leases()
         reading.append(Lease("ledger", LEDGER_NBYTES))
         working = self._leases(
             store.n_rows if files.rows is None else files.rows.n_found,
@@ -237,7 +237,7 @@ class NetworkTask:
         )
         check_stages(cap_nbytes, [reading, working])
         spare = Budget.of(cap_nbytes, reading).free_nbytes
-        self.rows = resolve(store, files, spare).rows
+        self.rows = files.resolve(spare).rows
         self.regulators, self.targets = find_variables(store, regulators, targets, spare)
         n_rows = store.n_rows if self.rows is None else len(self.rows)
         granted = self._leases(n_rows, len(self.regulators), len(self.targets))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,8 +158,7 @@ def _log_stay(stay: float, leaving: float) -> float:
 
 # What a computation of Section 4 is about: the scenario, p, q, r and alpha, checked.
 
-Scenario = Literal["chain", "clique", "marginal"]
-SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+SCENARIOS = ("chain", "clique", "marginal")
 Alpha = ShareLike
 
 
@@ -184,8 +183,6 @@ def exact_alpha(alpha: Alpha) -> Fraction:
 class Setting:
     """One scenario of Section 4.2 with its sizes.
 
-    Build it with :meth:`of`, which checks the ranges.
-
     Parameters
     ----------
     scenario : {'chain', 'clique', 'marginal'}
@@ -196,41 +193,30 @@ class Setting:
         q, features in memory at once.
     n_relevant : int
         r, relevant features.
-    alpha : Fraction
+    alpha : Fraction, or what stands for one
         Share of the subspace held for features already found; 0 is Random Subspace.
+
+    Raises
+    ------
+    UsageError
+        If the scenario is unknown or a size is outside its range.
     """
 
-    scenario: Scenario
+    scenario: str
     n_features: int
     subspace_size: int
     n_relevant: int
-    alpha: Fraction
+    alpha: Alpha = 0
 
-    @classmethod
-    def of(
-        cls,
-        scenario: str,
-        n_features: int,
-        subspace_size: int,
-        n_relevant: int,
-        alpha: Alpha = 0,
-    ) -> "Setting":
-        """Return a checked setting.
-
-        Raises
-        ------
-        UsageError
-            If the scenario is unknown or a size is outside its range.
-        """
-        known = next((name for name in SCENARIOS if name == scenario), None)
-        if known is None:
+    def __post_init__(self) -> None:
+        if self.scenario not in SCENARIOS:
             raise UsageError(
-                f"scenario: expected one of {', '.join(SCENARIOS)}, found {scenario!r}"
+                f"scenario: expected one of {', '.join(SCENARIOS)}, found {self.scenario!r}"
             )
-        _check_size("n-features", n_features, None)
-        _check_size("q", subspace_size, n_features)
-        _check_size("n-relevant", n_relevant, n_features)
-        return cls(known, n_features, subspace_size, n_relevant, exact_alpha(alpha))
+        _check_size("n-features", self.n_features, None)
+        _check_size("q", self.subspace_size, self.n_features)
+        _check_size("n-relevant", self.n_relevant, self.n_features)
+        object.__setattr__(self, "alpha", exact_alpha(self.alpha))
 
     @property
     def n_held_max(self) -> int:

@@ -1,38 +1,163 @@
-"""The plan of a run: everything that can be said before it starts."""
+"""The plan of a run: everything that can be said before it starts, as JSON-ready values."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.judges import FAMILIES
 from srs_ooc.evidence.verdict import fewest_features
-from srs_ooc.native.numerics import log
-from srs_ooc.planning.iterations import (
-    DrawTimes,
-    recommended_iterations,
-    times_to_draw,
-)
+from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
-from srs_ooc.planning.speed import (
-    Speed,
-    cold_seconds,
-    memory_plan,
-    n_reads,
-    speed_of,
-)
-from srs_ooc.runs.run_memory import RunBudget
+from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
+from srs_ooc.runs.run_memory import largest_subspace
 from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import Options, block_for
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.settling import Request, settle
 from srs_ooc.samplers.srs import Srs
+from srs_ooc.store.store import Store
+
+# What is planned: a run on a table, on disk or only in numbers.
+
+
+def draft_asked(
+    store: Callable[[], Store] | None,
+    request: Request,
+    n_rows: int | None = None,
+    n_features: int | None = None,
+    n_classes: int | None = None,
+) -> RunDraft:
+    """Return the run that was asked for: on a store, or on a table of numbers alone.
+
+    Parameters
+    ----------
+    store : callable or None
+        Opens the store; None where none was named, and none can be found.
+    request : Request
+        The run as it would be asked for.
+    n_rows, n_features, n_classes : int, optional
+        Of a table known only by its numbers.
+
+    Raises
+    ------
+    UsageError
+        If there is neither, both, or one number without the other.
+    StoreError, BudgetError
+        If the run could not be created.
+    """
+    if n_rows is None and n_features is None:
+        if n_classes is not None:
+            raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
+        if store is None:
+            raise UsageError("expected a store, or --n-rows and --n-features; found neither.")
+        return RunDraft.of(store(), request)
+    named = request.exclude_file or request.rows_file or request.validation_file
+    if store is not None or named or request.exclude_missing:
+        raise UsageError(
+            "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
+            "found both. Leave one out."
+        )
+    if n_rows is None or n_features is None:
+        missing = "--n-rows" if n_rows is None else "--n-features"
+        raise UsageError(f"expected --n-rows and --n-features together, found no {missing}.")
+    n_classes = n_classes or 2
+    if n_rows < n_classes:
+        raise UsageError(f"--n-classes: expected at most {n_rows} (--n-rows), found {n_classes}.")
+    return RunDraft.of_numbers(request, n_rows, n_features, n_classes)
+
+
+def plan_values(draft: RunDraft) -> dict[str, Any]:
+    """Return what is expected of a run, after about a second; nothing is written.
+
+    Returns
+    -------
+    dict
+        Sizes in MB of 10**6 bytes. ``iterations`` is T as advised, the first of ``advice``;
+        ``draws`` are None and ``degrees`` empty for a method that has no theory of them (PRS,
+        RaSE).
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the work.
+    """
+    request, spec, shape = draft.request, draft.spec, draft.shape
+    memory, notes = memory_plan(draft), draft.notes
+    speed = speed_of(draft, memory)
+    read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
+    half = shape.n_rows // 2  # of a regression the lower and the upper targets
+    groups = draft.class_counts or (half, shape.n_rows - half)
+    advice = advice_for(draft, is_mapped=memory.mapped, read_mb=read_mb)
+    iterations = int(advice[0]["value"])
+    return ({"notes": list(notes)} if notes else {}) | {
+        "n_rows": shape.n_rows,
+        "n_features": shape.n_candidates,
+        "class_counts": list(draft.class_counts),
+        "store": None if draft.store is None else str(draft.store.place),
+        "memory_mb": request.cap_mb,
+        "leases": [{"purpose": it.purpose, "mb": it.n_bytes / MB} for it in memory.leases],
+        "free_mb": memory.free_nbytes / MB,
+        "subspace_size": spec.subspace_size,
+        "largest_subspace_size": largest_subspace(spec, shape, request.cap_mb * MB),
+        "n_workers": memory.n_workers,
+        "mapped": memory.mapped,
+        "disk_mb": shape.codes_nbytes / MB,
+        "read_mb_per_iteration": read_mb,
+        "reads_per_iteration": n_reads(spec),
+        "seconds_per_iteration": speed.seconds,
+        "seconds_measured": speed.measured,
+        "seconds_how": speed.how,
+        "draws": None if spec.method.splits_rows else times_to_draw(draft),
+        "alpha": spec.alpha,
+        "degrees": degree_times(draft),
+        "power": power_of(groups, shape.n_candidates),
+        "counting": counting_of(draft),
+        "advice": advice,
+        "iterations": iterations,
+        "total_seconds": iterations * speed.seconds,
+        "alternatives": alternatives(draft),
+    }
+
+
+def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
+    """Return what the largest q, and twice the memory, would change in the run as planned."""
+    if not draft.spec.model.is_tree:
+        return []  # each would have to be tried
+    options, cap_mb, found = draft.request.options, draft.request.cap_mb, []
+    largest = options.also(subspace_size="max", max_features=None)
+    for what, memory_mb, asked in (
+        ("as planned", cap_mb, options),
+        ("with --q max", cap_mb, largest),
+        ("twice the memory", 2 * cap_mb, options),
+        ("twice the memory, --q max", 2 * cap_mb, largest),
+    ):
+        spec = settle(asked, draft.shape, draft.spec.store, memory_mb * MB)
+        request = replace(draft.request, memory_mb=memory_mb)
+        other = replace(draft, spec=spec, request=request)
+        try:
+            memory = memory_plan(other)
+        except BudgetError:
+            continue
+        found.append(
+            {
+                "what": what,
+                "memory_mb": memory_mb,
+                "subspace_size": spec.subspace_size,
+                "n_workers": memory.n_workers,
+                "mapped": memory.mapped,
+                "iterations": recommended_iterations(other)[0],
+                "degrees": degree_times(other),
+            }
+        )
+    return found
+
 
 # What to run with, one reason each.
 
@@ -41,88 +166,78 @@ LEVEL = 0.1
 DEFAULT_ALPHA = str(Srs.options()["alpha"].default)
 
 
-@dataclass(frozen=True)
-class Advice:
-    """One recommendation: the option, its value, what the plan was made with, and why."""
+def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict[str, str]]:
+    """Return the recommendations: ``name`` of the option, ``value``, ``planned`` and ``reason``."""
 
-    name: str
-    value: str
-    planned: str
-    reason: str
+    def advise(name: str, value: object, planned: object, reason: str) -> None:
+        said = {"name": name, "value": str(value), "planned": str(planned), "reason": reason}
+        advice.append(said)
 
-
-def advice_for(subject: RunDraft, memory: RunBudget, read_mb: float) -> list[Advice]:
-    """Return the recommendations; what was asked for stands beside each."""
-    spec = subject.spec
-    n_iterations, why = recommended_iterations(subject)
-    fewest = fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
-    iterations = Advice("iterations", str(n_iterations), str(n_iterations), why)
+    advice: list[dict[str, str]] = []
+    spec = draft.spec
+    n_iterations, why = recommended_iterations(draft)
+    advise("iterations", n_iterations, n_iterations, why)
     if not spec.model.is_tree or spec.method.splits_rows:
-        return [iterations]  # the rest was measured with trees, of methods that are told q
-    return [
-        iterations,
-        _alpha(subject),
-        Advice(
-            "max_features",
-            str(spec.subspace_size),
-            str(spec.learner.max_features),
-            "K = q: the best of all candidates is what lifts a feature out of noise, and among "
-            "many irrelevant features it masks nothing for good (docs/research/errata.md, 1)",
-        ),
-        Advice(
-            "trees_per_subspace",
-            "1",
-            str(spec.learner.trees_per_subspace),
-            f"another tree grows on the same features again; another subspace, {read_mb:.3g} MB to "
-            "page in, shows each feature beside others",
-        ),
-        _draw_block(subject, memory),
-        Advice(
-            "judge",
-            "decoy",
-            spec.judge,
-            "its verdict bounds the share of false features among the selected; where none is "
-            f"marginally significant it selects at least {fewest} or none, so where fewer "
-            "are expected certify them with --permutations 9 (takes about 5 times as long)",
-        ),
-    ]
+        return advice  # the rest was measured with trees, of methods that are told q
+    advise("alpha", *_alpha(draft))
+    advise(
+        "max_features",
+        spec.subspace_size,
+        spec.learner.max_features,
+        "K = q: the best of all candidates is what lifts a feature out of noise, and among "
+        "many irrelevant features it masks nothing for good (docs/research/errata.md, 1)",
+    )
+    advise(
+        "trees_per_subspace",
+        1,
+        spec.learner.trees_per_subspace,
+        f"another tree grows on the same features again; another subspace, {read_mb:.3g} MB to "
+        "page in, shows each feature beside others",
+    )
+    advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
+    fewest = fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
+    advise(
+        "judge",
+        "decoy",
+        spec.judge,
+        "its verdict bounds the share of false features among the selected; where none is "
+        f"marginally significant it selects at least {fewest} or none, so where fewer "
+        "are expected certify them with --permutations 9 (takes about 5 times as long)",
+    )
+    return advice
 
 
-def _draw_block(subject: RunDraft, memory: RunBudget) -> Advice:
-    spec = subject.spec
-    planned = str(spec.draw_block)
-    if memory.mapped:
-        return Advice("draw_block", "1", planned, "the store stays in memory: reading costs little")
-    if subject.is_remote and subject.codes_nbytes <= subject.cap_nbytes:
-        return Advice("draw_block", "1", planned, "the store is soon kept on this disk whole")
-    size = block_for(spec.subspace_size, subject.column_nbytes)
+def _draw_block(draft: RunDraft, *, is_mapped: bool) -> tuple[int, int, str]:
+    spec, shape = draft.spec, draft.shape
+    if is_mapped:
+        return 1, spec.draw_block, "the store stays in memory: reading costs little"
+    if draft.is_remote and shape.codes_nbytes <= draft.request.cap_mb * MB:
+        return 1, spec.draw_block, "the store is soon kept on this disk whole"
+    size = shape.draw_block(spec.subspace_size)
     if size == 1:
         reason = "single features are long reads already, or the subspace is too small for blocks"
-        return Advice("draw_block", "1", planned, reason)
-    where = "a server, at assumed rates," if subject.is_remote else "a cold disk"
-    single, blocks = (1000 * cold_seconds(subject, g) for g in (1, size))
-    return Advice(
-        "draw_block",
-        str(size),
-        planned,
+        return 1, spec.draw_block, reason
+    where = "a server, at assumed rates," if draft.is_remote else "a cold disk"
+    single, blocks = (1000 * cold_seconds(draft, g) for g in (1, size))
+    return (
+        size,
+        spec.draw_block,
         f"the store does not fit the cap: from {where} single features take about "
         f"{single:,.0f} ms an iteration, blocks of {size} about {blocks:,.0f} ms, and each feature "
         "is drawn as often (docs/research/theory.md, Blocks)",
     )
 
 
-def _alpha(subject: RunDraft) -> Advice:
-    spec, p = subject.spec, subject.n_items
+def _alpha(draft: RunDraft) -> tuple[str, str, str]:
+    spec, p = draft.spec, draft.n_items
     if spec.subspace_size == p:
-        reason = "every feature is in every subspace; there is nothing to hold"
-        return Advice("alpha", "0", spec.alpha, reason)
+        return "0", spec.alpha, "every feature is in every subspace; there is nothing to hold"
     rs, srs = (
-        expected_time(Setting.of("chain", p, spec.subspace_size, min(2, p), alpha))
+        expected_time(Setting("chain", p, spec.subspace_size, min(2, p), alpha))
         for alpha in ("0", DEFAULT_ALPHA)
     )
     gain = "" if rs is None or srs is None else f" {rs.value / srs.value:,.3g} times faster"
-    return Advice(
-        "alpha",
+    return (
         DEFAULT_ALPHA,
         spec.alpha,
         f"a feature seen only beside another is found{gain} than by RS, and at most half of the "
@@ -177,95 +292,70 @@ def mann_whitney_law(n0: int, n1: int) -> FloatArray:
     return laws[n1]
 
 
-@dataclass(frozen=True)
-class Power:
-    """What one feature's shift must be to be found.
+def found_chance(n0: int, n1: int, n_features: int, shift: float) -> float:
+    """Return the probability that a feature shifted by so many deviations scores highest.
 
-    Attributes
-    ----------
-    groups : (int, int)
-        Rows of the two groups: one class against all others.
-    half, most : float or None
-        Shifts, in standard deviations, found in half and in 95% of cases; None where no shift is.
-    reason : str or None
-        Why not, where one of them is None.
+    The others are noise; the groups have ``n0`` and ``n1`` rows.
     """
-
-    groups: tuple[int, int]
-    half: float | None
-    most: float | None
-    reason: str | None
-
-
-class Contest:
-    """One shifted feature among p - 1 of noise, with given group sizes."""
-
-    def __init__(self, n0: int, n1: int, n_features: int) -> None:
-        self.n0, self.n1, self.n_others = n0, n1, n_features - 1
-        self._spread = math.sqrt(n0 * n1 * (n0 + n1 + 1) / 12.0)
-        self._tail: FloatArray | None = None
-        if n0 * n1 <= EXACT_PAIRS:
-            self._tail = _two_sided_tail(mann_whitney_law(n0, n1))
-
-    def found_chance(self, shift: float) -> float:
-        """Return the probability that a feature shifted by ``shift`` deviations scores highest."""
-        mean, spread = self._shifted(shift)
-        if self._tail is not None:
-            edges = np.arange(0.5, self.n0 * self.n1)
-            if spread > 0.0:
-                below = normal_cdf((edges - mean) / spread)
-            else:
-                below = np.asarray(edges > mean, dtype=np.float64)
-            masses, tail = np.diff(below, prepend=0.0, append=1.0), self._tail
+    mean, spread = _shifted(n0, n1, shift)
+    if n0 * n1 <= EXACT_PAIRS:
+        edges = np.arange(0.5, n0 * n1)
+        if spread > 0.0:
+            below = normal_cdf((edges - mean) / spread)
         else:
-            z = np.linspace(-8.0, 8.0, GRID)
-            masses = np.exp(-0.5 * z * z)
-            masses /= masses.sum()
-            score = np.abs(mean + spread * z - 0.5 * self.n0 * self.n1) / self._spread
-            tail = _erfc(score / math.sqrt(2.0))
-        with np.errstate(divide="ignore"):
-            largest = np.exp(self.n_others * np.log1p(-tail)) if self.n_others else 1.0
-        return float(np.sum(masses * largest))
-
-    def shift_found(self, level: float) -> float | None:
-        """Return the smallest shift found with probability ``level``; None if none is."""
-        if self.found_chance(LARGEST_SHIFT) < level:
-            return None
-        low, high = 0.0, LARGEST_SHIFT
-        while high - low > 1e-4:
-            middle = 0.5 * (low + high)
-            if self.found_chance(middle) >= level:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def _shifted(self, shift: float) -> tuple[float, float]:
-        """Return mean and standard deviation of U under a shift.
-
-        With A = P(Y > X) and B = P(Y > X and Y' > X), the same with the groups exchanged, the
-        variance is n0 n1 (A (1 - A) + (n0 + n1 - 2)(B - A**2)).
-        """
-        above = _STANDARD.cdf(shift / math.sqrt(2.0))
-        x = np.linspace(-10.0, 10.0, 1001)
-        weights = np.exp(-0.5 * x * x)
-        both = float(np.sum(weights * normal_cdf(shift - x) ** 2) / weights.sum())
-        pairs = self.n0 * self.n1
-        variance = pairs * (
-            above * (1.0 - above) + (self.n0 + self.n1 - 2) * max(0.0, both - above * above)
-        )
-        return pairs * above, math.sqrt(max(0.0, variance))
+            below = np.asarray(edges > mean, dtype=np.float64)
+        masses, tail = np.diff(below, prepend=0.0, append=1.0), _two_sided_tail(n0, n1)
+    else:
+        z = np.linspace(-8.0, 8.0, GRID)
+        masses = np.exp(-0.5 * z * z)
+        masses /= masses.sum()
+        score = np.abs(mean + spread * z - 0.5 * n0 * n1)
+        tail = _erfc(score / math.sqrt(n0 * n1 * (n0 + n1 + 1) / 12.0) / math.sqrt(2.0))
+    with np.errstate(divide="ignore"):
+        largest = np.exp((n_features - 1) * np.log1p(-tail)) if n_features > 1 else 1.0
+    return float(np.sum(masses * largest))
 
 
-def _two_sided_tail(law: FloatArray) -> FloatArray:
+def shift_found(n0: int, n1: int, n_features: int, level: float) -> float | None:
+    """Return the smallest shift found with probability ``level``; None if none is."""
+    low, high = 0.0, LARGEST_SHIFT
+    if found_chance(n0, n1, n_features, high) < level:
+        return None
+    while high - low > 1e-4:
+        middle = 0.5 * (low + high)
+        if found_chance(n0, n1, n_features, middle) >= level:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _shifted(n0: int, n1: int, shift: float) -> tuple[float, float]:
+    """Return mean and standard deviation of U under a shift.
+
+    With A = P(Y > X) and B = P(Y > X and Y' > X), the same with the groups exchanged, the
+    variance is n0 n1 (A (1 - A) + (n0 + n1 - 2)(B - A**2)).
+    """
+    above = _STANDARD.cdf(shift / math.sqrt(2.0))
+    x = np.linspace(-10.0, 10.0, 1001)
+    weights = np.exp(-0.5 * x * x)
+    both = float(np.sum(weights * normal_cdf(shift - x) ** 2) / weights.sum())
+    more = (n0 + n1 - 2) * max(0.0, both - above * above)
+    variance = n0 * n1 * (above * (1.0 - above) + more)
+    return n0 * n1 * above, math.sqrt(max(0.0, variance))
+
+
+@lru_cache(maxsize=1)
+def _two_sided_tail(n0: int, n1: int) -> FloatArray:
     """Return P(|U - mean| >= |u - mean|) for every u, summed from the ends inwards."""
+    law = mann_whitney_law(n0, n1)
     below = np.cumsum(law)
     lower = np.minimum(np.arange(len(law)), np.arange(len(law))[::-1])
     tail: FloatArray = np.minimum(1.0, 2.0 * below[lower])
     return tail
 
 
-def power_of(class_counts: tuple[int, ...], n_features: int) -> Power:
+def power_of(class_counts: tuple[int, ...], n_features: int) -> dict[str, Any]:
     """Return the power for the class most easily distinguished from all others.
 
     Parameters
@@ -274,12 +364,19 @@ def power_of(class_counts: tuple[int, ...], n_features: int) -> Power:
         Rows of each class, two classes at least.
     n_features : int
         p.
+
+    Returns
+    -------
+    dict
+        ``groups``, the rows of the class and of all others; ``half`` and ``most``, the shifts in
+        standard deviations that are found in half and in 95% of cases, None where no shift is;
+        ``reason``, why not, where one of them is None.
     """
     total = sum(class_counts)
     n0 = max(class_counts, key=lambda count: count * (total - count))
     n1 = total - n0
-    contest = Contest(min(n0, n1), max(n0, n1), n_features)
-    half, most = contest.shift_found(0.5), contest.shift_found(0.95)
+    sizes = min(n0, n1), max(n0, n1), n_features
+    half, most = (shift_found(*sizes, level) for level in (0.5, 0.95))
     reason = None
     if half is None or most is None:
         n_perfect = 2.0 * n_features / math.comb(total, n0)
@@ -287,7 +384,7 @@ def power_of(class_counts: tuple[int, ...], n_features: int) -> Power:
             f"with {n0} rows against {n1}, about {n_perfect:,.3g} of {n_features:,} features of "
             "noise separate them perfectly by chance, and nothing can score higher"
         )
-    return Power((n0, n1), half, most, reason)
+    return {"groups": (n0, n1), "half": half, "most": most, "reason": reason}
 
 
 # What counting decoys can select at a level, known before a run but for clusters of noise.
@@ -296,48 +393,30 @@ CLUSTERS = (1, 5, 20)
 """Sizes of clusters of correlated noise that are shown; the first is what is assumed."""
 
 
-@dataclass(frozen=True)
-class Counting:
-    """What a verdict by counting lets through.
+def counting_of(draft: RunDraft) -> dict[str, Any] | None:
+    """Return what a verdict by counting lets through; None for a run that counts no decoys.
 
-    Attributes
-    ----------
-    families : int
-        M.
-    level : float
-        Bound of the expected share of false features.
-    fewest : dict of int to int
-        By the size of the largest cluster of correlated decoys (c), the fewest features that are
-        not marginally significant that can be selected.
-    log_arrangements : float or None
-        Natural logarithm of the ways in which exchanges of rows arrange the target; None without a
-        store.
+    Returns
+    -------
+    dict or None
+        ``families``, M; ``level``, the bound of the expected share of false features; ``fewest``,
+        by the size of the largest cluster of correlated decoys (c), the fewest features that are
+        not marginally significant that can be selected; ``log_arrangements``, the natural logarithm
+        of the ways in which exchanges of rows arrange the target, None without a store.
     """
-
-    families: int
-    level: float
-    fewest: dict[int, int]
-    log_arrangements: float | None
-
-    def are_few(self, n_features: int) -> bool:
-        """Return whether no p-value of exchanges passes among so many features at the level."""
-        if self.log_arrangements is None:
-            return False
-        return self.log_arrangements < log(n_features / self.level)
-
-
-def counting_of(subject: RunDraft) -> Counting | None:
-    """Return what counting lets through; None for a run that does not count decoys."""
-    spec = subject.spec
+    spec = draft.spec
     if not spec.decoys:
         return None
-    level = float(exact_share(spec.fdr))
-    found = None
-    if subject.store is not None:
-        task = Task.of_run(spec, subject.store, subject.inputs)
-        found = task.exchangeability().log_arrangements(task.target)
+    level, found = float(exact_share(spec.fdr)), None
+    if draft.store is not None:
+        found = draft.task.exchangeability().log_arrangements(draft.task.target)
     fewest = {size: fewest_features(spec.decoys, size, level) for size in CLUSTERS}
-    return Counting(spec.decoys, level, fewest, found)
+    return {
+        "families": spec.decoys,
+        "level": level,
+        "fewest": fewest,
+        "log_arrangements": found,
+    }
 
 
 # Expected iterations to find features informative only beside others (Section 4.2, chaining).
@@ -345,214 +424,30 @@ def counting_of(subject: RunDraft) -> Counting | None:
 MAX_DEGREE = 3
 
 
-@dataclass(frozen=True)
-class DegreeTime:
-    """Mean iterations until the features of degree 0 up to ``degree`` of a chain are found.
+def degree_times(draft: RunDraft) -> list[dict[str, Any]]:
+    """Return mean iterations until the features of degree 0 up to ``degree`` of a chain are found.
 
-    ``rs`` is for alpha = 0 and ``srs`` for the run's alpha; None where they are never found, or
-    beyond 1.7e308. The times are those of infinite samples; ``rows_there`` is what there is of
-    rows, on average, in a node below ``degree`` even splits, where the feature has to show.
+    Returns
+    -------
+    list of dict
+        ``rs`` is for alpha = 0 and ``srs`` for the run's alpha, with infinite samples and K = q;
+        None where they are never found, or beyond 1.7e308. ``rows_there`` is what there is of rows,
+        on average, in a node below ``degree`` even splits, where the feature has to show. Empty for
+        a method that has no theory of it.
     """
-
-    degree: int
-    rows_there: float
-    rs: float | None
-    srs: float | None
-
-
-def degree_times(subject: RunDraft) -> list[DegreeTime]:
-    """Return the times of degrees 0 to 3, with infinite samples and K = q.
-
-    None of them for a method that has no theory of it.
-    """
-    if subject.spec.method.splits_rows:
+    if draft.spec.method.splits_rows:
         return []
-    p = subject.n_items
+    p, q = draft.n_items, draft.spec.subspace_size
+
+    def time(degree: int, alpha: str) -> float | None:
+        return finite(expected_time(Setting("chain", p, q, degree + 1, alpha)))
+
     return [
-        DegreeTime(
-            degree,
-            subject.shape.n_rows / 2**degree,
-            _time(subject, degree, "0"),
-            _time(subject, degree, subject.spec.alpha),
-        )
+        {
+            "degree": degree,
+            "rows_there": draft.shape.n_rows / 2**degree,
+            "rs": time(degree, "0"),
+            "srs": time(degree, draft.spec.alpha),
+        }
         for degree in range(min(MAX_DEGREE + 1, p))
     ]
-
-
-def _time(subject: RunDraft, degree: int, alpha: str) -> float | None:
-    p, q = subject.n_items, subject.spec.subspace_size
-    return finite(expected_time(Setting.of("chain", p, q, degree + 1, alpha)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is expected of a run.
-
-    Attributes
-    ----------
-    subject : RunDraft
-        The run.
-    memory : RunBudget
-        What it leases.
-    speed : Speed
-        Of one iteration.
-    draws : DrawTimes or None
-        Iterations until features have been drawn more than L times.
-    degrees : list of DegreeTime
-        Iterations to find features informative only beside others; empty for a method that has
-        no theory of it (PRS, RaSE), as are draws, None then.
-    power : Power
-        The smallest shift that is found.
-    counting : Counting or None
-        What counting decoys lets through, where they are counted.
-    advice : list of Advice
-        What to run with; the first is T.
-    alternatives : list of Alternative
-        What the largest q, and twice the memory, would change.
-    """
-
-    subject: RunDraft
-    memory: RunBudget
-    speed: Speed
-    draws: DrawTimes | None
-    degrees: list[DegreeTime]
-    power: Power
-    counting: Counting | None
-    advice: list[Advice]
-    alternatives: list["Alternative"]
-
-    @property
-    def iterations(self) -> int:
-        """T as advised."""
-        return int(self.advice[0].value)
-
-    @property
-    def total_seconds(self) -> float:
-        """Seconds of T iterations."""
-        return self.iterations * self.speed.seconds
-
-    @property
-    def read_nbytes(self) -> int:
-        """Bytes paged in by an iteration."""
-        shape = self.subject.shape
-        return self.subject.spec.subspace_size * shape.n_rows * shape.code_nbytes
-
-    @property
-    def cold_seconds(self) -> float:
-        """Seconds of an iteration's reads from a cold disk, or a server, at published rates."""
-        return cold_seconds(self.subject, self.subject.spec.draw_block)
-
-    @property
-    def n_reads(self) -> int:
-        """About how many reads an iteration makes where the store is not mapped."""
-        return n_reads(self.subject.spec)
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """Another q or cap: what it would change."""
-
-    what: str
-    memory_mb: int
-    subspace_size: int
-    n_workers: int
-    mapped: bool
-    iterations: int
-    degrees: list[DegreeTime]
-
-
-def make_plan(subject: RunDraft, options: Options) -> Plan:
-    """Return the plan of a run; about a second, and nothing is written.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the work.
-    """
-    memory = memory_plan(subject)
-    spec, shape = subject.spec, subject.shape
-    read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
-    half = shape.n_rows // 2  # of a regression the lower and the upper targets
-    groups = subject.class_counts or (half, shape.n_rows - half)
-    return Plan(
-        subject,
-        memory,
-        speed_of(subject, memory),
-        None if spec.method.splits_rows else times_to_draw(subject),
-        degree_times(subject),
-        power_of(groups, shape.n_candidates),
-        counting_of(subject),
-        advice_for(subject, memory, read_mb),
-        _alternatives(subject, options),
-    )
-
-
-def _alternatives(subject: RunDraft, options: Options) -> list[Alternative]:
-    """Return the run as planned, with the largest q, and both with twice the memory."""
-    if not subject.spec.model.is_tree:
-        return []  # each would have to be tried
-    largest = options.also(subspace_size="max", max_features=None)
-    found = []
-    for what, factor, asked in (
-        ("as planned", 1, options),
-        ("with --q max", 1, largest),
-        ("twice the memory", 2, options),
-        ("twice the memory, --q max", 2, largest),
-    ):
-        cap = factor * subject.cap_nbytes
-        spec = settle(asked, subject.shape, subject.spec.store, cap)
-        other = replace(subject, spec=spec, cap_nbytes=cap)
-        try:
-            memory = memory_plan(other)
-        except BudgetError:
-            continue
-        found.append(
-            Alternative(
-                what,
-                cap // MB,
-                spec.subspace_size,
-                memory.n_workers,
-                memory.mapped,
-                recommended_iterations(other)[0],
-                degree_times(other),
-            )
-        )
-    return found
-
-
-def plan_values(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON-ready values; sizes in MB of 10**6 bytes."""
-    subject, memory = plan.subject, plan.memory
-    shape, spec = subject.shape, subject.spec
-    notes = subject.notes
-    return ({"notes": list(notes)} if notes else {}) | {
-        "n_rows": shape.n_rows,
-        "n_features": shape.n_candidates,
-        "class_counts": list(subject.class_counts),
-        "store": None if subject.store is None else str(subject.store.place),
-        "memory_mb": subject.cap_nbytes // MB,
-        "leases": [{"purpose": lease.purpose, "mb": lease.n_bytes / MB} for lease in memory.leases],
-        "free_mb": memory.free_nbytes / MB,
-        "subspace_size": spec.subspace_size,
-        "largest_subspace_size": subject.largest_subspace,
-        "n_workers": memory.n_workers,
-        "mapped": memory.mapped,
-        "disk_mb": subject.codes_nbytes / MB,
-        "read_mb_per_iteration": plan.read_nbytes / MB,
-        "reads_per_iteration": plan.n_reads,
-        "seconds_per_iteration": plan.speed.seconds,
-        "seconds_measured": plan.speed.measured,
-        "seconds_how": plan.speed.how,
-        "draws": None if plan.draws is None else vars(plan.draws),
-        "alpha": spec.alpha,
-        "degrees": [vars(time) for time in plan.degrees],
-        "power": vars(plan.power),
-        "counting": None if plan.counting is None else vars(plan.counting),
-        "advice": [vars(advice) for advice in plan.advice],
-        "iterations": plan.iterations,
-        "total_seconds": plan.total_seconds,
-        "alternatives": [
-            vars(other) | {"degrees": [vars(time) for time in other.degrees]}
-            for other in plan.alternatives
-        ],
-    }

@@ -15,17 +15,14 @@ import numpy as np
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
-from srs_ooc.base.text import ceil_div, describe_seconds
+from srs_ooc.base.text import MB, ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.run_memory import RunBudget, plan_memory, trial_of
+from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.spec import (
-    LONG_READ_NBYTES,
-    RunSpec,
-)
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.held_out import HeldOutMethod
 from srs_ooc.trees.block import Block
@@ -38,32 +35,32 @@ JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
 _PIECE = 1 << 13
 
 
-def sizes_of(subject: RunDraft) -> tuple[int, int]:
+def sizes_of(draft: RunDraft) -> tuple[int, int]:
     """Return the features that may be drawn, and q."""
-    return subject.shape.n_candidates, subject.spec.subspace_size
+    return draft.shape.n_candidates, draft.spec.subspace_size
 
 
-def seconds_of_a_tree(subject: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
+def seconds_of_a_tree(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the mean seconds of a tree on random codes and labels."""
-    spec = subject.spec
-    learner = TreeLearner(_made_up_rows(subject, n_rows), spec.limits, spec.subspace_size)
-    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    spec = draft.spec
+    learner = TreeLearner(_made_up_rows(draft, n_rows), spec.limits, spec.subspace_size)
+    block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
     features = np.arange(n_columns, dtype=np.uint32)
     return _mean_seconds(lambda number: learner.grow(block, features, number), seconds)
 
 
-def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
+def seconds_of_candidates(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the seconds of the models of an iteration that judges candidates.
 
     They are of all sizes up to the largest. How many are given up early depends on the table:
     hardly any of these few are.
     """
-    spec = subject.spec
-    rows = _made_up_rows(subject, n_rows)
+    spec = draft.spec
+    rows = _made_up_rows(draft, n_rows)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
     most = min(spec.sampler.most_columns(spec.subspace_size), n_columns)
     n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
-    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
     sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
     places = [i * (n_columns - size) // JUDGED_CANDIDATES + np.arange(size)
               for i, size in enumerate(sizes.tolist())]  # fmt: skip
@@ -79,25 +76,25 @@ def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, second
     each = _mean_seconds(
         lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
     )
-    return each * spec.sampler.models_each(*sizes_of(subject)) / (JUDGED_CANDIDATES * JUDGED_SPLITS)
+    return each * spec.sampler.models_each(*sizes_of(draft)) / (JUDGED_CANDIDATES * JUDGED_SPLITS)
 
 
-def _made_up_rows(subject: RunDraft, n_rows: int) -> TrainingRows:
-    """Return classes in the proportions of the subject's, or targets all different."""
-    shape = subject.shape
+def _made_up_rows(draft: RunDraft, n_rows: int) -> TrainingRows:
+    """Return classes in the proportions of the draft's, or targets all different."""
+    shape = draft.shape
     places = np.arange(n_rows) * (shape.n_rows / n_rows)
     weights = np.ones(n_rows) if shape.n_channels > shape.is_regression else None
     if shape.is_regression:
         response = Response.targets(places, weights)
     else:
-        labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+        labels = np.searchsorted(np.cumsum(draft.class_counts), places, side="right")
         response = Response.classes(labels, shape.n_classes, weights)
-    return TrainingRows.of(response, subject.spec.learner.impurity)
+    return TrainingRows.of(response, draft.spec.learner.impurity)
 
 
-def _made_up_block(subject: RunDraft, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
+def _made_up_block(draft: RunDraft, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
     """Return a block of random codes."""
-    block = Block(n_columns, n_rows, subject.shape.code_nbytes, tiled=tiled)
+    block = Block(n_columns, n_rows, draft.shape.code_nbytes, tiled=tiled)
     for start in range(0, len(block.codes), _PIECE):
         codes = block.codes[start : start + _PIECE]
         hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
@@ -114,10 +111,10 @@ def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
     return (time.monotonic() - started) / n_done
 
 
-# Where the memory under a cap goes: the run's own leases, and what is done with the rest.
+# Where the memory under a cap goes, and the seconds of an iteration.
 
 
-def memory_plan(subject: RunDraft) -> RunBudget:
+def memory_plan(draft: RunDraft) -> RunBudget:
     """Return the budget of a run, as the run itself makes it; a mapped store has a lease.
 
     Raises
@@ -125,18 +122,13 @@ def memory_plan(subject: RunDraft) -> RunBudget:
     BudgetError
         If the cap cannot hold the work.
     """
+    beside = 0 if draft.store is None else draft.store.reading_nbytes
     # As published: the process that plans is not the one that runs.
-    budget = plan_memory(
-        subject.spec,
-        subject.shape,
-        subject.cap_nbytes,
-        PROCESS_NBYTES,
-        beside_nbytes=subject.reading_nbytes,
-    )
-    budget.spend(subject.spec, subject.shape, subject.threads, subject.codes_nbytes)
-    budget.mapped = budget.mapped and not subject.is_remote
+    asked = draft.request.cap_mb * MB, draft.request.threads, PROCESS_NBYTES
+    budget = RunBudget.of_run(draft.spec, draft.shape, *asked, beside_nbytes=beside)
+    budget.mapped = budget.mapped and not draft.is_remote
     if budget.mapped:
-        budget.grant("the store, mapped", subject.codes_nbytes)
+        budget.grant("the store, mapped", draft.shape.codes_nbytes)
     return budget
 
 
@@ -187,51 +179,51 @@ def n_reads(spec: RunSpec) -> int:
     return ceil_div(spec.subspace_size, spec.draw_block)
 
 
-def cold_seconds(subject: RunDraft, draw_block: int) -> float:
+def cold_seconds(draft: RunDraft, draw_block: int) -> float:
     """Return the seconds of an iteration's reads from a cold disk, or a server, as published.
 
     A request to a server brings a block of neighbouring columns
     (:mod:`srs_ooc.store.remote_cache`), whether all of them are wanted or not.
     """
-    q, column_nbytes = subject.spec.subspace_size, subject.column_nbytes
+    q, column_nbytes = draft.spec.subspace_size, draft.shape.column_nbytes
     n_reads = ceil_div(q, draw_block)
-    if not subject.is_remote:
+    if not draft.is_remote:
         return n_reads / COLD_READS_PER_SECOND + q * column_nbytes / COLD_NBYTES_PER_SECOND
     nbytes = n_reads * max(draw_block * column_nbytes, LONG_READ_NBYTES)
     return max(n_reads / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
-def measured_speed(subject: RunDraft) -> Speed:
+def measured_speed(draft: RunDraft) -> Speed:
     """Return the seconds of real iterations of this very run, in memory, with no ledger.
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
     """
-    with subject.resources() as resources:
+    with draft.resources() as resources:
         seconds, n_timed = _time(resources)
         n_workers = max(1, resources.executor.max_ahead - 1)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
-    method, sizes = subject.spec.sampler, sizes_of(subject)
+    method, sizes = draft.spec.sampler, sizes_of(draft)
     if method.criteria_each(*sizes):  # the first iterations judge; others fit what was chosen
-        fitting = trial_of(subject.spec, subject.shape).seconds / DEFAULT_FOLDS / n_workers
+        fitting = trial_of(draft.spec, draft.shape).seconds / DEFAULT_FOLDS / n_workers
         each += method.models_each(*sizes) * (fitting - each)
         how += ", and its model on one made-up subspace"
     return Speed(each, True, how)
 
 
-def is_measurable(subject: RunDraft) -> bool:
+def is_measurable(draft: RunDraft) -> bool:
     """Return whether some real iterations take no longer than a plan may.
 
     Iterations of models that judge candidates are long, unless a criterion does that in no time.
     """
-    spec = subject.spec
+    spec = draft.spec
     if spec.model.is_tree or not spec.method.judges_candidates:
         return True
-    n_criteria = spec.sampler.criteria_each(*sizes_of(subject))
+    n_criteria = spec.sampler.criteria_each(*sizes_of(draft))
     if not n_criteria:
         return False
-    return n_criteria * trial_of(spec, subject.shape).criterion_seconds < LONGEST_SECONDS
+    return n_criteria * trial_of(spec, draft.shape).criterion_seconds < LONGEST_SECONDS
 
 
 def _time(resources: Resources) -> tuple[float, int]:
@@ -256,7 +248,7 @@ def _time(resources: Resources) -> tuple[float, int]:
 
 
 def estimated_speed(
-    subject: RunDraft,
+    draft: RunDraft,
     memory: RunBudget,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
@@ -268,7 +260,7 @@ def estimated_speed(
 
     Parameters
     ----------
-    subject : RunDraft
+    draft : RunDraft
         The run; its store is not touched.
     memory : RunBudget
         Its workers, and whether its store is mapped.
@@ -277,9 +269,9 @@ def estimated_speed(
     n_cells : int
         Cells of the block, and about the bytes it takes.
     """
-    shape, spec = subject.shape, subject.spec
+    shape, spec = draft.shape, draft.spec
     if not spec.model.is_tree:
-        return _tried_speed(subject, memory)
+        return _tried_speed(draft, memory)
     n_columns = spec.n_columns
     mean = spec.sampler.mean_columns(shape.n_candidates)
     n_columns = n_columns if mean is None else min(n_columns, mean)
@@ -287,7 +279,7 @@ def estimated_speed(
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     judges = spec.method.judges_candidates
     timed = seconds_of_candidates if judges else seconds_of_a_tree
-    growing = timed(subject, n_rows, n_probed, seconds)
+    growing = timed(draft, n_rows, n_probed, seconds)
     # Where K < q a node looks at K candidates, however many columns there are.
     n_looked_at = spec.learner.max_features
     if n_looked_at == spec.subspace_size:
@@ -302,22 +294,22 @@ def estimated_speed(
     return Speed(
         max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
         False,
-        _trees_on(subject, n_rows, n_probed, n_looked_at)
+        _trees_on(draft, n_rows, n_probed, n_looked_at)
         + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
     )
 
 
-def _tried_speed(subject: RunDraft, memory: RunBudget) -> Speed:
+def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
-    spec = subject.spec
-    seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
+    spec = draft.spec
+    seconds, how = trial_of(spec, draft.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    sizes = sizes_of(subject)
+    sizes = sizes_of(draft)
     n_models, n_criteria = spec.sampler.models_each(*sizes), spec.sampler.criteria_each(*sizes)
     if n_criteria:
         seconds *= n_models
-        seconds += n_criteria * trial_of(spec, subject.shape).criterion_seconds
+        seconds += n_criteria * trial_of(spec, draft.shape).criterion_seconds
         how += f", and {n_criteria:,.0f} subspaces an iteration by its criterion"
     elif spec.method.judges_candidates:
         seconds *= n_models
@@ -329,11 +321,11 @@ def _tried_speed(subject: RunDraft, memory: RunBudget) -> Speed:
     )
 
 
-def _trees_on(subject: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -> str:
+def _trees_on(draft: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -> str:
     """Say what was grown on what."""
-    all_rows = subject.shape.n_rows
-    if subject.spec.method.judges_candidates:
-        method, (p, q) = subject.spec.sampler, sizes_of(subject)
+    all_rows = draft.shape.n_rows
+    if draft.spec.method.judges_candidates:
+        method, (p, q) = draft.spec.sampler, sizes_of(draft)
         n_models, most = method.models_each(p, q), method.most_columns(q)
         scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
         return (
@@ -348,7 +340,7 @@ def _trees_on(subject: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -
 # The two parts of a run whose method learns behind a screen, and their speed together.
 
 
-def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
+def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     """Return the parts of a run; None where there is no screen.
 
     Returns
@@ -360,7 +352,7 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     rest : RunDraft
         The method on as many features as it learns on, without a screen.
     """
-    spec, shape = subject.spec, subject.shape
+    spec, shape = draft.spec, draft.shape
     params, p = spec.sampler, shape.n_candidates
     if not isinstance(params, HeldOutMethod) or not params.screens(p):
         return None
@@ -373,7 +365,7 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
         run = replace(spec.run, subspace_size=subspace_size, method=method)
         own = replace(spec, run=run, learner=learner, sampler=sampler)
         sizes = replace(shape, n_candidates=n_features, n_features=n_features)
-        return replace(subject, spec=own, shape=sizes, store=None)
+        return replace(draft, spec=own, shape=sizes)
 
     return (
         params.n_screen_trees(p, spec.subspace_size),
@@ -383,7 +375,7 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
 
 
 def speed_of(
-    subject: RunDraft,
+    draft: RunDraft,
     memory: RunBudget,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
@@ -395,14 +387,14 @@ def speed_of(
     Measured on the store where there is one, ``may_measure`` says so, and the run has one part; the
     other parameters are those of :func:`srs_ooc.planning.speed.estimated_speed`.
     """
-    parts, tried = parts_of(subject), (memory, seconds, n_cells)
-    measures = may_measure and subject.store is not None and is_measurable(subject)
+    parts, tried = parts_of(draft), (memory, seconds, n_cells)
+    measures = may_measure and draft.store is not None and is_measurable(draft)
     if parts is None:
-        return measured_speed(subject) if measures else estimated_speed(subject, *tried)
+        return measured_speed(draft) if measures else estimated_speed(draft, *tried)
     n_trees, screen, behind = parts
-    first = measured_speed(subject) if measures else estimated_speed(screen, *tried)
+    first = measured_speed(draft) if measures else estimated_speed(screen, *tried)
     rest = estimated_speed(behind, *tried)
-    spec, n_candidates = subject.spec, subject.shape.n_candidates
+    spec, n_candidates = draft.spec, draft.shape.n_candidates
     ends = spec.sampler.most_iterations(n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
     share = n_trees / ends[0]
@@ -423,14 +415,14 @@ QUICK_CELLS = 250_000
 """For the estimate that a new run keeps: a quarter of a megabyte, and no time to speak of."""
 
 
-def planned_run(subject: RunDraft) -> dict[str, Any]:
+def planned_run(draft: RunDraft) -> dict[str, Any]:
     """Return what is expected of a run about to be made: T as advised, why, and its speed.
 
     The speed is a quick estimate: measuring would fill the run's memory once before it starts.
     """
-    iterations, reason = recommended_iterations(subject)
+    iterations, reason = recommended_iterations(draft)
     quick = QUICK_SECONDS, QUICK_CELLS
-    speed = speed_of(subject, memory_plan(subject), *quick, may_measure=False)
+    speed = speed_of(draft, memory_plan(draft), *quick, may_measure=False)
     return {
         "iterations": iterations,
         "seconds_per_iteration": speed.seconds,

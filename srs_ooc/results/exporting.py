@@ -41,8 +41,9 @@ from srs_ooc.results.ranking import (
     file_leases,
     store_leases,
 )
-from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
+from srs_ooc.runs.inputs import SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_memory import LOOKING_NBYTES
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
 
@@ -659,7 +660,7 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
     BudgetError
         If the cap cannot hold the names.
     """
-    side = SideFile.of(file, "feature", store.n_features)
+    side = SideFile(file, "feature", store.n_features)
     budget = Budget(cap_nbytes)
     budget.grant(f"{side.n_lines} names", COLUMN_NBYTES * side.n_lines + LOOKING_NBYTES)
     budget.check()

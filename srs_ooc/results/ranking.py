@@ -27,8 +27,9 @@ from srs_ooc.results.standing import READING_NBYTES
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.run_verdict import kept_names
-from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import IMPORTANCE_BITS

@@ -17,11 +17,19 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import RunError, StoreError, UsageError
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.native import _native
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_memory import (
+    LINES_NBYTES,
+    MOST_LINE_NBYTES,
+    lines_lease,
+    names_at_once,
+    scores_lease,
+)
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
@@ -33,18 +41,12 @@ from srs_ooc.store.store import Store
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
-MOST_LINE_NBYTES = MB
-"""A line of more bytes is no name."""
 SPARE_LINES = 1 << 20
 """A file may hold as many lines more than twice the names there are."""
 FEWEST = 1 << 16
 """Names looked at together at least."""
-NAME_NBYTES = 40
-"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
-LOOKING_NBYTES = 5 * MB
-"""Memory of reading lines and names, and of the fewest names."""
-LINES, LINES_NBYTES = 1 << 14, MB
-"""Lines looked up together, and their bytes, at most; or a single line."""
+LINES = 1 << 14
+"""Lines looked up together at most, of LINES_NBYTES, or a single line."""
 
 _Line = TypeVar("_Line")
 
@@ -101,51 +103,40 @@ def together(lines: Iterator[_Line], n_bytes_of: Callable[[_Line], int]) -> Iter
         yield block
 
 
-@dataclass(frozen=True)
 class SideFile:
     """A file whose lines are texts of a store.
 
-    Attributes
+    Parameters
     ----------
     file : Path
         The file.
     what : str
         What a line is, for messages.
-    n_lines : int
-        Its lines that are not blank.
     n_names : int
         How many such texts the store has.
+
+    Raises
+    ------
+    UsageError
+        If there is no line, or there are far more than texts, or as of :func:`read_lines`.
     """
 
-    file: Path
-    what: str
-    n_lines: int
-    n_names: int
-
-    @classmethod
-    def of(cls, file: Path, what: str, n_names: int) -> "SideFile":
-        """Count the lines of a file.
-
-        Raises
-        ------
-        UsageError
-            If there is none, or there are far more than texts, or as of :func:`read_lines`.
-        """
-        most, n_lines = 2 * n_names + SPARE_LINES, 0
-        for n_lines, _ in enumerate(read_lines(file, what), 1):
-            if n_lines > most:
+    def __init__(self, file: Path, what: str, n_names: int) -> None:
+        self.file, self.what, self.n_names, self.n_lines = file, what, n_names, 0
+        most = 2 * n_names + SPARE_LINES
+        for self.n_lines, _ in enumerate(read_lines(file, what), 1):
+            if self.n_lines > most:
                 raise UsageError(
                     f"{file}: expected at most {most} lines, as the store has {n_names} {what}s, "
                     "found more. Name each once."
                 )
-        if not n_lines:
+        if not self.n_lines:
             raise UsageError(f"{file}: expected one {what} a line, found none.")
-        return cls(file, what, n_lines, n_names)
 
     @property
-    def n_bytes(self) -> int:
+    def lease(self) -> Lease:
         """Memory of :meth:`find_all`, and of the positions that are found, at least."""
-        return LOOKING_NBYTES + self.n_names + 3 * self.n_lines + 4 * self.n_found
+        return lines_lease(self.what, self.n_lines, self.n_names)
 
     @property
     def n_found(self) -> int:
@@ -156,7 +147,7 @@ class SideFile:
         """Return which texts of a store the lines name; bool (n_names,).
 
         The file is read once for as many of the store's texts as ``spare_nbytes``, and what
-        :attr:`n_bytes` has for them, hold the hashes of. Equal hashes are compared as texts.
+        :attr:`lease` has for them, hold the hashes of. Equal hashes are compared as texts.
 
         Raises
         ------
@@ -164,7 +155,7 @@ class SideFile:
             If a line is no such text, or the file is another by now.
         """
         marked, found = np.zeros(len(names), np.bool_), np.zeros(self.n_lines, np.bool_)
-        for places_in in hashed_names(names, LOOKING_NBYTES + spare_nbytes):
+        for places_in in hashed_names(names, spare_nbytes):
             start = 0
             for block in together(read_lines(self.file, self.what), len):
                 places = places_in(block)
@@ -198,17 +189,17 @@ class SideFile:
 
 
 def hashed_names(
-    names: Names, room_nbytes: int
+    names: Names, spare_nbytes: int
 ) -> Iterator[Callable[[list[bytes]], NDArray[np.int64]]]:
     """Yield what looks texts up among some neighbouring names of a store, until all had their turn.
 
     It returns the position of each text among the names; -1 if it is not one of these. So many
-    are looked at together as ``room_nbytes`` of memory hold the hashes of.
+    are looked at together as ``spare_nbytes`` of memory hold the hashes of.
     """
-    size = max(FEWEST, (room_nbytes - LOOKING_NBYTES) // NAME_NBYTES)
+    size = max(FEWEST, names_at_once(spare_nbytes))
     texts = names.texts()
     for first in range(0, len(names), size):
-        hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
+        hashes = np.fromiter(map(_native.hash_text, islice(texts, size)), np.uint64)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         yield partial(_places, names, first, order, hashes)
@@ -221,7 +212,7 @@ def _places(
     hashes: NDArray[np.uint64],
     texts: list[bytes],
 ) -> NDArray[np.int64]:
-    wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
+    wanted = np.fromiter(map(_native.hash_text, texts), np.uint64, len(texts))
     out = np.full(len(texts), -1, np.int64)
     low = np.searchsorted(hashes, wanted)
     high = np.searchsorted(hashes, wanted, side="right")
@@ -234,8 +225,6 @@ def _places(
 
 # A file of scores by feature name, as `srs-ooc scores --csv` writes it, read in bounded memory.
 
-SCORE_NBYTES = 25
-"""Memory of a feature while scores are read."""
 _COLUMNS = ("name", "score")
 
 
@@ -253,7 +242,7 @@ def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.
     """
     n_features = store.n_features
     scores, n_found = np.full(n_features, np.nan), 0
-    for places_in in hashed_names(store.names, LOOKING_NBYTES + spare_nbytes):
+    for places_in in hashed_names(store.names, spare_nbytes):
         for block in together(_rows(file), lambda row: len(row[0])):
             places = places_in([name for name, _ in block])
             for (name, score), place in zip(block, places.tolist(), strict=True):
@@ -506,60 +495,51 @@ def inputs_of(ledger: Ledger) -> Inputs:
     return inputs
 
 
-@dataclass(frozen=True)
 class InputFiles:
     """The files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``, not read yet.
 
-    Attributes
+    Parameters
     ----------
-    exclude, rows, validation : SideFile or None
-        Files of names and of row ids, where given.
-    scores : Path or None
+    store : Store
+        The store whose names they are of.
+    exclude, rows, validation : Path, optional
+        Files of names and of row ids; their lines are counted.
+    scores : Path, optional
         File of scores.
     exclude_missing : bool
         Leave out features with missing values.
+
+    Raises
+    ------
+    UsageError
+        If one cannot be read, or has no lines or far too many.
     """
 
-    exclude: SideFile | None = None
-    rows: SideFile | None = None
-    validation: SideFile | None = None
-    scores: Path | None = None
-    exclude_missing: bool = False
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         store: Store,
-        exclude: Path | None,
-        rows: Path | None,
+        exclude: Path | None = None,
+        rows: Path | None = None,
         validation: Path | None = None,
         scores: Path | None = None,
         *,
         exclude_missing: bool = False,
-    ) -> "InputFiles":
-        """Count the lines of the files that are given.
-
-        Raises
-        ------
-        UsageError
-            If one cannot be read, or has no lines or far too many.
-        """
+    ) -> None:
         features, ids = ("feature", store.n_features), ("row id", store.n_rows)
-        named = [
-            None if file is None else SideFile.of(file, *what)
+        self.exclude, self.rows, self.validation = (
+            None if file is None else SideFile(file, *what)
             for file, what in ((exclude, features), (rows, ids), (validation, ids))
-        ]
-        return cls(named[0], named[1], named[2], scores, exclude_missing)
+        )
+        self.store, self.scores, self.exclude_missing = store, scores, exclude_missing
 
-    def leases(self, n_features: int) -> list[tuple[str, int]]:
-        """Return what reading them needs besides the process: (purpose, bytes)."""
-        files = [file for file in (self.exclude, self.rows, self.validation) if file is not None]
-        leases = [(f"{file.n_lines} lines of {file.what}s", file.n_bytes) for file in files]
+    def leases(self) -> list[Lease]:
+        """Return what reading them needs besides the process."""
+        files, n_features = (self.exclude, self.rows, self.validation), self.store.n_features
+        leases = [file.lease for file in files if file is not None]
         if self.exclude is not None or self.exclude_missing:
-            leases.append((f"{n_features} marks", 2 * n_features))
+            leases.append(Lease(f"{n_features} marks", 2 * n_features))
         if self.scores is not None:
-            nbytes = LOOKING_NBYTES + SCORE_NBYTES * n_features
-            leases.append((f"scores of {n_features} features", nbytes))
+            leases.append(scores_lease(n_features))
         return leases
 
     def stand_in(self) -> Inputs:
@@ -568,44 +548,47 @@ class InputFiles:
             return Inputs()
         return Inputs(rows=np.arange(self.rows.n_found, dtype=np.int32))
 
+    def resolve(self, spare_nbytes: int = 0) -> Inputs:
+        """Read the files.
 
-def resolve(store: Store, files: InputFiles, spare_nbytes: int = 0) -> Inputs:
-    """Read the files.
+        With more ``spare_nbytes`` of memory, besides :meth:`leases`, they are read fewer times;
+        what is found is the same.
 
-    With more ``spare_nbytes`` of memory, besides :meth:`InputFiles.leases`, they are read fewer
-    times; what is found is the same.
-
-    Raises
-    ------
-    UsageError
-        If a name or row id is not in the store, or nothing would be left.
-    """
-    excluded = np.zeros(store.n_features, dtype=np.bool_)
-    if files.exclude is not None:
-        named = files.exclude.find_all(store.names, spare_nbytes)
-        for start, positions in store.pieces("positions"):
-            excluded[start : start + len(positions)] = named[positions]
-        del named
-    if files.exclude_missing:
-        for start, n_missing in store.pieces("n_missing"):
-            excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
-    if excluded.all():
-        raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
-    rows, validation = (
-        None if file is None else _positions(file.find_all(store.row_ids, spare_nbytes), np.int32)
-        for file in (files.rows, files.validation)
-    )
-    if rows is not None and validation is not None and not np.isin(validation, rows).all():
-        raise UsageError(
-            "--validation-rows: expected rows that --rows names, found others. The rows of "
-            "--validation-rows are held out of those of --rows: name them in both."
+        Raises
+        ------
+        UsageError
+            If a name or row id is not in the store, or nothing would be left.
+        """
+        store = self.store
+        excluded = np.zeros(store.n_features, dtype=np.bool_)
+        if self.exclude is not None:
+            named = self.exclude.find_all(store.names, spare_nbytes)
+            for start, positions in store.pieces("positions"):
+                excluded[start : start + len(positions)] = named[positions]
+            del named
+        if self.exclude_missing:
+            for start, n_missing in store.pieces("n_missing"):
+                excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
+        if excluded.all():
+            raise UsageError(
+                "every feature of the store is excluded; nothing is left to draw from."
+            )
+        rows, validation = (
+            None
+            if file is None
+            else _positions(file.find_all(store.row_ids, spare_nbytes), np.int32)
+            for file in (self.rows, self.validation)
         )
-    stored = _positions(excluded, np.uint32)
-    weights = None
-    if files.scores is not None:
-        weights = read_weights(files.scores, store, spare_nbytes)
-        weights[stored] = 0
-    return Inputs(stored if len(stored) else None, rows, weights, validation)
+        if rows is not None and validation is not None and not np.isin(validation, rows).all():
+            raise UsageError(
+                "--validation-rows: expected rows that --rows names, found others. The rows of "
+                "--validation-rows are held out of those of --rows: name them in both."
+            )
+        stored, weights = _positions(excluded, np.uint32), None
+        if self.scores is not None:
+            weights = read_weights(self.scores, store, spare_nbytes)
+            weights[stored] = 0
+        return Inputs(stored if len(stored) else None, rows, weights, validation)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
-from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, resolve
+from srs_ooc.base.text import MB
+from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
-from srs_ooc.runs.run_memory import check_stages
-from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
+from srs_ooc.runs.run_memory import check_stages, order_lease, scoring_leases
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.column_scores import (
     CODES,
@@ -32,14 +32,13 @@ from srs_ooc.store.arrays import Names
 from srs_ooc.store.store import Scan, Store
 
 STAGE = "scoring columns"
-WEIGHT_NBYTES = 4
 
 
-@dataclass
 class ItemWeights:
     """The weights of all items, as a ledger commits them; uint32 (n_items,)."""
 
-    weights: NDArray[np.uint32]
+    def __init__(self) -> None:
+        self.weights = np.zeros(0, np.uint32)
 
     def state(self) -> State:
         """Return all pages: they are written once."""
@@ -112,13 +111,13 @@ def with_weights(
     """
     if not spec.draws_by_weight or task.inputs.weights is not None:
         return task
-    part = ItemWeights(np.zeros(0, np.uint32))
+    part = ItemWeights()
     progress = ledger.load({WEIGHTS: part})
     if not len(part.weights):
         scores = _scored(spec, store, task, cap_nbytes, watch)
         if scores is None:
             return None
-        part = ItemWeights(integer_weights(scores))
+        part.weights = integer_weights(scores)
         ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
     return replace(task, inputs=replace(task.inputs, weights=part.weights))
 
@@ -127,34 +126,32 @@ def _scored(
     spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Callable[[Step], bool]
 ) -> NDArray[np.float64] | None:
     with store.unchanged():
-        check_stages(cap_nbytes, [[Lease(*lease) for lease in needs_of(spec, store, task)]])
-        score, scan = _parts_of(spec, store, task)
-        assert score is not None
-        assert scan is not None
-        return scores_of(score, scan, store.n_features, decoy_families(spec, task), watch)
+        check_stages(cap_nbytes, [needs_of(spec, store, task)])
+        parts = _parts_of(spec, store, task)
+        assert parts is not None
+        return scores_of(*parts, store.n_features, decoy_families(spec, task), watch)
 
 
-def needs_of(spec: RunSpec, store: Store, task: Task) -> list[tuple[str, int]]:
-    """Return what scoring the columns of a run needs besides the process: (purpose, bytes).
+def needs_of(spec: RunSpec, store: Store, task: Task) -> list[Lease]:
+    """Return what scoring the columns of a run needs besides the process; empty if nothing is.
 
     Raises
     ------
     UsageError
         If the store keeps no values and they are to be scored.
     """
-    score, scan = _parts_of(spec, store, task)
-    if score is None or scan is None:
+    parts = _parts_of(spec, store, task)
+    if parts is None:
         return []
-    return scoring_leases(score, scan, store.n_features, spec.decoys)
+    score, scan = parts
+    return scoring_leases(score.nbytes, scan.nbytes, scan.n_rows, store.n_features, spec.decoys)
 
 
-def _parts_of(
-    spec: RunSpec, store: Store, task: Task
-) -> tuple[ColumnScore, Scan] | tuple[None, None]:
+def _parts_of(spec: RunSpec, store: Store, task: Task) -> tuple[ColumnScore, Scan] | None:
     sizes = task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys
     score = spec.sampler.score(*sizes, spec.seed)
     if score is None:
-        return None, None
+        return None
     return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))
 
 
@@ -181,25 +178,7 @@ def scan_of(store: Store, inputs: Inputs, matrix: str) -> Scan:
     )
 
 
-def scoring_leases(
-    score: ColumnScore, scan: Scan, n_features: int, n_families: int = 0
-) -> list[tuple[str, int]]:
-    """Return what passes need besides the process: (purpose, bytes)."""
-    n_items = (1 + n_families) * n_features
-    making = Exchangeability.nbytes(scan.n_rows, n_families)
-    return [
-        ("scoring columns", score.nbytes),
-        ("a block of columns", scan.nbytes),
-        (f"weights of {n_items} items", WEIGHT_NBYTES * n_items),
-        ("ledger", LEDGER_NBYTES),
-        *([("decoys", making)] if n_families else []),
-    ]
-
-
 # Columns scored by themselves, without trees, as a table by score.
-
-ORDER_NBYTES = 24
-"""Memory of a feature while the table is put in order."""
 
 
 @dataclass(frozen=True)
@@ -212,39 +191,31 @@ class ScoreRecord:
     share: float
 
 
-@dataclass(frozen=True)
-class ScoreRequest:
-    """What is scored, and how.
-
-    Attributes
-    ----------
-    params : ScoreParams
-        What columns are scored by.
-    key : int
-        What is drawn by chance follows from it.
-    exclude_file, rows_file : Path or None
-        Names of features to leave out; ids of the rows that are looked at.
-    exclude_missing : bool
-        Leave out features with missing values.
-    """
-
-    params: ScoreParams
-    key: int
-    exclude_file: Path | None = None
-    rows_file: Path | None = None
-    exclude_missing: bool = False
-
-
 def score_table(
     store: Store,
-    request: ScoreRequest,
-    cap_nbytes: int,
+    params: ScoreParams,
+    request: Request,
     watch: Callable[[Step], bool],
+    *,
+    key: int,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ScoreRecord] | None:
     """Return the features, highest score first; None if ``watch`` said no.
 
-    ``note`` is given sentences worth saying before the work begins.
+    Parameters
+    ----------
+    store : Store
+        The store.
+    params : ScoreParams
+        What columns are scored by.
+    request : Request
+        The features and rows that are left out, and the cap.
+    watch : callable
+        Told how far the passes are.
+    key : int
+        What is drawn by chance follows from it.
+    note : callable
+        Given sentences worth saying before the work begins.
 
     Raises
     ------
@@ -255,23 +226,28 @@ def score_table(
     UsageError
         If a file names what is not there, or scores are to come from a file.
     """
+
+    def prepared(inputs: Inputs) -> tuple[ColumnScore, Scan, list[Lease]]:
+        scan = scan_of(store, inputs, params.matrix)
+        score = params.score(scan.n_rows, n_features, 1, key)
+        if score is None:
+            raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
+        leases = scoring_leases(score.nbytes, scan.nbytes, scan.n_rows, n_features, 0)
+        return score, scan, [*leases, order_lease(n_features)]
+
+    n_features = store.n_features
     with store.unchanged():
         store.check_files()
-        files = InputFiles.of(
-            store,
-            request.exclude_file,
-            request.rows_file,
-            exclude_missing=request.exclude_missing,
-        )
-        reading = [Lease(*lease) for lease in files.leases(store.n_features)]
-        *_, leases = _scan(store, files.stand_in(), request)
-        check_stages(cap_nbytes, [reading, leases])
-        inputs = resolve(store, files)
-        scan, score, leases = _scan(store, inputs, request)
+        named, exclude_missing = (request.exclude_file, request.rows_file), request.exclude_missing
+        files = InputFiles(store, *named, exclude_missing=exclude_missing)
+        *_, leases = prepared(files.stand_in())
+        check_stages(request.cap_mb * MB, [files.leases(), leases])
+        inputs = files.resolve()
+        score, scan, _ = prepared(inputs)
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
-        for sentence in request.params.notes(scan.n_rows, store.n_features - n_excluded):
+        for sentence in params.notes(scan.n_rows, n_features - n_excluded):
             note(sentence)
-        scores = scores_of(score, scan, store.n_features, None, watch)
+        scores = scores_of(score, scan, n_features, None, watch)
         if scores is None:
             return None
         names = store.names  # opened now, while it is this store
@@ -279,20 +255,6 @@ def score_table(
         for start, positions in store.pieces("positions"):
             by_source[positions] = scores[start : start + len(positions)]
     return _records(names, by_source)
-
-
-def _scan(
-    store: Store, inputs: Inputs, request: ScoreRequest
-) -> tuple[Scan, ColumnScore, list[Lease]]:
-    """Return what is read, what scores it, and what both need besides the process."""
-    params = request.params
-    scan = scan_of(store, inputs, params.matrix)
-    score = params.score(scan.n_rows, store.n_features, 1, request.key)
-    if score is None:
-        raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-    leases = scoring_leases(score, scan, store.n_features)
-    leases.append(("the table in order", ORDER_NBYTES * store.n_features))
-    return scan, score, [Lease(*lease) for lease in leases]
 
 
 def _records(names: Names, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:

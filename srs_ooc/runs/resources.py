@@ -15,20 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget
-from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.files import Recent
+from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.text import MB
-from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import SUBSPACES, load, one_thread
-from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.learners.tree_learner import MOST_SPLITS, RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
@@ -46,20 +42,19 @@ from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore, new_token
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
-    grant_workers,
-    plan_memory,
+    RunBudget,
+    TrainingShape,
     shape_of,
-    worker_nbytes,
+    worker_budget,
 )
 from srs_ooc.runs.run_trees import VALID, TreeWriter
-from srs_ooc.runs.spec import RunSpec, TrainingShape
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
 from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.samplers.elimination import TREES
-from srs_ooc.store.manifest import CATEGORICAL, Manifest
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
-from srs_ooc.trees.block import Block, rows_nbytes
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
@@ -110,27 +105,25 @@ class GrowJob(Job):
         with store.unchanged():
             inputs = Inputs(rows=self.rows)
             task = replace(Task.of_run(spec, store, inputs), target=self.target)
-            shape = shape_of(store.manifest, inputs, task.class_weight, spec.learner.thresholds)
-            n_blocks, mapped = _room_of(self, spec, store, shape, n_threads)
+            shape = shape_of(store.manifest, inputs, spec.values())
+            room = self.store.memory_mb, n_threads, store.reading_nbytes
+            budget = worker_budget(spec, shape, *room, saves=self.records)
             response = training_response(task)
             learner = learner_of(spec, store, task, response, 1, records=self.records)
-            values = stack.enter_context(store.value_tables()) if shape.n_values else None
-            columns = stack.enter_context(store.columns(mapped=mapped))
-        ahead = stack.enter_context(ReadAhead(columns))
-        source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
+            source, ahead = open_source(spec, store, task, budget, stack)
         tiled = self.closing is not None or learner.tiled
         fits: Learner = learner
         if self.closing is not None:
             assert isinstance(learner, TreeLearner), "other models are refused on clusters"
             fits = closing_learner(learner, spec, self.closing)
-        blocks = pool_of(blocks_of(n_blocks, spec, shape, tiled=tiled))
-        how = "mapped" if mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, n_blocks)
-        splits = Recent[bytes, RowSplit](MOST_SPLITS)
+        blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
+        how = "mapped" if budget.mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
+        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
 
         def same(split: RowSplit) -> RowSplit:
             """Return the split with the same rows that came first: the learner knows it again."""
-            return splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
 
         def grow(batch: Batch, _: Tell) -> Batch:
             with taken(blocks) as block:
@@ -185,11 +178,70 @@ def unpack(packed: Outcome, iteration: Iteration) -> Outcome:
 
 
 @dataclass(frozen=True)
+class RunContext:
+    """What a run is worked on with.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        The run's identity.
+    store : Store
+        Its store.
+    task : Task
+        What it learns from.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    threads : int or None
+        Workers; None for the cores of this machine.
+    cluster : Cluster or None
+        Workers elsewhere, on which trees are grown; what else reads columns does so here.
+    watch : callable
+        Told where the work stands; says whether to go on.
+    """
+
+    spec: RunSpec
+    store: Store
+    task: Task
+    cap_nbytes: int
+    threads: int | None
+    cluster: Cluster | None = None
+    watch: Callable[[Step], bool] = lambda _: True
+
+    @contextmanager
+    def resources(self, *, saves: bool = False, beside_nbytes: int = 0) -> "Iterator[Resources]":
+        """Yield the resources of a stage of a run within the cap, and close them after.
+
+        Parameters
+        ----------
+        saves : bool
+            Trees are kept.
+        beside_nbytes : int
+            Bytes of the cap that are left to the caller.
+
+        Raises
+        ------
+        StoreError
+            If the store is not the run's, or is replaced before the resources are made, once they
+            are, or when the block ends: what was read in between counts only if nothing is raised.
+        BudgetError
+            If the cap cannot hold them.
+        UsageError
+            If the model cannot be fitted, or not on a cluster.
+        """
+        self.store.check_is(self.spec.store)
+        if self.cluster is not None:
+            check_cluster(self.spec)
+        with self.store.unchanged(), ExitStack() as stack:
+            resources = Resources(self, stack, saves=saves, beside_nbytes=beside_nbytes)
+            self.store.check_unchanged()  # what is open by now stays what it is
+            yield resources
+
+
 class Resources:
     """What works on a run's columns: workers with their blocks, the columns, the learner.
 
     Searches and closing stages that differ by book and seed alone may share them, one after the
-    other.
+    other. :meth:`RunContext.resources` makes them.
 
     Attributes
     ----------
@@ -199,6 +251,8 @@ class Resources:
         What it learns from; a permutation run's target is permuted.
     manifest : Manifest
         Of its store.
+    n_features, n_rows : int
+        Features of the store, and rows trained on.
     candidates : uint32 (n_candidates,) or None
         Items that may be drawn; None where all may.
     n_candidates : int
@@ -213,37 +267,50 @@ class Resources:
         The workers.
     response : Response
         What the rows say.
-    elsewhere : callable or None
-        ``elsewhere(n_columns, closing)`` returns an executor of a cluster, where there is one.
     """
 
-    spec: RunSpec
-    task: Task
-    manifest: Manifest
-    candidates: NDArray[np.uint32] | None
-    n_candidates: int
-    source: ItemSource
-    learner: Learner
-    blocks: list[Block]
-    executor: Executor
-    response: Response
-    elsewhere: Callable[[int, tuple[int, int] | None], Executor] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """Features of the store."""
-        return self.manifest.n_features
+    def __init__(
+        self, context: RunContext, stack: ExitStack, *, saves: bool, beside_nbytes: int
+    ) -> None:
+        spec, store, task = context.spec, context.store, context.task
+        self.spec, self.task, self.manifest = spec, task, store.manifest
+        self.n_features, self.n_rows = store.n_features, task.n_rows
+        cluster, threads = context.cluster, context.threads
+        beside_nbytes += store.reading_nbytes
+        self._elsewhere: Callable[..., Executor] | None = None
+        if cluster is not None:
+            there = WorkerStore.of(store, cluster.worker_memory_mb)
+            job = GrowJob(there, spec.to_json(), task.rows, task.target, saves)
+            self._elsewhere = partial(_executor_elsewhere, cluster, job)
+            threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
+        shape = shape_of(store.manifest, task.inputs, spec.values())
+        room = context.cap_nbytes, threads
+        budget = RunBudget.of_run(spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes)
+        self.response = training_response(task)
+        self.learner: Learner = learner_of(
+            spec, store, task, self.response, budget.n_threads, records=saves
+        )
+        if not spec.model.is_tree:
+            load(spec.model, is_regression=self.response.is_regression)
+            stack.enter_context(one_thread())
+        tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
+        self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
+        self.candidates = task.candidates(spec.decoys)
+        self.n_candidates = spec.n_items(shape.n_candidates)
+        self.source, ahead = open_source(spec, store, task, budget, stack)
+        self.executor: Executor
+        if self._elsewhere is None:
+            fit = partial(fit_iteration, self.source, self.learner)
+            self.executor = ThreadExecutor(fit, self.blocks, ahead)
+        else:
+            self.executor = self._elsewhere(spec.n_columns)
+        stack.callback(self.executor.close)
 
     @property
     def trees(self) -> TreeLearner:
         """What grows trees; of a run whose model is one."""
         assert isinstance(self.learner, TreeLearner)
         return self.learner
-
-    @property
-    def n_rows(self) -> int:
-        """Rows trained on."""
-        return self.task.n_rows
 
     def engine(
         self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
@@ -299,8 +366,8 @@ class Resources:
         """
         closing = min_samples_leaf, most
         with ExitStack() as stack:
-            if self.elsewhere is not None:
-                executor = self.elsewhere(most, closing)
+            if self._elsewhere is not None:
+                executor = self._elsewhere(most, closing)
             else:
                 learner = closing_learner(self.trees, self.spec, closing)
                 for block in self.blocks:
@@ -312,104 +379,6 @@ class Resources:
             yield executor
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """What a run is worked on with.
-
-    Attributes
-    ----------
-    spec : RunSpec
-        The run's identity.
-    store : Store
-        Its store.
-    task : Task
-        What it learns from.
-    cap_nbytes : int
-        Cap on the memory of the whole process.
-    threads : int or None
-        Workers; None for the cores of this machine.
-    cluster : Cluster or None
-        Workers elsewhere, on which trees are grown; what else reads columns does so here.
-    watch : callable
-        Told where the work stands; says whether to go on.
-    """
-
-    spec: RunSpec
-    store: Store
-    task: Task
-    cap_nbytes: int
-    threads: int | None
-    cluster: Cluster | None = None
-    watch: Callable[[Step], bool] = lambda _: True
-
-    @contextmanager
-    def resources(self, *, saves: bool = False, beside_nbytes: int = 0) -> Iterator[Resources]:
-        """Yield the resources of a stage of a run within the cap, and close them after.
-
-        What the cap leaves goes first to more workers, then to threads that share a worker's tree
-        where there are more cores, then to keeping the store mapped.
-
-        Parameters
-        ----------
-        saves : bool
-            Trees are kept.
-        beside_nbytes : int
-            Bytes of the cap that are left to the caller.
-
-        Raises
-        ------
-        StoreError
-            If the store is not the run's, or is replaced before the resources are made, once they
-            are, or when the block ends: what was read in between counts only if nothing is raised.
-        BudgetError
-            If the cap cannot hold them.
-        UsageError
-            If the model cannot be fitted, or not on a cluster.
-        """
-        self.store.check_is(self.spec.store)
-        if self.cluster is not None:
-            check_cluster(self.spec)
-        with self.store.unchanged(), ExitStack() as stack:
-            resources = self._resources(stack, saves, beside_nbytes)
-            self.store.check_unchanged()  # what is open by now stays what it is
-            yield resources
-
-    def _resources(self, stack: ExitStack, saves: bool, beside_nbytes: int) -> Resources:
-        """Make the resources; ``stack`` closes them."""
-        spec = self.spec
-        store, task, manifest, threads = self.store, self.task, self.store.manifest, self.threads
-        beside_nbytes, elsewhere = beside_nbytes + store.reading_nbytes, None
-        if self.cluster is not None:
-            there = WorkerStore.of(store, self.cluster.worker_memory_mb)
-            job = GrowJob(there, spec.to_json(), task.rows, task.target, saves)
-            elsewhere = partial(_executor_elsewhere, self.cluster, job)
-            threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
-        kinds = spec.learner.thresholds, spec.model.model
-        shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
-        budget = plan_memory(spec, shape, self.cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
-        budget.spend(spec, shape, threads, manifest.codes_nbytes, saves=saves)
-        response = training_response(task)
-        learner = learner_of(spec, store, task, response, budget.n_threads, records=saves)
-        if not spec.model.is_tree:
-            load(spec.model, is_regression=response.is_regression)
-            stack.enter_context(one_thread())
-        values = stack.enter_context(store.value_tables()) if shape.n_values else None
-        blocks = blocks_of(budget.n_workers, spec, shape, tiled=learner.tiled)
-        families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
-        columns = stack.enter_context(store.columns(mapped=budget.mapped))
-        ahead = stack.enter_context(ReadAhead(columns))
-        source = ItemSource(columns, task.rows, families, values)
-        executor: Executor
-        if elsewhere is None:
-            executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
-        else:
-            executor = elsewhere(spec.n_columns)
-        stack.callback(executor.close)
-        n_candidates = spec.n_items(shape.n_candidates)
-        made = source, learner, blocks, executor, response, elsewhere
-        return Resources(spec, task, manifest, candidates, n_candidates, *made)
-
-
 def _executor_elsewhere(
     cluster: Cluster, job: GrowJob, n_columns: int, closing: tuple[int, int] | None = None
 ) -> Executor:
@@ -418,6 +387,17 @@ def _executor_elsewhere(
     return cluster.executor(
         replace(job, token=new_token(), closing=closing, records=records), n_columns
     )
+
+
+def open_source(
+    spec: RunSpec, store: Store, task: Task, budget: RunBudget, stack: ExitStack
+) -> tuple[ItemSource, ReadAhead]:
+    """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
+    by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
+    values = stack.enter_context(store.value_tables()) if by_value else None
+    columns = stack.enter_context(store.columns(mapped=budget.mapped))
+    ahead = stack.enter_context(ReadAhead(columns))
+    return ItemSource(columns, task.rows, decoy_families(spec, task), values), ahead
 
 
 def learner_of(
@@ -476,39 +456,7 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 
 # What a worker process keeps for a job: the store, opened once, its blocks and its learner.
 
-BATCH_NBYTES = 8 * MB
-"""What an order and its outcomes take in a worker, at most, besides its block."""
 _log = logging.getLogger("distributed.worker.srs_ooc")
-
-
-def _room_of(
-    job: GrowJob, spec: RunSpec, store: Store, shape: TrainingShape, n_threads: int
-) -> tuple[int, bool]:
-    """Return how many blocks a worker may have, and whether it may keep the store mapped.
-
-    Raises
-    ------
-    BudgetError
-        If not even one block does.
-    """
-    budget = Budget(job.store.memory_mb * MB, PROCESS_NBYTES)
-    rows = shape.n_rows, spec.learner.impurity, shape.n_channels
-    budget.grant(f"labels of {shape.n_rows} rows", rows_nbytes(*rows))
-    if spec.decoys:
-        decoys_nbytes = Exchangeability.nbytes(shape.n_rows) + 4 * spec.decoys * shape.n_rows
-        budget.grant("decoys", decoys_nbytes)
-    if shape.n_values:
-        budget.grant("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * store.n_rows)
-    if store.reading_nbytes:
-        budget.grant("requests under way", store.reading_nbytes)
-    each = worker_nbytes(spec, shape, saves=job.records) + BATCH_NBYTES
-    budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
-    try:
-        budget.check()
-    except BudgetError as error:
-        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-    n_blocks = grant_workers(budget, each, n_threads)
-    return n_blocks, budget.fits(store.manifest.codes_nbytes)
 
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.

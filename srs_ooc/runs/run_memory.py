@@ -1,8 +1,14 @@
-"""Fitting a run under its memory cap: its budget, its workers, and the threads of each."""
+"""The memory of runs: what each stage takes, and what is done under a cap.
+
+Sizes follow from published allowances and the shape of the table; all else asks here. A run's
+budget says how many workers it has, and the threads of each: `plan` makes the same.
+"""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 from srs_ooc.base.budget import (
     PROCESS_NBYTES,
@@ -12,170 +18,181 @@ from srs_ooc.base.budget import (
     growth_counts,
     process_nbytes,
 )
+from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
+from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, decoded_nbytes, tried
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.spec import (
-    RunSpec,
-    TrainingShape,
-    extra_nbytes,
-    fixed_nbytes,
-    work_nbytes,
-)
-from srs_ooc.runs.task import n_channels_of
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
+from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.store.values import n_values_of
-from srs_ooc.trees.block import thread_nbytes
+from srs_ooc.trees.block import (
+    WORK_NBYTES,
+    block_nbytes,
+    record_nbytes,
+    recorded_nbytes,
+    rows_nbytes,
+    scratch_nbytes,
+    searching_nbytes,
+    sorted_nbytes,
+    thread_nbytes,
+    values_nbytes,
+)
 
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+if TYPE_CHECKING:
+    from srs_ooc.runs.inputs import Inputs
+
+# What a run holds: its workers, and what is there once.
+
+FEATURE_NBYTES = 32
+"""Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""
+DECOY_NBYTES = 16
+"""The same for each further decoy."""
+LEDGER_NBYTES = 6 * MB
+"""Allowance for the ledger's page cache and a page in transit."""
+COLUMN_NBYTES = 192
+"""Bytes of drawing, tallying and judging one column of a subspace, per worker."""
+BOOTSTRAP_NBYTES = 48
+"""Bytes of drawing a row, per worker."""
+ASKING_NBYTES = 64
+"""Bytes of a row that trees of a closing stage are asked about, per worker."""
+PREDICTION_NBYTES = 64
+"""Bytes of choosing the rows of a split and walking down them, per worker."""
+CONCLUSION_NBYTES = 12 * MB
+"""Allowance for ranking, closing and judging, besides the blocks that closing shares."""
+BATCH_NBYTES = 8 * MB
+"""What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
+STRATUM_ROW_NBYTES = 850
+"""A row where single features are tested within strata: at most 820 bytes as measured, of a
+regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
+
+LONG_READ_NBYTES = 1 << 16
+"""Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
+MOST_BLOCK = 64
+FEWEST_BLOCKS = 32
+"""With fewer blocks in a subspace, features of different ones meet noticeably less often."""
+
+
+@dataclass(frozen=True)
+class TrainingShape:
+    """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
+
+    ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
+    Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
+    store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them. A model
+    that is no tree ``is_decoded`` for: its blocks become numbers.
+    """
+
+    n_rows: int
+    n_candidates: int
+    n_features: int
+    n_classes: int
+    code_nbytes: int
+    n_channels: int = 0
+    n_values: int = 0
+    n_stored_rows: int = 0
+    has_strata: bool = False
+    is_decoded: bool = False
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether trees predict targets."""
+        return self.n_classes == 1
+
+    @property
+    def column_nbytes(self) -> int:
+        """Bytes of one feature's codes on disk."""
+        return max(self.n_rows, self.n_stored_rows) * self.code_nbytes
+
+    @property
+    def codes_nbytes(self) -> int:
+        """Bytes of all codes on disk."""
+        return self.n_features * self.column_nbytes
+
+    def draw_block(self, subspace_size: int) -> int:
+        """Return the features to draw together, where a store is larger than the cap of its run.
+
+        Their read is long enough, in subspaces of so many: the first power of two with reads long
+        enough, or the last with blocks enough.
+        """
+        size, largest = 1, min(MOST_BLOCK, subspace_size // FEWEST_BLOCKS)
+        while 2 * size <= largest and size * self.column_nbytes < LONG_READ_NBYTES:
+            size *= 2
+        return size
 
 
 def shape_of(
-    manifest: Manifest,
-    inputs: Inputs,
-    class_weight: str = UNWEIGHTED,
-    thresholds: str = RANK,
-    model: str = TREE,
+    manifest: Manifest, inputs: "Inputs", options: Mapping[str, Any] = MappingProxyType({})
 ) -> TrainingShape:
-    """Return what of the store, as trained on, bounds a run."""
+    """Return what of the store, as trained on, bounds a run with some options."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
-    by_value = thresholds != RANK or model != TREE
+    is_decoded = options.get("model", TREE) != TREE
+    by_value = is_decoded or options.get("thresholds", RANK) != RANK
+    weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
     return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
         n_features=manifest.n_features,
         n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
-        n_channels=n_channels_of(manifest, class_weight),
+        n_channels=(weighs or "weights" in manifest.row_columns) + (manifest.task == "regression"),
         n_values=n_values_of(manifest) if by_value else 0,
         n_stored_rows=manifest.n_rows,
         has_strata="strata" in manifest.row_columns,
-        is_decoded=model != TREE,
+        is_decoded=is_decoded,
     )
 
 
-def run_leases(
-    spec: RunSpec, shape: TrainingShape, *, saves: bool = False, beside_nbytes: int = 0
-) -> list[Lease]:
-    """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
+def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: bool) -> int:
+    """Return the bytes one worker needs for a block of ``n_columns`` and its tree, as published.
 
-    ``beside_nbytes`` are what a stage needs besides.
-
-    Raises
-    ------
-    UsageError
-        If the run's model is no tree, and cannot be fitted on a subspace of this shape.
+    The block, with the values of its codes where thresholds are drawn between them; the kernel's
+    scratch, one tile of staging to read into, the outcome's arrays; rows in order where candidates
+    are judged. Trees are recorded where the run ``saves`` them, where they predict the rows that
+    they were not grown on, and where those of a closing stage are asked about these with items
+    altered: a subspace's last while it grows, the others there and on their way to disk.
     """
-    fixed = fixed_nbytes(spec, shape)
-    if beside_nbytes:
-        fixed.append(("what the stage looks at besides", beside_nbytes))
-    what = "tree"
-    if not spec.model.is_tree:
-        what = "model"
-        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
-        fixed.append((f"what {spec.model.model} loads besides", max(0, more)))
-    n_bytes = worker_nbytes(spec, shape, saves=saves)
-    fixed.append((f"a block of {spec.n_columns} columns and its {what}", n_bytes))
-    return [Lease(*lease) for lease in fixed]
-
-
-@dataclass
-class RunBudget(Budget):
-    """The budget of a stage of a run, with what was done with the rest of its cap.
-
-    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
-    there are more cores, then to keeping the store mapped.
-
-    Attributes
-    ----------
-    n_workers, n_threads : int
-        Blocks on which trees are grown at once, and the threads of each.
-    mapped : bool
-        Whether the whole store stays in memory.
-    """
-
-    n_workers: int = 1
-    n_threads: int = 1
-    mapped: bool = False
-
-    def spend(
-        self,
-        spec: RunSpec,
-        shape: TrainingShape,
-        threads: int | None,
-        store_nbytes: int,
-        *,
-        saves: bool = False,
-    ) -> Self:
-        """Grant what makes a run faster, up to ``threads``; ``saves``: trees are kept."""
-        n_most, each = threads or n_cores(), worker_nbytes(spec, shape, saves=saves)
-        self.n_workers = grant_workers(self, each, n_most)
-        one = self.n_workers * _thread_nbytes(spec, shape)
-        is_tree = spec.model.is_tree
-        while is_tree and (self.n_threads + 1) * self.n_workers <= n_most and self.fits(one):
-            self.grant("another thread for each tree", one)
-            self.n_threads += 1
-        self.mapped = self.fits(store_nbytes)
-        return self
-
-
-def plan_memory(
-    spec: RunSpec,
-    shape: TrainingShape,
-    cap_nbytes: int,
-    process_nbytes: int | None = None,
-    *,
-    saves: bool = False,
-    beside_nbytes: int = 0,
-) -> RunBudget:
-    """Return the budget of a run with what :func:`run_leases` says granted.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold it.
-    """
-    budget = RunBudget(cap_nbytes, process_nbytes)
-    budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
-    budget.check()
-    return budget
-
-
-def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
-    """Check that a cap holds each of some stages, which follow each other.
-
-    Raises
-    ------
-    BudgetError
-        If it cannot, with all that the largest of them needs.
-    """
-    Budget.of(cap_nbytes, largest_stage(stages)).check()
-
-
-def largest_stage(stages: list[list[Lease]]) -> list[Lease]:
-    """Return the stage that needs the most, which a refusal is about."""
-    return max(stages, key=lambda stage: sum(lease.n_bytes for lease in stage))
-
-
-def smallest_cap(stages: list[list[Lease]]) -> int:
-    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
-    leases = largest_stage(stages)
-    return cap_to_name(process_nbytes() + sum(lease.n_bytes for lease in leases))
+    n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
+    limits, learner, method = spec.limits, spec.learner, spec.method
+    asks = closes_by_sensitivity(spec.judging)
+    found = (
+        block_nbytes(n_columns, n_rows, shape.code_nbytes)
+        + scratch_nbytes(n_rows, n_columns, n_classes, shape.code_nbytes, n_channels)
+        + searching_nbytes(n_rows, n_classes, n_channels, limits.splitter)
+        + 2 * block_nbytes(1, n_rows, shape.code_nbytes)
+        + COLUMN_NBYTES * n_columns
+        + values_nbytes(n_columns, shape.n_values)
+    )
+    if shape.is_decoded:
+        found += decoded_nbytes(n_rows, n_columns, shape.code_nbytes)
+    if method.judges_candidates:
+        found += sorted_nbytes(n_rows, n_columns)
+    if saves or method.splits_rows or asks:
+        found += record_nbytes(n_rows, n_classes, limits)
+        waiting = 2 * (learner.trees_per_subspace - 1)
+        found += waiting * recorded_nbytes(n_rows, n_classes, limits)
+    if method.splits_rows:
+        found += (PREDICTION_NBYTES + 20 * n_classes) * n_rows
+    if asks:
+        found += 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * n_rows
+    return found + (BOOTSTRAP_NBYTES * n_rows if learner.bootstrap else 0)
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
-    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
-    n_columns = spec.n_columns
-    extra = extra_nbytes(spec, shape, saves=saves)
-    if not spec.model.is_tree:
-        published = decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes)
-        extra += max(0, trial_of(spec, shape).work_nbytes - published)
-    judges = spec.method.judges_candidates
-    return work_nbytes(shape, n_columns, extra, judges_candidates=judges)
+    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept.
+
+    A model that is no tree is tried once.
+    """
+    published = work_nbytes(spec, shape, spec.n_columns, saves=saves)
+    if spec.model.is_tree:
+        return published
+    decoded = decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
+    return published + max(0, trial_of(spec, shape).work_nbytes - decoded)
 
 
 def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
@@ -199,24 +216,262 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     )
 
 
-def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
+def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
+    """Return what a run needs besides its workers and its process."""
+    n_rows, n_features = shape.n_rows, shape.n_features
+    each = FEATURE_NBYTES + DECOY_NBYTES * max(spec.decoys - 1, 0)
+    state = spec.sampler.state_nbytes(n_rows, spec.n_items(n_features))
+    leases = [Lease(f"tallies of {n_features} features", each * n_features)]
+    leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
+    if spec.concludes:
+        closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
+        leases.append(Lease("decoys, closing and verdict", closing))
+        if shape.has_strata:
+            leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
+    if shape.n_values:
+        leases.append(values_lease(shape.n_stored_rows))
+    if shape.is_decoded:
+        leases.append(Lease("scikit-learn and what it loads", LIBRARY_NBYTES))
+    if state:
+        leases.append(Lease("what the method learns", state))
+    return leases
+
+
+def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
+    """Return what the training rows take, as trees are grown on them."""
+    n_bytes = rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
+    return Lease(f"labels of {shape.n_rows} rows", n_bytes)
+
+
+def values_lease(n_stored_rows: int) -> Lease:
+    """Return what reading the values of codes takes."""
+    return Lease("reading the values of codes", making_tables_nbytes(n_stored_rows))
+
+
+def run_leases(
+    spec: RunSpec, shape: TrainingShape, *, saves: bool = False, beside_nbytes: int = 0
+) -> list[Lease]:
+    """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
+
+    ``beside_nbytes`` are what a stage needs besides.
+
+    Raises
+    ------
+    UsageError
+        If the run's model is no tree, and cannot be fitted on a subspace of this shape.
+    """
+    leases = fixed_leases(spec, shape)
+    if beside_nbytes:
+        leases.append(Lease("what the stage looks at besides", beside_nbytes))
+    what = "tree"
+    if not spec.model.is_tree:
+        what = "model"
+        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
+        leases.append(Lease(f"what {spec.model.model} loads besides", max(0, more)))
+    n_bytes = worker_nbytes(spec, shape, saves=saves)
+    return [*leases, Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes)]
+
+
+def largest_subspace(
+    spec: RunSpec, shape: TrainingShape, cap_nbytes: int, *, saves: bool = False
+) -> int:
+    """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
+
+    From published constants and the store's shape alone, never from measured memory or threads.
+    There is room for a probe, whether there is one or not; ``saves``: trees are kept.
+    """
+    room = cap_nbytes - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    low, high = 0, shape.n_candidates
+    while low < high:
+        middle = (low + high + 1) // 2
+        if work_nbytes(spec, shape, middle + 1, saves=saves) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+# What a cap is spent on.
+
+
+def needed_nbytes(leases: list[Lease]) -> int:
+    """Return what some leases are of together."""
+    return sum(lease.n_bytes for lease in leases)
+
+
+@dataclass
+class RunBudget(Budget):
+    """The budget of a stage of a run, with what was done with the rest of its cap.
+
+    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
+    there are more cores, then to keeping the store mapped.
+
+    Attributes
+    ----------
+    n_workers, n_threads : int
+        Blocks on which trees are grown at once, and the threads of each.
+    mapped : bool
+        Whether the whole store stays in memory.
+    """
+
+    n_workers: int = 1
+    n_threads: int = 1
+    mapped: bool = False
+
+    @classmethod
+    def of_run(
+        cls,
+        spec: RunSpec,
+        shape: TrainingShape,
+        cap_nbytes: int,
+        threads: int | None,
+        process_nbytes: int | None = None,
+        *,
+        saves: bool = False,
+        beside_nbytes: int = 0,
+    ) -> Self:
+        """Return what :func:`run_leases` says granted, and the rest spent on up to ``threads``.
+
+        Raises
+        ------
+        BudgetError
+            If the cap cannot hold it.
+        """
+        budget = cls(cap_nbytes, process_nbytes)
+        budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
+        budget.check()
+        n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
+        budget.n_workers = n_workers = grant_workers(budget, each, n_most)
+        sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
+        one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
+        shares = spec.model.is_tree
+        while shares and (budget.n_threads + 1) * n_workers <= n_most and budget.fits(one):
+            budget.grant("another thread for each tree", one)
+            budget.n_threads += 1
+        budget.mapped = budget.fits(shape.codes_nbytes)
+        return budget
+
+
+def grant_workers(budget: Budget, each_nbytes: int, threads: int | None) -> int:
     """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
     n_workers = 1
-    while n_workers < (threads or n_cores()) and budget.fits(worker_nbytes):
-        budget.grant("another worker", worker_nbytes)
+    while n_workers < (threads or n_cores()) and budget.fits(each_nbytes):
+        budget.grant("another worker", each_nbytes)
         n_workers += 1
     return n_workers
-
-
-def _thread_nbytes(spec: RunSpec, shape: TrainingShape) -> int:
-    """Return the bytes of one more thread of a worker's tree."""
-    sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
-    return thread_nbytes(*sizes, spec.learner.splitter)
 
 
 def n_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+
+
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
+def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
+    """Check that a cap holds each of some stages, which follow each other.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot, with all that the largest of them needs.
+    """
+    Budget.of(cap_nbytes, max(stages, key=needed_nbytes)).check()
+
+
+def smallest_cap(stages: list[list[Lease]]) -> int:
+    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
+    return cap_to_name(process_nbytes() + max(map(needed_nbytes, stages)))
+
+
+def worker_budget(
+    spec: RunSpec,
+    shape: TrainingShape,
+    memory_mb: int,
+    n_threads: int,
+    reading_nbytes: int,
+    *,
+    saves: bool,
+) -> RunBudget:
+    """Return the budget of a worker elsewhere: how many blocks it has, and if the store is mapped.
+
+    Raises
+    ------
+    BudgetError
+        If it holds not even one block.
+    """
+    budget = RunBudget(memory_mb * MB, PROCESS_NBYTES)
+    budget.leases.append(rows_lease(spec, shape))
+    if spec.decoys:
+        families = 4 * spec.decoys * shape.n_rows
+        budget.grant("decoys", Exchangeability.nbytes(shape.n_rows) + families)
+    if shape.n_values:
+        budget.leases.append(values_lease(shape.n_stored_rows))
+    if reading_nbytes:
+        budget.grant("requests under way", reading_nbytes)
+    each = worker_nbytes(spec, shape, saves=saves) + BATCH_NBYTES
+    budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
+    try:
+        budget.check()
+    except BudgetError as error:
+        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
+    budget.n_workers = grant_workers(budget, each, n_threads)
+    budget.mapped = budget.fits(shape.codes_nbytes)
+    return budget
+
+
+# Files that options name, and columns that are scored.
+
+MOST_LINE_NBYTES = MB
+"""A line of more bytes is no name."""
+LINES_NBYTES = MB
+"""Bytes of the lines that are looked up together, at most, or of a single line."""
+NAME_NBYTES = 40
+"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
+LOOKING_NBYTES = 5 * MB
+"""Memory of reading lines and names, and of the fewest names."""
+SCORE_NBYTES = 25
+"""Memory of a feature while scores are read."""
+WEIGHT_NBYTES = 4
+ORDER_NBYTES = 24
+
+
+def lines_lease(what: str, n_lines: int, n_names: int) -> Lease:
+    """Return what finding the lines of a file among the names of a store takes."""
+    n_bytes = LOOKING_NBYTES + n_names + 3 * n_lines + 4 * min(n_lines, n_names)
+    return Lease(f"{n_lines} lines of {what}s", n_bytes)
+
+
+def scores_lease(n_features: int) -> Lease:
+    """Return what reading a file of scores takes."""
+    return Lease(f"scores of {n_features} features", LOOKING_NBYTES + SCORE_NBYTES * n_features)
+
+
+def names_at_once(spare_nbytes: int) -> int:
+    """Return how many names are looked at together, with memory besides that of reading lines."""
+    return spare_nbytes // NAME_NBYTES
+
+
+def scoring_leases(
+    score_nbytes: int, block: int, n_rows: int, n_features: int, n_families: int
+) -> list[Lease]:
+    """Return what passes need besides the process, of a score and a ``block`` of so many bytes."""
+    n_items = (1 + n_families) * n_features
+    leases = [
+        Lease("scoring columns", score_nbytes),
+        Lease("a block of columns", block),
+        Lease(f"weights of {n_items} items", WEIGHT_NBYTES * n_items),
+        Lease("ledger", LEDGER_NBYTES),
+    ]
+    if n_families:
+        leases.append(Lease("decoys", Exchangeability.nbytes(n_rows, n_families)))
+    return leases
+
+
+def order_lease(n_features: int) -> Lease:
+    """Return what putting the table of scores in order takes."""
+    return Lease("the table in order", ORDER_NBYTES * n_features)
 
 
 NAMES_NBYTES = 2_000_000
@@ -239,13 +494,12 @@ def most_iterations_ahead(n_columns: int) -> int:
     return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
 
 
-def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: "Inputs") -> int:
     """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
+    shape = shape_of(store.manifest, inputs, spec.values())
     leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = 0 if inputs.weights is None else inputs.weights.nbytes
-    given += 0 if inputs.excluded is None else inputs.excluded.nbytes
-    return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
+    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
+    return PROCESS_NBYTES + given + needed_nbytes(leases)
 
 
 # Whether the sizes of memory in a ledger are of a process, or of its growth.

@@ -6,7 +6,7 @@ its names are kept, so that a verdict can be read without the store.
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -43,7 +43,6 @@ from srs_ooc.evidence.verdict import (
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import best_score, best_strength, bests_of_permutation_runs
 from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.run_trees import TreeWriter
@@ -145,7 +144,7 @@ def verdict_on(
     rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
     rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
     rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
-    clusters = clusters_of(resources, items[:CLUSTERED])
+    clusters = cluster_items(*_codes_of(resources, items[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
     facts = {
@@ -155,6 +154,17 @@ def verdict_on(
     }
     facts |= _marginal_facts(strengths[:n_features], float(level))
     return rows[~is_decoy].view(np.recarray), facts
+
+
+def best_score(state: Elimination) -> float:
+    """Return the best score of the last closing round."""
+    in_last = state.rounds == state.rounds.max()
+    return float(state.scores.max(where=in_last, initial=0.0))
+
+
+def best_strength(strengths: NDArray[np.float32]) -> float:
+    """Return the best strength of any item that is tested."""
+    return float(np.nanmax(strengths))
 
 
 def _judge(
@@ -284,11 +294,6 @@ def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
     return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
 
 
-def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """Return the cluster of rank-correlated items that each is in, by its first place."""
-    return cluster_items(*_codes_of(resources, items))
-
-
 def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
     """Return the codes of items in the rows that are enough to tell, and that of missing values."""
     rows = sampled_rows(resources.n_rows)
@@ -304,42 +309,35 @@ WANTED = 200
 """Candidates at least: where fewer are selected, the best of the others are added."""
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Features by importance: the selected ones, then the others.
+def candidates_of(
+    ledger: Ledger, n_features: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+    """Return what small sets of a run that is done are chosen from, the most important first.
 
-    Attributes
-    ----------
+    Returns
+    -------
     features : uint32 (n,)
-        Stored positions, the most important first, but selected ones before all others.
-    is_selected : bool (n,)
-        Whether the run selected them.
+        Stored positions; selected ones before all others.
+    selected : uint32 (n_first,)
+        Those of them that the run selected.
     n_selected : int
-        How many features the run selected.
+        How many features it selected.
     """
-
-    features: NDArray[np.uint32]
-    is_selected: NDArray[np.bool_]
-    n_selected: int
-
-    @classmethod
-    def of_run(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
-        """Return the candidates of a run that is done."""
-        spec = spec_of(ledger)
-        tally, kept = tally_of(spec, n_features), KeptSet(n_features)
-        parts: dict[str, Stateful] = {TALLY: tally}
-        if not spec.concludes:
-            parts[SequentialRandomSubspace.name] = kept
-        ledger.load(parts)
-        selected = kept.features.copy()
-        if spec.concludes:
-            verdict = read_verdict(ledger)
-            assert verdict is not None, "the run is done"
-            selected = verdict[0].features[verdict[0].is_selected]
-        found, n_first = by_importance(
-            tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST
-        )
-        return cls(found, np.arange(len(found)) < n_first, len(selected))
+    spec = spec_of(ledger)
+    tally, kept = tally_of(spec, n_features), KeptSet(n_features)
+    parts: dict[str, Stateful] = {TALLY: tally}
+    if not spec.concludes:
+        parts[SequentialRandomSubspace.name] = kept
+    ledger.load(parts)
+    selected = kept.features.copy()
+    if spec.concludes:
+        verdict = read_verdict(ledger)
+        assert verdict is not None, "the run is done"
+        selected = verdict[0].features[verdict[0].is_selected]
+    found, n_first = by_importance(
+        tally, selected, n_features, key_of(spec.seed), wanted=WANTED, most=MOST
+    )
+    return found, found[:n_first], len(selected)
 
 
 def by_importance(
@@ -431,16 +429,12 @@ def first_by_worth(
     del tally
     if not len(head):
         return head
-    columns = _columns_of(resources, head)
+    rows = sampled_rows(resources.n_rows, ROWS)
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, head)])
+    columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
     places = by_worth(importance, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
-
-
-def _columns_of(resources: Resources, features: NDArray[np.uint32]) -> RankColumns:
-    rows = sampled_rows(resources.n_rows, ROWS)
-    pieces = [columns[:, rows] for columns in item_columns(resources, features)]
-    return RankColumns(np.concatenate(pieces), resources.manifest.missing_code)
 
 
 # Names of the features that a verdict ranks, kept so that they can be read without the store.
@@ -520,6 +514,8 @@ def conclude(
     state, until = closed
     permuted = None
     if spec.permutations:
+        from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
+
         permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
-from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.learners.tree_learner import RANK
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -24,13 +25,20 @@ from srs_ooc.runs.inputs import (
     digest,
     inputs_of,
     places_of,
-    resolve,
     spec_of,
 )
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
-from srs_ooc.runs.run_memory import ORDERS_NBYTES, check_stages, note_growth, run_leases, shape_of
+from srs_ooc.runs.run_memory import (
+    LEDGER_NBYTES,
+    ORDERS_NBYTES,
+    TrainingShape,
+    check_stages,
+    note_growth,
+    run_leases,
+    shape_of,
+)
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
 from srs_ooc.runs.screening import Watch, screen_only, tree_writer
@@ -42,46 +50,39 @@ from srs_ooc.runs.settling import (
     declared,
     settle,
 )
-from srs_ooc.runs.spec import (
-    LEDGER_NBYTES,
-    Options,
-    RunSpec,
-    TrainingShape,
-    largest_subspace,
-    notes_of,
+from srs_ooc.runs.spec import Options, RunSpec, notes_of
+from srs_ooc.runs.task import (
+    Task,
+    check_cluster,
+    check_table,
+    folds_of,
+    training_response,
 )
-from srs_ooc.runs.task import Task, check_cluster, check_table, folds_of, training_response
-from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
 
 
 @dataclass(frozen=True)
 class RunDraft:
-    """A new run, before it is.
+    """A new run, before it is: what creating it, planning it and estimating its speed work on.
 
     Attributes
     ----------
+    request : Request
+        What is asked.
     spec : RunSpec
         Its identity; ``store`` is empty where there is no store.
     shape : TrainingShape
         Rows, features and classes it is trained on.
-    class_counts : tuple of int
-        Rows of each class; equal shares where only numbers are known.
-    cap_nbytes : int
-        Cap on the memory of the whole process.
-    threads : int or None
-        Workers asked for; None for the cores there are.
     store : Store or None
         The table, if there is one.
     inputs : Inputs
         Features left out and rows trained on.
     """
 
+    request: Request
     spec: RunSpec
     shape: TrainingShape
-    class_counts: tuple[int, ...]
-    cap_nbytes: int
-    threads: int | None = None
     store: Store | None = None
     inputs: Inputs = field(default_factory=Inputs)
 
@@ -97,7 +98,8 @@ class RunDraft:
         inputs, options = _resolved(store, request)
         store.check_files()
         _check_target(store)
-        spec, shape, task = _new(store, inputs, options, request)
+        draft = cls._settled(store, inputs, options, request)
+        spec, task = draft.spec, draft.task
         _check_rows_split(spec, store)
         check_table(spec, store, inputs)
         if request.cluster is not None:
@@ -106,9 +108,58 @@ class RunDraft:
         folds_of(spec, task)
         if spec.concludes:
             task.check_exchangeable(spec)
-        check_stages(request.cap_nbytes, _stages(store, spec, shape, task, request))
-        counts = class_counts_of(store, inputs)
-        return cls(spec, shape, counts, request.cap_nbytes, request.threads, store, inputs)
+        check_stages(request.cap_mb * MB, draft.stages())
+        return draft
+
+    @classmethod
+    def of_numbers(
+        cls, request: Request, n_rows: int, n_features: int, n_classes: int = 2
+    ) -> "RunDraft":
+        """Return a run on a table that is not there: uint8 codes, classes of equal size.
+
+        Raises
+        ------
+        UsageError
+            If an option is outside its range.
+        """
+        options = request.options
+        is_decoded = options.get("model", TREE) != TREE
+        by_value = is_decoded or options.get("thresholds", RANK) != RANK
+        shape = TrainingShape(
+            n_rows,
+            n_features,
+            n_features,
+            n_classes,
+            code_nbytes=1,
+            n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
+            n_stored_rows=n_rows,
+            is_decoded=is_decoded,
+        )
+        return cls(request, settle(options, shape, "", request.cap_mb * MB), shape)
+
+    @classmethod
+    def _settled(
+        cls, store: Store, inputs: Inputs, options: Options, request: Request
+    ) -> "RunDraft":
+        shape, saves = shape_of(store.manifest, inputs, options), bool(request.save_trees)
+        cap_nbytes = request.cap_mb * MB
+        spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
+        return cls(request, spec, shape, store, inputs)
+
+    @cached_property
+    def task(self) -> Task:
+        """What it learns from; only where there is a store."""
+        assert self.store is not None
+        return Task.of_run(self.spec, self.store, self.inputs)
+
+    def stages(self) -> list[list[Lease]]:
+        """Return what the stages need besides the process; only where there is a store."""
+        assert self.store is not None
+        cluster, saves = self.request.cluster, bool(self.request.save_trees)
+        beside = self.store.reading_nbytes + (0 if cluster is None else ORDERS_NBYTES)
+        running = run_leases(self.spec, self.shape, saves=saves, beside_nbytes=beside)
+        scoring = needs_of(self.spec, self.store, self.task)
+        return [running, scoring] if scoring else [running]
 
     @property
     def n_items(self) -> int:
@@ -121,30 +172,23 @@ class RunDraft:
         return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
 
     @property
-    def largest_subspace(self) -> int:
-        """The largest q the cap holds (with one worker)."""
-        return largest_subspace(self.spec, self.shape, self.cap_nbytes)
-
-    @property
-    def codes_nbytes(self) -> int:
-        """Bytes of all codes on disk."""
-        return self.shape.n_features * self.column_nbytes
-
-    @property
-    def reading_nbytes(self) -> int:
-        """Memory of requests under way; 0 unless the store is at a URL."""
-        return 0 if self.store is None else self.store.reading_nbytes
-
-    @property
     def is_remote(self) -> bool:
         """Whether the store is at a URL."""
         return self.store is not None and isinstance(self.store.place, Url)
 
-    @property
-    def column_nbytes(self) -> int:
-        """Bytes of one feature's codes on disk."""
-        n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
-        return n_rows * self.shape.code_nbytes
+    @cached_property
+    def class_counts(self) -> tuple[int, ...]:
+        """The training rows of each class that has some; none of a regression.
+
+        Equal shares where only numbers are known.
+        """
+        if self.store is None:
+            n_rows, n_classes = self.shape.n_rows, self.shape.n_classes
+            return tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
+        counts = self.store.manifest.class_counts
+        if counts and self.inputs.rows is not None:
+            counts = tuple(np.bincount(self.store.target()[self.inputs.rows]).tolist())
+        return tuple(count for count in counts if count)
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
@@ -156,18 +200,10 @@ class RunDraft:
             As :func:`srs_ooc.runs.resources.RunContext.resources`.
         """
         assert self.store is not None
-        task = Task.of_run(self.spec, self.store, self.inputs)
-        context = RunContext(self.spec, self.store, task, self.cap_nbytes, self.threads)
+        cap_nbytes, threads = self.request.cap_mb * MB, self.request.threads
+        context = RunContext(self.spec, self.store, self.task, cap_nbytes, threads)
         with context.resources() as resources:
             yield resources
-
-
-def class_counts_of(store: Store, inputs: Inputs) -> tuple[int, ...]:
-    """Return the training rows of each class that has some; none of a regression."""
-    counts = store.manifest.class_counts
-    if counts and inputs.rows is not None:
-        counts = tuple(np.bincount(store.target()[inputs.rows]).tolist())
-    return tuple(count for count in counts if count)
 
 
 def open_or_create(
@@ -199,7 +235,6 @@ def open_or_create(
             raise
         return ledger
     draft = RunDraft.of(store, request)
-    asked = draft.inputs
     _check_until_stable(draft.spec, request)
     planned = None if plan is None else plan(draft)
     default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
@@ -207,24 +242,19 @@ def open_or_create(
         "planned": planned,
         "spec": draft.spec.to_json(),
         PLACES: places_of(store.place, run),
-        "memory_mb": draft.cap_nbytes // MB,
+        "memory_mb": request.cap_mb,
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
+        VALID: 0 if request.save_trees else None,
     }
-    meta[VALID] = 0 if request.save_trees else None
-    arrays = {
-        "excluded": asked.excluded,
-        "rows": asked.rows,
-        "validation": asked.validation,
-        WEIGHTS: asked.weights,
-    }
-    Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
+    given = {name: array for name, array in vars(draft.inputs).items() if array is not None}
+    Ledger.create(run, meta, given)
     return Ledger(run, writable=True)
 
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    files = InputFiles.of(
+    files = InputFiles(
         store,
         request.exclude_file,
         request.rows_file,
@@ -232,13 +262,13 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         _scores_file(request.options),
         exclude_missing=request.exclude_missing,
     )
-    leases = [*files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
-    reading, budget = [Lease(*lease) for lease in leases], Budget(request.cap_nbytes)
-    budget.leases += reading
-    if budget.free_nbytes < 0:  # for a cap to name that holds the run, too
-        new = _new(store, files.stand_in(), request.options, request)
-        check_stages(request.cap_nbytes, [reading, *_stages(store, *new, request)])
-    asked = resolve(store, files, budget.free_nbytes)
+    reading = [*files.leases(), Lease("ledger", LEDGER_NBYTES)]
+    cap_nbytes = request.cap_mb * MB
+    spare = Budget.of(cap_nbytes, reading).free_nbytes
+    if spare < 0:  # for a cap to name that holds the run, too
+        draft = RunDraft._settled(store, files.stand_in(), request.options, request)
+        check_stages(cap_nbytes, [reading, *draft.stages()])
+    asked = files.resolve(spare)
     digests = {
         "excluded": digest(asked.excluded, "features"),
         "rows": digest(asked.rows, "rows"),
@@ -254,30 +284,6 @@ def _scores_file(options: Options) -> Path | None:
     kind, given = declared()["scores"].kind, options.get("scores")
     assert isinstance(kind, WordOrFile)
     return None if given is None or given in kind.words else path_given(given, "--scores")
-
-
-def _new(
-    store: Store, asked: Inputs, options: Options, request: Request
-) -> tuple[RunSpec, TrainingShape, Task]:
-    """Return what a new run would be: its identity, its bounds and what it learns from."""
-    saves = bool(request.save_trees)
-    class_weight = options.get("class_weight", UNWEIGHTED)
-    kinds = options.get("thresholds", RANK), options.get("model", TREE)
-    shape = shape_of(store.manifest, asked, class_weight, *kinds)
-    spec = settle(options, shape, store.fingerprint, request.cap_nbytes, saves_trees=saves)
-    return spec, shape, Task.of_run(spec, store, asked)
-
-
-def _stages(
-    store: Store, spec: RunSpec, shape: TrainingShape, task: Task, request: Request
-) -> list[list[Lease]]:
-    """Return what the stages of a new run need besides the process."""
-    scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
-    orders = 0 if request.cluster is None else ORDERS_NBYTES
-    orders += store.reading_nbytes
-    saves = bool(request.save_trees)
-    running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
-    return [running, scoring] if scoring else [running]
 
 
 def _check_target(store: Store) -> None:

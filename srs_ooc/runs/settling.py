@@ -19,31 +19,26 @@ from srs_ooc.base.options import (
     Option,
     Params,
     Whole,
+    exact_share,
     flag_given,
     path_given,
     python_spelling,
     whole_given,
 )
-from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.learners.criteria import check_criterion
-from srs_ooc.learners.models import SUBSPACES, ModelParams
+from srs_ooc.learners.models import (
+    DEFAULT_FOLDS,
+    PERMUTATION,
+    SUBSPACES,
+    TREE,
+    ModelParams,
+    check_model_name,
+)
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
 from srs_ooc.runs.resources import Cluster
-from srs_ooc.runs.spec import (
-    INPUTS,
-    JUDGES,
-    NOT_GIVEN,
-    Options,
-    RunParams,
-    RunSpec,
-    TrainingShape,
-    block_for,
-    check_subspaces,
-    largest_subspace,
-    settle_model,
-)
-from srs_ooc.samplers.base import Method, method_of, methods
+from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
+from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
+from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
 # How options become the identity of a run, and how they are compared with one that is.
@@ -101,7 +96,10 @@ def settle(
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
-    check_criterion(sampler.judged_by, model.model, shape.n_classes)
+    if sampler.judged_by:
+        from srs_ooc.learners.criteria import check_criterion  # few runs have one
+
+        check_criterion(sampler.judged_by, model.model, shape.n_classes)
     if saves_trees and method.splits_rows and method.ensemble is Method.ensemble:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "
@@ -285,14 +283,92 @@ def _with_draw_block(
         block = getattr(sampler, "draw_block", 1)
         Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
         return sampler
-    column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
-    if isinstance(sampler, RandomSubspace) and shape.n_features * column_nbytes > cap_nbytes:
-        return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))
+    if isinstance(sampler, RandomSubspace) and shape.codes_nbytes > cap_nbytes:
+        return replace(sampler, draw_block=shape.draw_block(subspace_size))
     return sampler
 
 
 def _flag(name: str) -> str:
     return name.replace("_", "-")
+
+
+# Which options go with models other than trees.
+
+
+def settle_model(
+    given: Mapping[str, Any], shape: TrainingShape, *, saves_trees: bool
+) -> ModelParams:
+    """Return the model of a new run as settled from the options given, method included.
+
+    Raises
+    ------
+    UsageError
+        If the options do not go together.
+    """
+    model = ModelParams.settle(given, shape)
+    name = given["method"]
+    if model.is_tree or name not in method_names():
+        return model
+    check_model_name(model.model)
+    method = method_of(name)
+    if not method.any_model:
+        able = [other for other in method_names() if method_of(other).any_model]
+        raise UsageError(
+            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
+            f"choose one of the methods {', '.join(able)}."
+        )
+    _check_no_trees(model, given, saves_trees=saves_trees)
+    if method.splits_rows:
+        for flag in ("model_importance", "model_folds"):
+            if flag in given:
+                raise UsageError(
+                    f"--{flag.replace('_', '-')}: expected with a method that scores features by "
+                    f"their models, found --method {name}, which has scores and folds of its own. "
+                    "Leave it out."
+                )
+        return model
+    holds = "alpha" in method.options() and exact_share(str(given.get("alpha", "0.5"))) > 0
+    importance = model.model_importance or (PERMUTATION if holds else SUBSPACES)
+    if holds and importance == SUBSPACES:
+        raise UsageError(
+            f"--model-importance: expected {PERMUTATION} with --method {name}, found {SUBSPACES}: "
+            "features held in every other subspace would share one score. Leave it out, or take "
+            "--method rs."
+        )
+    folds = model.model_folds or DEFAULT_FOLDS
+    return replace(model, model_importance=importance, model_folds=folds)
+
+
+def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -> None:
+    """Refuse subspaces that cannot differ where their losses are compared.
+
+    Raises
+    ------
+    UsageError
+        If every subspace would hold all features.
+    """
+    if model.model_importance == SUBSPACES and subspace_size >= n_candidates:
+        raise UsageError(
+            f"--subspace-size: expected fewer than the {n_candidates} features there are with "
+            f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
+            f"Take fewer, or --model-importance {PERMUTATION}."
+        )
+
+
+def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees: bool) -> None:
+    """Refuse options of trees."""
+    for flag in TreeParams.options():
+        if flag in given:
+            raise UsageError(
+                f"--{flag.replace('_', '-')}: expected with --model {TREE} only, found --model "
+                f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
+            )
+    if saves_trees:
+        raise UsageError(
+            f"--save-trees: expected with --model {TREE} only, found --model {model.model}, whose "
+            "fitted models are not kept: they could be read back only by running what a file "
+            "says. Leave it out."
+        )
 
 
 # What is asked of a run, and what was expected of it.
@@ -351,20 +427,16 @@ class Request:
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
 
     @property
-    def cap_nbytes(self) -> int:
-        """Cap on the whole process, in bytes, where none was given before."""
-        return (DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb) * MB
-
-
-def fresh_run_path(store: Place) -> Path:
-    """Return a folder for another run of ``store``: the default, or with -2, -3, ... if taken."""
-    first = default_run_path(store)
-    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
-    return next(path for path in chain([first], numbered) if not path.exists())
+    def cap_mb(self) -> int:
+        """Cap on the whole process in megabytes, where none was given before."""
+        return DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb
 
 
 def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
-    """Return the folder of the run of a store that is asked for.
+    """Return the folder of the run of a store that is asked for: ``out``, if it is given.
+
+    Else the store's stem with ``.run``, beside it, or, of one at a URL, in the current folder; of a
+    ``fresh`` run with -2, -3, ... if that is taken.
 
     Raises
     ------
@@ -373,18 +445,12 @@ def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
     """
     if fresh and out is not None:
         raise UsageError("expected --fresh or --out, found both. --out alone is enough.")
-    if fresh:
-        return fresh_run_path(store)
-    return default_run_path(store) if out is None else out
-
-
-def default_run_path(store: Place) -> Path:
-    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``.
-
-    It is beside the store, or, of one at a URL, in the current folder.
-    """
     path = Path(store.name) if isinstance(store, Url) else store
-    return path.with_suffix(".run")
+    first = path.with_suffix(".run")
+    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
+    if fresh:
+        return next(path for path in chain([first], numbered) if not path.exists())
+    return first if out is None else out
 
 
 # What a caller from Python gives, as a run's request takes it.

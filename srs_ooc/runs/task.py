@@ -19,7 +19,7 @@ from srs_ooc.learners.models import REFUSE, TREE, Target
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import CATEGORICAL, Manifest
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 
@@ -168,12 +168,6 @@ def _of_rows(
 # What the training rows of a store say: classes or targets, with their weights.
 
 BALANCED = "balanced"
-
-
-def n_channels_of(manifest: Manifest, class_weight: str) -> int:
-    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
-    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
-    return int(weighted) + int(manifest.task == "regression")
 
 
 def training_response(task: Task) -> Response:

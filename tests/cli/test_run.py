@@ -3,14 +3,23 @@
 import csv
 import gzip
 import json
+import logging
 import os
 import shutil
+import socket
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
+
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.cli import cli
+from srs_ooc.runs import dask_cluster
 
 PROBE = ("--judge", "probe")
 QUICK = ("--iterations", 60, "--q", 25)
@@ -443,3 +452,206 @@ def test_another_run_is_one_option_away(folder, tmp_path):
     assert "expected --fresh or --out" in error_of(
         "run", "t.zarr", "--fresh", "--out", "u.run", cwd=tmp_path
     )
+
+
+N_ROWS, N_NUMBERS = 150, 30
+
+
+def write_table(path, target_of):
+    """Numbers, some missing, and a colour; the target is a function of f0 and the colour."""
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal((N_ROWS, N_NUMBERS))
+    colours = rng.choice(["red", "green", "blue", "black"], N_ROWS)
+    gone = rng.random(numbers.shape) < 0.06
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(f"f{i}" for i in range(N_NUMBERS)), "colour", "weight", "target"])
+        for row, colour, missing in zip(numbers, colours, gone, strict=True):
+            cells = ["" if m else f"{x:.4f}" for x, m in zip(row, missing, strict=True)]
+            score = row[0] + 2 * (colour in ("red", "blue"))
+            writer.writerow([*cells, colour, 1 + int(abs(row[1]) > 1), target_of(score)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kinds")
+    write_table(path / "numbers.csv", lambda score: f"{score:.4f}")
+    write_table(path / "classes.csv", lambda score: "high" if score > 1 else "low")
+    for name in ("numbers", "classes"):
+        srs_ooc("ingest", f"{name}.csv", f"{name}.zarr", "--target", "target", cwd=path)
+        more = ("--target", "target", "--weights", "weight")
+        srs_ooc("ingest", f"{name}.csv", f"{name}-weighted.zarr", *more, cwd=path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["numbers", "classes", "numbers-weighted", "classes-weighted"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--splitter", "best", "--bootstrap", "--k", "0.5"),
+        ("--thresholds", "value", "--k", "0.5"),
+    ],
+)
+def test_what_matters_is_found_and_predicted(tables, tmp_path, name, options):
+    run = tmp_path / "x.run"
+    common = ("--iterations", 300, "--q", 12, "--save-trees", "--out", run)
+    srs_ooc("run", f"{name}.zarr", *common, *options, cwd=tables)
+    ranked = [record["name"] for record in json_of("features", run, "--json")]
+    assert {"f0", "colour"} == set(ranked[:2])
+    outs = [tmp_path / "codes.csv", tmp_path / "values.csv"]
+    table = f"{name.partition('-')[0]}.csv"
+    for data, out in zip((f"{name}.zarr", table), outs, strict=True):
+        report = json_of("predict", run, data, out, "--json", cwd=tables)
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    if name.startswith("numbers"):
+        assert report["r2"] > 0.8
+        assert report["accuracy"] is None
+    else:
+        assert report["accuracy"] > 0.9
+
+
+@pytest.mark.slow
+def test_new_rows_may_miss_values_and_have_new_categories(tables, tmp_path):
+    run, out = tmp_path / "x.run", tmp_path / "out.csv"
+    common = ("--iterations", 60, "--q", 12, "--save-trees", "--out", run)
+    srs_ooc("run", "classes.zarr", *common, cwd=tables)
+    with (tables / "classes.csv").open() as file:
+        header, *rows = csv.reader(file)
+    rows[0][:5], rows[1][header.index("colour")] = [""] * 5, "purple"
+    rows[2][header.index("colour")] = ""
+    edited = tmp_path / "edited.csv"
+    with edited.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    assert json_of("predict", run, edited, out, "--json", cwd=tables)["n_rows"] == N_ROWS
+
+
+@pytest.mark.slow
+def test_class_weights_are_part_of_a_run(tables, tmp_path):
+    def importances(*options):
+        run = tmp_path / f"{len(list(tmp_path.iterdir()))}.run"
+        common = ("--iterations", 30, "--q", 12, "--out", run, *options)
+        srs_ooc("run", "classes.zarr", *common, cwd=tables)
+        return [record["importance"] for record in json_of("features", run, "--json")]
+
+    plain = importances()
+    assert importances("--class-weight", "low=2,high=2") == pytest.approx(plain)
+    assert importances("--class-weight", "low=5") != pytest.approx(plain)
+    assert importances("--class-weight", "balanced") != pytest.approx(plain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["numbers", "numbers-weighted", "classes-weighted"])
+def test_every_store_can_be_planned_for(tables, tmp_path, store):
+    planned = srs_ooc("plan", f"{store}.zarr", "--splitter", "best", cwd=tables).stdout
+    assert ("lower half of the targets (75 rows)" in planned) == store.startswith("numbers")
+    run = tmp_path / "x.run"
+    srs_ooc("run", f"{store}.zarr", "--out", run, "--q", 3, "--max-depth", 2, cwd=tables)
+    assert json_of("status", run, "--json")["iterations"] >= 1000
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("store", "options", "words"),
+    [
+        ("numbers", ("--impurity", "gini"), ["impurity", "variance", "gini"]),
+        ("classes", ("--impurity", "variance"), ["impurity", "gini or entropy"]),
+        ("classes-weighted", ("--impurity", "entropy"), ["impurity", "gini", "entropy"]),
+        ("numbers", ("--class-weight", "balanced"), ["class-weight", "numbers"]),
+        ("classes", ("--class-weight", "middle=2"), ["class-weight", "middle", "high"]),
+        ("classes", ("--class-weight", "low=-1"), ["class-weight", "above 0"]),
+        ("classes", ("--k", "2.5"), ["max-features", "2.5"]),
+        ("classes", ("--min-impurity-decrease", "2"), ["min-impurity-decrease", "2"]),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(tables, tmp_path, store, options, words):
+    message = error_of("run", f"{store}.zarr", "--out", tmp_path / "x.run", *options, cwd=tables)
+    assert all(word in message for word in words), message
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp("cluster") / "t.zarr", *noise_table(60, 80))
+
+
+def refusal_of(*arguments, kind=UsageError):
+    error = CliRunner().invoke(cli, [str(argument) for argument in arguments]).exception
+    assert isinstance(error, kind), error
+    return str(error)
+
+
+@pytest.mark.dask
+def test_where_dask_is_absent_the_extra_is_named_and_nothing_is_made(store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for address in ("local:2", "tcp://127.0.0.1:8786"):
+        message = refusal_of("run", store, "--out", tmp_path / "a.run", "--dask", address)
+        assert "pip install 'srs-ooc[dask]'" in message
+    assert not (tmp_path / "a.run").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "resume"])
+def test_a_size_of_workers_goes_with_workers(store, command):
+    assert "--worker-memory-mb" in refusal_of(command, store, "--worker-memory-mb", 100)
+
+
+def test_one_cluster_is_named(store, tmp_path):
+    options = ("--dask", "local:1", "--dask-scheduler-file", tmp_path / "none")
+    assert "found both" in refusal_of("run", store, *options)
+
+
+@pytest.mark.dask
+@pytest.mark.parametrize("address", ["local:0", "local:x", "local:99999", "host:8786"])
+def test_an_address_of_no_known_form_is_refused(store, address):
+    pytest.importorskip("distributed")
+    assert "tcp://HOST:PORT" in refusal_of("run", store, "--dask", address)
+
+
+@pytest.mark.dask
+def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    asked = ("run", store, "--out", tmp_path / "a.run", "--iterations", 1, "--judge", "probe")
+    assert CliRunner().invoke(cli, [str(x) for x in asked]).exit_code == 0
+
+    @contextmanager
+    def started(n_workers):
+        raise AssertionError("workers were started")
+        yield
+
+    monkeypatch.setattr(dask_cluster, "_local_client", started)
+    error = refusal_of(*asked, "--alpha", "0.25", "--dask", "local:2", kind=RunError)
+    assert "alpha 0.5 (asked for: 0.25)" in error
+
+
+@pytest.mark.dask
+def test_a_scheduler_that_does_not_answer_is_told_of_soon(store, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.1)
+    with socket.socket() as taken:  # a port at which nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        error = refusal_of("run", store, "--out", tmp_path / "b.run", "--dask", address)
+    assert f"expected a Dask scheduler at {address}, found none that answers within 0.1 s" in error
+    assert not (tmp_path / "b.run").exists()
+
+
+@pytest.mark.dask
+def test_what_dask_says_of_workers_that_take_long_to_end_is_not_shown(monkeypatch, caplog):
+    distributed = pytest.importorskip("distributed")
+    log = logging.getLogger("distributed.nanny")
+    level = log.level
+
+    @contextmanager
+    def slow(*arguments, **options):
+        yield
+        log.warning("Worker process still alive after 4 seconds, killing")
+
+    monkeypatch.setattr(distributed, "LocalCluster", slow)
+    monkeypatch.setattr(distributed, "Client", slow)
+    with dask_cluster._local_client(1):
+        pass
+    assert caplog.records == []
+    log.warning("another's")
+    assert [record.message for record in caplog.records] == ["another's"]
+    assert log.level == level

@@ -8,12 +8,12 @@ from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
 WEIGHTS = (
     "A row twice is not a row of weight 2, but in distribution: decoys, permutations and random "
     "thresholds are drawn for each row there is, as those of scikit-learn's own random forests. "
-    "A row of weight 0 is left out exactly, which test_selector.py holds."
+    "A row of weight 0 is left out exactly, which test_estimators.py holds."
 )
 CLASS_WEIGHTS = (
     "The check asks that all of noise is predicted as the heavy class, once it has set "
     "min_weight_fraction_leaf, which there is not here: trees grow until leaves are pure, where "
-    "weights say nothing. test_ensembles.py holds it with min_samples_leaf."
+    "weights say nothing. test_estimators.py holds it with min_samples_leaf."
 )
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,

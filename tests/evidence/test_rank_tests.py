@@ -9,7 +9,7 @@ import pytest
 import rank_tests_reference as reference
 from examples import examples
 from hypothesis import given
-from rank_tables import (
+from rank_tests_reference import (
     MISSING,
     crossed,
     joined_p_values,

@@ -1,9 +1,42 @@
-"""Ledgers with other records than were written, for the tests."""
+"""Runs that a test works on in its own process, and what their ledgers keep."""
 
 import json
 import sqlite3
+from contextlib import closing
 
-from srs_ooc.runs.ledger import DIGEST, checksum_of, records_digest
+from srs_ooc.base.records import State
+from srs_ooc.runs.ledger import DIGEST, Ledger, checksum_of, records_digest
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.store.store import Store
+
+
+def work_on_run(store, run, request, watch=lambda _: True):
+    """Create or open a run, and work on it as far as ``watch`` allows."""
+    with closing(open_or_create(Store.open(store), run, request)) as ledger:
+        work_on(ledger, Store.open(store), request, watch)
+
+
+class _Everything:
+    """All that a ledger keeps of one part: its facts and what ``bits_of`` makes of the rest."""
+
+    def __init__(self, bits_of):
+        self.bits_of = bits_of
+
+    def state(self):
+        return State()
+
+    def restore(self, saved):
+        self.facts, self.bits = saved.facts, self.bits_of(saved)
+
+
+def state_of_part(run, name, bits_of):
+    """The iteration of a run's last commit, and the facts and bits of a part as of then."""
+    ledger, state = Ledger(run, writable=False), _Everything(bits_of)
+    try:
+        iteration = ledger.load({name: state}).iteration
+    finally:
+        ledger.close()
+    return iteration, state.facts, state.bits
 
 
 def change(run, *statements):

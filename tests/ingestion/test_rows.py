@@ -15,7 +15,7 @@ from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.results.exporting import export_columns
-from srs_ooc.store.arrays import Categories, Names, read_array, read_kinds
+from srs_ooc.store.arrays import Categories, Names, read_array
 from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
@@ -50,7 +50,7 @@ FULL = {
 def kinds_by_name(store: Path) -> dict[str, str]:
     manifest = read_manifest(store)
     names, positions = Names(store, manifest), read_array(store, manifest, "positions")
-    kinds = read_kinds(store, manifest)
+    kinds = Store.open(store).kinds()
     return {names[int(p)]: NAMES[k] for p, k in zip(positions, kinds, strict=True)}
 
 

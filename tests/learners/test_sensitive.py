@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from blocks import block_of
-from forest_reference import decode_tree
-from sensitivity_reference import effects_of, features_of
+from forest_reference import decode_tree, effects_of, features_of
+from problems import block_of
 
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.base.seeds import Purpose, derive, derive_array

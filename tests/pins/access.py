@@ -27,11 +27,11 @@ from srs_ooc.results.result import Sensitivity
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_memory import plan_memory
+from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
 from srs_ooc.runs.run_trees import TREES_FILE, VALID
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options, TrainingShape
+from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
@@ -181,10 +181,9 @@ def needs_of(shape, options, cap_nbytes, *, saves):
     found = {}
     for what, size in (("default", {}), ("largest", {"subspace_size": "max"})):
         spec = settle(Options(**options, **size), form, "", cap_nbytes, saves_trees=saves)
-        room = 10**18
-        budget = plan_memory(spec, form, room, PROCESS_NBYTES, saves=saves)
         found[f"{what} q"] = spec.subspace_size
-        found[f"smallest cap at {what} q"] = room - budget.free_nbytes
+        leases = run_leases(spec, form, saves=saves)
+        found[f"smallest cap at {what} q"] = PROCESS_NBYTES + needed_nbytes(leases)
     return found
 
 

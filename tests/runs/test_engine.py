@@ -9,7 +9,7 @@ import pytest
 import theory_examples as examples
 from command import srs_ooc
 from distinct_reference import draw_blocks
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 from theory_examples import real_tree_time
 from tree_reference import draw_distinct, grow_on, shuffled

@@ -190,17 +190,22 @@ def killed(tmp_path_factory):
     return folder / "killed.run"
 
 
+@pytest.fixture
+def left(killed, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(killed, tmp_path / "k.run")
+
+
 def iteration_of(run, **how):
     with closing(Ledger(run, **{"writable": False} | how)) as ledger:
         return ledger.progress().iteration
 
 
-def test_a_killed_run_stands_where_it_was_committed(killed, tmp_path):
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    assert iteration_of(run) == 20
-    assert iteration_of(run, writable=True) == 20
-    assert not (run / LOG).exists()
-    assert iteration_of(run, writable=True) == 20
+def test_a_killed_run_stands_where_it_was_committed(left):
+    assert iteration_of(left) == 20
+    assert iteration_of(left, writable=True) == 20
+    assert not (left / LOG).exists()
+    assert iteration_of(left, writable=True) == 20
 
 
 @examples(60)
@@ -221,54 +226,50 @@ def test_no_damage_to_the_write_ahead_file_goes_unseen(killed, tmp_path_factory,
 
 
 @pytest.mark.parametrize("writable", [False, True])
-def test_a_lost_write_ahead_file_is_an_error_that_says_what_is_missing(killed, tmp_path, writable):
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    (run / LOG).unlink()
-    (run / INDEX).unlink()
+def test_a_lost_write_ahead_file_is_an_error_that_says_what_is_missing(left, writable):
+    (left / LOG).unlink()
+    (left / INDEX).unlink()
     message = r"of 20 commits, up to iteration 20.*one of 0, up to iteration 0.*--accept-loss"
     for _ in range(2):
         with pytest.raises(RunError, match=message):
-            iteration_of(run, writable=writable)
+            iteration_of(left, writable=writable)
 
 
-def test_a_damaged_write_ahead_file_is_left_as_it_is(killed, tmp_path):
+def test_a_damaged_write_ahead_file_is_left_as_it_is(left):
     """What follows the damage may be saved by hand."""
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    log = bytearray((run / LOG).read_bytes())
+    log = bytearray((left / LOG).read_bytes())
     log[len(log) // 2] ^= 1
-    (run / LOG).write_bytes(log)
-    (run / INDEX).unlink()
+    (left / LOG).write_bytes(log)
+    (left / INDEX).unlink()
     with pytest.raises(RunError, match="--accept-loss"):
-        Ledger(run, writable=True)
-    assert (run / LOG).read_bytes() == bytes(log)
+        Ledger(left, writable=True)
+    assert (left / LOG).read_bytes() == bytes(log)
 
 
-def test_a_loss_accepted_is_gone_on_from(killed, tmp_path):
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    log = (run / LOG).read_bytes()
-    (run / LOG).write_bytes(log[: len(log) // 2])
-    (run / INDEX).unlink()
-    ledger = Ledger(run, writable=True, accept_loss=True)
-    left = ledger.progress().iteration
-    assert 0 < left < 20
-    commit(ledger, left + 1)
+def test_a_loss_accepted_is_gone_on_from(left):
+    log = (left / LOG).read_bytes()
+    (left / LOG).write_bytes(log[: len(log) // 2])
+    (left / INDEX).unlink()
+    ledger = Ledger(left, writable=True, accept_loss=True)
+    there = ledger.progress().iteration
+    assert 0 < there < 20
+    commit(ledger, there + 1)
     ledger.close()
-    assert iteration_of(run) == left + 1
-    assert read_note(run, run) == (left + 1, left + 1)
+    assert iteration_of(left) == there + 1
+    assert read_note(left, left) == (there + 1, there + 1)
 
 
 @pytest.mark.parametrize("damage", ["absent", "empty", "garbage"])
-def test_a_note_that_is_lost_or_damaged_is_an_error_with_a_way_on(killed, tmp_path, damage):
-    run = shutil.copytree(killed, tmp_path / "k.run")
+def test_a_note_that_is_lost_or_damaged_is_an_error_with_a_way_on(left, damage):
     if damage == "absent":
-        (run / NOTE_FILE).unlink()
+        (left / NOTE_FILE).unlink()
     else:
-        (run / NOTE_FILE).write_bytes(b"" if damage == "empty" else os.urandom(1024))
+        (left / NOTE_FILE).write_bytes(b"" if damage == "empty" else os.urandom(1024))
     for writable in (False, True):
         with pytest.raises(RunError, match=r"committed\.json.*--accept-loss"):
-            iteration_of(run, writable=writable)
-    assert iteration_of(run, writable=True, accept_loss=True) == 20
-    assert iteration_of(run) == 20
+            iteration_of(left, writable=writable)
+    assert iteration_of(left, writable=True, accept_loss=True) == 20
+    assert iteration_of(left) == 20
 
 
 def test_a_note_cut_short_leaves_the_one_before(tmp_path):
@@ -294,9 +295,8 @@ def test_a_note_may_lag_behind_the_ledger_and_not_be_ahead(noted, commits):
             check_note(run, run, (noted, 0), commits, 0)
 
 
-def test_a_ledger_that_fails_to_commit_is_not_noted(killed, tmp_path, monkeypatch):
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    ledger = Ledger(run, writable=True)
+def test_a_ledger_that_fails_to_commit_is_not_noted(left, monkeypatch):
+    ledger = Ledger(left, writable=True)
 
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
@@ -305,20 +305,19 @@ def test_a_ledger_that_fails_to_commit_is_not_noted(killed, tmp_path, monkeypatc
     with pytest.raises(RunError, match="disk is full"):
         commit(ledger, 21)
     monkeypatch.undo()
-    assert read_note(run, run) == (20, 20)
+    assert read_note(left, left) == (20, 20)
     ledger.set_meta("iterations", 5)
     ledger.close()
-    assert read_note(run, run) == (21, 20)
-    assert iteration_of(run) == 20
+    assert read_note(left, left) == (21, 20)
+    assert iteration_of(left) == 20
 
 
-def test_a_ledger_that_does_not_count_its_commits_is_damaged(killed, tmp_path):
-    run = shutil.copytree(killed, tmp_path / "k.run")
-    iteration_of(run, writable=True)
-    change(run, "DELETE FROM meta WHERE name = 'commits'")
+def test_a_ledger_that_does_not_count_its_commits_is_damaged(left):
+    iteration_of(left, writable=True)
+    change(left, "DELETE FROM meta WHERE name = 'commits'")
     for how in ({}, {"writable": True}, {"writable": True, "accept_loss": True}):
         with pytest.raises(RunError, match="record 'commits' as it was written, found none"):
-            iteration_of(run, **how)
+            iteration_of(left, **how)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from in_process import state_of_part, work_on_run
+from ledgers import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.runs.settling import Request

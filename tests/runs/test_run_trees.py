@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command import committing_often, environment, error_of, json_of, srs_ooc, wait_for
 from forest_reference import PROBE, Leaf, decode_tree
-from in_process import work_on_run
+from ledgers import work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as package

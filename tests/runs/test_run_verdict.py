@@ -8,8 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from in_process import work_on_run
-from ledgers import change, changed_fact
+from ledgers import change, changed_fact, work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as package
@@ -331,13 +330,16 @@ def asked(**given):
     return Options(judge="decoy", subspace_size="30", seed=SEED, **given)
 
 
-def conclude(store, run, **given):
-    request = Request(asked(**given), iterations=300, memory_mb=4000)
-    ledger = open_or_create(Store.open(store), run, request)
-    work_on(ledger, Store.open(store), request, lambda _: True)
-    verdict, facts = ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
-    ledger.close()
-    return verdict, facts
+def conclude(folder, values, labels, name="t", *, rows=None, **given):
+    """The verdict on a table, and the facts about it; ``rows`` are its strata or groups."""
+    store, run = folder / f"{name}.zarr", folder / f"{name}.run"
+    if rows is None:
+        make_store(store, values, labels)
+    else:
+        package.ingest(values.T, store, target=labels, **rows)
+    work_on_run(store, run, Request(asked(**given), iterations=300, memory_mb=4000))
+    with closing(Ledger(run, writable=False)) as ledger:
+        return ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -374,9 +376,7 @@ def shifted(n_shifted):
 
 @pytest.mark.slow
 def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
-    values, labels = shifted(25)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run")
+    verdict, facts = conclude(tmp_path, *shifted(25))
     there = verdict["is_outstanding"]
     n = np.count_nonzero(there)
     assert n >= 20
@@ -393,9 +393,7 @@ def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path
 @pytest.mark.slow
 def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     """No grain of counting for those."""
-    values, labels = shifted(1)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run")
+    verdict, facts = conclude(tmp_path, *shifted(1))
     assert facts["n_outstanding"] >= 1
     selected = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
     assert 0 in selected
@@ -409,8 +407,7 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
     labels = np.arange(600) % 2
     values = rng.standard_normal((200, 600))
     values[7] = labels * 10 + rng.random(600)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run")
+    verdict, facts = conclude(tmp_path, values, labels)
     assert facts["n_outstanding"] >= 1
     assert facts["n_marginal"] >= 1
     assert stored_positions(200)[verdict["features"][0]] == 7
@@ -420,11 +417,9 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
 
 @pytest.mark.slow
 def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
-    values, labels = shifted(25)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    every, _ = conclude(store, tmp_path / "every.run", decoys=1)
+    every, _ = conclude(tmp_path, *shifted(25), "every", decoys=1)
     monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 7)
-    some, facts = conclude(store, tmp_path / "some.run", decoys=1)
+    some, facts = conclude(tmp_path, *shifted(25), "some", decoys=1)
     assert facts["n_outstanding"] == 7
     n = np.count_nonzero(some["is_outstanding"])
     np.testing.assert_array_equal(some["features"][:n], every["features"][:n])
@@ -452,8 +447,7 @@ def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
     rng = np.random.default_rng(seed)
     labels = (np.arange(800) < 80).astype(int)
     values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run")
+    verdict, facts = conclude(tmp_path, values, labels)
     assert not verdict["is_selected"].any()
     assert facts["n_marginal"] == 0
 
@@ -465,9 +459,7 @@ def test_what_stands_first_does_so_within_strata(tmp_path):
     labels = np.where(np.random.default_rng(0).random(TESTED_ROWS) < 0.5, labels, strata > 0)
     values[:25] += 1.5 * labels
     values[25:60] += 2.5 * strata
-    store = tmp_path / "strata.zarr"
-    package.ingest(values.T, store, target=labels, strata=strata)
-    verdict, facts = conclude(store, tmp_path / "strata.run")
+    verdict, facts = conclude(tmp_path, values, labels, rows={"strata": strata})
     there = stored_positions(400)[verdict["features"][verdict["is_outstanding"]]]
     assert np.count_nonzero(there < 25) >= 20
     assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
@@ -475,19 +467,15 @@ def test_what_stands_first_does_so_within_strata(tmp_path):
 
 
 def test_none_stands_first_where_rows_come_in_groups(tmp_path):
-    values, labels = shifted(25)
-    store = tmp_path / "groups.zarr"
-    package.ingest(values.T, store, target=labels, groups=np.arange(TESTED_ROWS) // 3)
-    verdict, facts = conclude(store, tmp_path / "groups.run")
+    groups = {"groups": np.arange(TESTED_ROWS) // 3}
+    verdict, facts = conclude(tmp_path, *shifted(25), rows=groups)
     assert facts["n_outstanding"] == 0
     assert not verdict["is_outstanding"].any()
 
 
 @pytest.mark.slow
 def test_permutation_runs_certify_marginally_significant_features(tmp_path):
-    values, labels = shifted(25)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run", permutations=4, fdr="0.2")
+    verdict, facts = conclude(tmp_path, *shifted(25), permutations=4, fdr="0.2")
     n = facts["n_outstanding"]
     assert n >= 10
     assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["is_selected"]))]

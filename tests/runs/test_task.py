@@ -1,9 +1,12 @@
 """What a run learns from is read once; a permuted target changes nothing else."""
 
 import contextlib
+import math
 
 import numpy as np
 import pytest
+from command import error_of, json_of
+from command import srs_ooc as command
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import make_store, noise_table
@@ -12,9 +15,10 @@ import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
-from srs_ooc.runs.spec import Options, TrainingShape
+from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 
@@ -113,3 +117,43 @@ def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):
         work_on(ledger, store, request)
         assert ledger.read_arrays("verdict") is not None
     assert len(reads) == 1
+
+
+# Weights of classes and of rows: what is refused, and how.
+
+
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory):
+    """Two classes, and weights of rows that leave little room for others."""
+    folder = tmp_path_factory.mktemp("responses")
+    rows = [f"{i % 7},{i % 3},{'1e300' if i % 2 else '1e-300'},{'ab'[i % 2]}" for i in range(40)]
+    (folder / "t.csv").write_text("x,y,w,group\n" + "\n".join(rows) + "\n")
+    command("ingest", "t.csv", "t.zarr", "--weights", "w", cwd=folder)
+    return folder / "t.zarr"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("weights", "parts"),
+    [
+        ("b=1e300", ["finite", "1e+300 times 1e+300", "nearer to 1"]),
+        ("a=1e-300", ["1e-300 times 1e-300"]),
+        ("a=2,a=3", ["each class once", "'a'"]),
+        ("a=0", ["above 0", "'a=0'", "--rows"]),
+        ("z=2", ["'z=2'", "a, b"]),
+    ],
+)
+def test_class_weights_that_make_no_weight_are_refused(weighted, tmp_path, weights, parts):
+    message = error_of("run", weighted, "--out", tmp_path / "r", "--class-weight", weights)
+    assert all(part in message for part in parts), message
+
+
+@pytest.mark.slow
+def test_weights_of_any_size_are_taken(weighted, tmp_path):
+    """Those of class b are 10^600 times those of class a: importances are numbers all the same."""
+    run = tmp_path / "r"
+    command("run", weighted, "--out", run, "--iterations", 3, "--judge", "positive")
+    assert json_of("status", run, "--json")["iterations"] == 3
+    importance = {row["name"]: row["importance"] for row in json_of("features", run, "--json")}
+    assert set(importance) == {"x", "y"}
+    assert all(0 < value < math.inf for value in importance.values()), importance

@@ -44,6 +44,12 @@ def whole(store):
     return folder / "w.run"
 
 
+@pytest.fixture
+def run(whole, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(whole, tmp_path / "d.run")
+
+
 def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
     found = verify_run(whole)
@@ -74,8 +80,7 @@ def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, d
         verify_run(run)
 
 
-def test_trees_that_are_lost_whole_are_missed(whole, tmp_path):
-    run = shutil.copytree(whole, tmp_path / "d.run")
+def test_trees_that_are_lost_whole_are_missed(run):
     (run / "trees.bin").unlink()
     with pytest.raises(RunError, match=r"trees\.bin"):
         verify_run(run)
@@ -113,8 +118,7 @@ def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, d
         "DELETE FROM meta WHERE name = 'spec'",
     ],
 )
-def test_what_is_missing_or_too_many_is_found(whole, tmp_path, tampering):
-    run = shutil.copytree(whole, tmp_path / "d.run")
+def test_what_is_missing_or_too_many_is_found(run, tampering):
     database = sqlite3.connect(run / FILE)
     database.executescript(tampering)
     database.commit()
@@ -149,9 +153,8 @@ def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, 
 
 
 @pytest.mark.slow
-def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_path):
+def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(run):
     """The rows to train on: without them the run would go on with all rows."""
-    run = shutil.copytree(whole, tmp_path / "d.run")
     content = (run / FILE).read_bytes()
     database = sqlite3.connect(run / FILE)
     query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_inputs_1'"
@@ -170,8 +173,7 @@ def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("version", [1, 2, 4, None])
-def test_a_ledger_of_another_format_is_refused_by_name(whole, tmp_path, version):
-    run = shutil.copytree(whole, tmp_path / "d.run")
+def test_a_ledger_of_another_format_is_refused_by_name(run, version):
     change(run, changed_fact("format", version))
     refused = f"d.run: expected ledger format 3, found {version}.*start the run again"
     with pytest.raises(RunError, match=refused):
@@ -179,8 +181,7 @@ def test_a_ledger_of_another_format_is_refused_by_name(whole, tmp_path, version)
     assert f"found {version}. Use the srs-ooc version that wrote it" in error_of("resume", run)
 
 
-def test_a_change_that_is_sealed_anew_is_read(whole, tmp_path):
-    run = shutil.copytree(whole, tmp_path / "d.run")
+def test_a_change_that_is_sealed_anew_is_read(run):
     change(run, changed_fact("iterations", 77))
     ledger = Ledger(run, writable=False)
     assert ledger.meta("iterations") == 77
@@ -189,8 +190,7 @@ def test_a_change_that_is_sealed_anew_is_read(whole, tmp_path):
 
 
 @pytest.mark.parametrize("page", range(2, 8))
-def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path, page):
-    run = shutil.copytree(whole, tmp_path / "d.run")
+def test_a_database_page_that_is_no_longer_one_is_found(run, page):
     content = bytearray((run / FILE).read_bytes())
     content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     (run / FILE).write_bytes(content)

@@ -6,8 +6,8 @@ from math import comb
 
 import numpy as np
 import pytest
-from blocks import block_of
 from forest_reference import map_categories
+from problems import block_of
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.kernel import grow_tree, instruction_sets

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import tree_reference as reference
-from blocks import block_of
 from examples import examples
 from forest_reference import Split, decode_tree
 from forest_reference import add_shares as reference_shares
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import tree_problems
+from problems import block_of, tree_problems
 from scipy.stats import spearmanr
 from tree_reference import grow_on
 from tree_reference import grow_tree as reference_tree

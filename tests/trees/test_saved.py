@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
-from blocks import block_of
 from examples import examples
-from forest_reference import PROBE, Leaf, Split, TargetLeaf, decode_tree, encode_tree
+from forest_reference import (
+    PROBE,
+    Leaf,
+    Split,
+    TargetLeaf,
+    class_changes,
+    decode_tree,
+    effects_of,
+    encode_tree,
+    target_change,
+)
 from forest_reference import add_shares as reference_shares
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import tree_problems
-from sensitivity_reference import class_changes, effects_of, target_change
+from problems import block_of, tree_problems
 
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import Response, TrainingRows

@@ -78,6 +78,11 @@ template <typename Code> struct LaneSearch {
         scan.offer_lanes(bits, hashes, random, columns, first, best);
     }
 
+    // The same where it is rarely come to: a copy in the caller would take as long to compile as a hot one.
+    template <typename Lines> __attribute__((noinline)) void search_apart(const Lines lines, Split &best) const {
+        search(lines, best);
+    }
+
     // Search with the deviations of the node's rows, if that can be done.
     template <typename Lines> SRS_INLINE bool try_wide(const Lines lines, int n_lanes, Split &best) const {
         if constexpr (sizeof(Code) == 1) {

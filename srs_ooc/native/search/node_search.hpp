@@ -38,7 +38,7 @@ template <typename Code> struct TiledSearch {
 
     // ---- the tiles of a part of the columns ----------------------------------------------------
 
-    SRS_INLINE Split scan_part(Step step, const Scan &scan, int64_t from, int64_t to) const {
+    __attribute__((noinline)) Split scan_part(Step step, const Scan &scan, int64_t from, int64_t to) const {
         if (step == ALL) return scan_all(scan, from, to);
         return step == RANGES ? find_ranges(scan, from, to) : scan_chosen(scan, from, to);
     }
@@ -120,7 +120,7 @@ template <typename Code> struct SampledSearch {
         Split best;
         for (int64_t wanted = here.tree.job.max_features; wanted > 0 && !candidates.exhausted();) {
             if (here.by_column()) wanted -= ColumnSearch<Code>{here}.try_column(candidates.next(), best);
-            else if (here.deviations) wanted -= try_few_columns(wanted, best);
+            else if (sizeof(Code) == 1 && here.deviations) wanted -= try_few_columns(wanted, best);
             else wanted -= try_columns(wanted, best);
         }
         candidates.rewind();
@@ -170,7 +170,7 @@ template <typename Code> struct SampledSearch {
         for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
         for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
         lanes.wanted = used;
-        lanes.search(lines, best);
+        lanes.search_apart(lines, best);
         return n_varying;
     }
 

@@ -48,7 +48,7 @@ template <typename Code> struct BestScan {
             map.shift[l] = 0;
             pass_how[l] = is_category ? MAPPED : with_missing ? MISSING_RIGHT : PLAIN;
         }
-        pass(MappedLines<Code, Lines>{lines, &map, scan.scratch.view});
+        pass_mapped(lines, map);
         if (!any_missing) return;
         shift = 1;
         for (int l = 0; l < TILE; ++l) {
@@ -56,12 +56,16 @@ template <typename Code> struct BestScan {
             map.shift[l] = pass_how[l] == MISSING_RIGHT;
             pass_how[l] = MISSING_LEFT;
         }
-        pass(MappedLines<Code, Lines>{lines, &map, scan.scratch.view});
+        pass_mapped(lines, map);
     }
 
     template <typename Lines> SRS_INLINE void pass(const Lines lines) {
         if (scan.stats.n <= MAX_TRIED_ROWS || sizeof(Code) != 1) try_rows(lines.chunk(scan.stats.n));
         else try_codes(lines);
+    }
+
+    template <typename Lines> __attribute__((noinline)) void pass_mapped(const Lines lines, const LaneMap<Code> &map) {
+        pass(MappedLines<Code, Lines>{lines, &map, scan.scratch.view});
     }
 
     // Every row's code as a threshold.

@@ -1,0 +1,304 @@
+"""A published folder or file appears complete or not at all, wherever its writer died."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from srs_ooc.base import files
+from srs_ooc.base.files import (
+    MARKER,
+    SCRATCH_SUFFIX,
+    published_file,
+    published_folder,
+    recently,
+    try_lock,
+)
+
+Publisher = Callable[[Path], AbstractContextManager[Path]]
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from srs_ooc.base import files as atomic
+target = Path(sys.argv[2])
+with getattr(atomic, sys.argv[1])(target) as scratch:
+    place = scratch / "half" if scratch.is_dir() else scratch
+    place.write_text("half")
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def write(scratch: Path, text: str = "whole") -> None:
+    (scratch / "data" if scratch.is_dir() else scratch).write_text(text)
+
+
+def read(target: Path) -> str:
+    return (target / "data" if target.is_dir() else target).read_text()
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(params=[published_folder, published_file], ids=["folder", "file"])
+def publish(request: pytest.FixtureRequest) -> Publisher:
+    publisher: Publisher = request.param
+    return publisher
+
+
+@pytest.fixture
+def writer(publish: Publisher, tmp_path: Path):
+    """A process that is half-way through publishing ``tmp_path / "out"``."""
+    name = publish.__name__
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, name, str(tmp_path / "out")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+def test_success_publishes_and_leaves_nothing_else(publish: Publisher, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with publish(target) as scratch:
+        write(scratch)
+        assert not target.exists()
+    assert read(target) == "whole"
+    assert entries(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_nothing(
+    publish: Publisher, tmp_path: Path, error: type[BaseException]
+) -> None:
+    def fail() -> None:
+        with publish(tmp_path / "out") as scratch:
+            write(scratch)
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert entries(tmp_path) == []
+
+
+def test_an_existing_target_is_kept(publish: Publisher, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with publish(target) as scratch:
+        write(scratch, "first")
+    with pytest.raises(FileExistsError, match="exists"), publish(target):
+        pytest.fail("entered")
+    assert read(target) == "first"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_a_missing_parent_is_an_error(publish: Publisher, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), publish(tmp_path / "nowhere" / "out"):
+        pytest.fail("entered")
+    assert entries(tmp_path) == []
+
+
+def test_what_a_killed_writer_left_is_cleared(
+    publish: Publisher, tmp_path: Path, writer: subprocess.Popen[str]
+) -> None:
+    target = tmp_path / "out"
+    os.kill(writer.pid, signal.SIGKILL)
+    assert writer.wait() == -signal.SIGKILL
+    assert entries(tmp_path) == [f"out{SCRATCH_SUFFIX}"]
+    with publish(target) as scratch:
+        left = [name for name in entries(scratch) if name != MARKER] if scratch.is_dir() else []
+        assert left == []
+        assert scratch.is_dir() or scratch.read_text() == ""
+        write(scratch)
+    assert read(target) == "whole"
+    assert entries(tmp_path) == ["out"]
+    if target.is_dir():
+        assert entries(target) == ["data"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_somebody_elses_folder_in_the_scratch_folders_place_is_left_alone(
+    tmp_path: Path, kind: str
+) -> None:
+    theirs = tmp_path / f"out{SCRATCH_SUFFIX}"
+    if kind == "folder":
+        theirs.mkdir()
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        theirs.symlink_to(tmp_path / "elsewhere")
+    (theirs / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError), published_folder(tmp_path / "out"):
+        pytest.fail("entered")
+    assert (theirs / "thesis.txt").read_text() == "years"
+
+
+def test_a_second_writer_is_refused_and_the_first_goes_on(
+    publish: Publisher, tmp_path: Path, writer: subprocess.Popen[str]
+) -> None:
+    target = tmp_path / "out"
+    with pytest.raises(FileExistsError, match="being written"), publish(target):
+        pytest.fail("entered")
+    writer.communicate("go on\n")
+    assert writer.returncode == 0
+    assert entries(tmp_path) == ["out"]
+    assert (target / "half" if target.is_dir() else target).read_text() == "half"
+
+
+def test_losing_a_race_leaves_the_winner(
+    publish: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer publishes between this one's first look and its lock."""
+    target = tmp_path / "out"
+    lock_after = files.try_lock
+
+    def lock_late(path: Path, *, flags: int) -> int | None:
+        monkeypatch.setattr(files, "try_lock", lock_after)
+        with publish(target) as scratch:
+            write(scratch, "winner")
+        if publish is published_folder:
+            path.mkdir()
+        return lock_after(path, flags=flags)
+
+    monkeypatch.setattr(files, "try_lock", lock_late)
+    with pytest.raises(FileExistsError), publish(target):
+        pytest.fail("entered")
+    assert read(target) == "winner"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
+    publish: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer finishes after this one opened the scratch and before it had the lock."""
+    target = tmp_path / "out"
+    lock_after = files.try_lock
+
+    def lock_and_lose(path: Path, *, flags: int) -> int | None:
+        handle = lock_after(path, flags=flags)
+        write(path, "winner")
+        path.rename(target)
+        return handle
+
+    monkeypatch.setattr(files, "try_lock", lock_and_lose)
+    with pytest.raises(FileExistsError, match="meanwhile"), publish(target):
+        pytest.fail("entered")
+    assert read(target) == "winner"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_a_lock_is_exclusive_until_closed(tmp_path: Path) -> None:
+    first = try_lock(tmp_path / "lock")
+    assert first is not None
+    assert try_lock(tmp_path / "lock") is None
+    os.close(first)
+    second = try_lock(tmp_path / "lock")
+    assert second is not None
+    os.close(second)
+
+
+def test_a_file_may_be_replaced_all_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.write_text("before")
+    with published_file(target, replaces=True) as scratch:
+        scratch.write_text("after")
+        assert target.read_text() == "before"
+    assert target.read_text() == "after"
+    with pytest.raises(KeyError), published_file(target, replaces=True) as scratch:
+        raise KeyError
+    assert entries(tmp_path) == ["out"]
+    assert target.read_text() == "after"
+
+
+def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with pytest.raises(FileExistsError), published_file(target):
+        target.write_text("theirs")
+    assert entries(tmp_path) == ["out"]
+    assert target.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_folder_is_replaced_whole_when_the_new_one_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
+    target = tmp_path / "out"
+    for text in ("first", "second"):
+        with published_folder(target, replaces=True) as scratch:
+            write(scratch, text)
+            assert not target.exists() or read(target) == "first"
+    assert read(target) == "second"
+    assert entries(tmp_path) == ["out"]
+    assert entries(target) == ["data"]
+
+
+def test_a_folder_that_could_not_be_replaced_is_kept(tmp_path: Path) -> None:
+    def fail() -> None:
+        with published_folder(tmp_path / "out", replaces=True) as scratch:
+            write(scratch, "second")
+            raise KeyError
+
+    with published_folder(tmp_path / "out") as scratch:
+        write(scratch, "first")
+    with pytest.raises(KeyError):
+        fail()
+    assert read(tmp_path / "out") == "first"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(_: Path) -> None:
+        raise Killed
+
+    target = tmp_path / "out"
+    with published_folder(target) as scratch:
+        write(scratch, "first")
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_remove", die)  # both after the exchange and in clearing up
+        with pytest.raises(Killed), published_folder(target, replaces=True) as scratch:
+            (scratch / "data").write_text("second")
+    assert read(target) == "second"
+    with published_folder(target, replaces=True) as scratch:
+        write(scratch, "third")
+    assert read(target) == "third"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_the_last_ones_made_are_kept_and_others_made_again():
+    keep, made = recently(2), []
+
+    def get(key):
+        def make():
+            made.append(key)
+            return [key]
+
+        return keep(key, make)
+
+    first = get("a")
+    assert get("a") is first
+    get("b")
+    assert get("a") is first
+    get("c")
+    assert get("c") == ["c"]
+    assert made == ["a", "b", "c"]
+    assert get("a") is not first
+    assert made == ["a", "b", "c", "a"]
+    get("c")
+    assert made == ["a", "b", "c", "a"]

@@ -1,0 +1,318 @@
+"""What is broken, closed or interrupted ends in one message and a status, never in a traceback."""
+
+import errno
+import os
+import re
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import click
+import numpy as np
+import pytest
+from command import command_line, environment, error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+import srs_ooc as package
+from srs_ooc import cli as program
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
+from srs_ooc.cli import COMMANDS, EXAMPLES, cli
+from srs_ooc.cli.progress import LINES, NOTHING, RunProgress, byte_progress
+from srs_ooc.results import exporting
+
+HANGS = 3600
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("crashes")
+    values, labels = noise_table(40, 60)
+    make_store(folder / "t.zarr", values, labels)
+    options = ("--judge", "positive", "--iterations", 30, "--q", 10)
+    srs_ooc("run", "t.zarr", *options, cwd=folder)
+    return folder
+
+
+def npy(path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(800))
+    return path
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "shape", ["(-3, -4)", "(3, -4)", f"({10**21}, 2)", "(2, 3, 4)", "(100, 2)"]
+)
+def test_arrays_of_impossible_shapes_are_refused(tmp_path, shape):
+    message = error_of("ingest", npy(tmp_path / "t.npy", shape), tmp_path / "t.zarr")
+    assert "t.npy: expected" in message
+    np.save(tmp_path / "x.npy", np.ones((4, 3)))
+    target = npy(tmp_path / "y.npy", shape)
+    options = ("--target-file", target)
+    assert "y.npy: expected" in error_of(
+        "ingest", tmp_path / "x.npy", tmp_path / "s.zarr", *options
+    )
+
+
+def test_archives_of_many_arrays_have_short_messages(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, **{f"a{i}": np.zeros(1) for i in range(3000)})
+    assert len(error_of("ingest", path, tmp_path / "t.zarr")) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{b = " * 3000, "#" * 2_000_000]
+)
+def test_configs_that_are_nested_deeply_or_large_are_refused(folder, tmp_path, text):
+    (tmp_path / "c.toml").write_text(text)
+    message = error_of("run", "t.zarr", "--config", tmp_path / "c.toml", cwd=folder)
+    assert "c.toml: expected a TOML file" in message
+    assert len(message) < 1000
+
+
+def shell(folder, arguments, redirection):
+    line = " ".join([*map(str, command_line(*arguments)), redirection])
+    return subprocess.run(
+        line, shell=True, cwd=folder, env=environment(), capture_output=True, text=True,
+        timeout=HANGS, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_closed_standard_streams_and_full_disks_are_said(folder):
+    closed = shell(folder, ("features", "t.run", "--csv"), ">&-")
+    assert closed.returncode == 2
+    assert closed.stderr.startswith("srs-ooc: standard output is closed")
+    silent = shell(folder, ("features", "t.run", "--csv"), "2>&-")
+    assert (silent.returncode, silent.stderr) == (0, "")
+    assert shell(folder, ("features", "none.run"), "2>&-").returncode == 2
+    full = shell(folder, ("features", "t.run", "--csv"), "> /dev/full")
+    assert full.returncode == 2
+    assert "No space left" in full.stderr
+    told_nothing = shell(folder, ("scores", "t.zarr", "--csv"), "2> /dev/full")
+    told = shell(folder, ("scores", "t.zarr", "--csv"), "")
+    assert (told_nothing.returncode, told_nothing.stdout) == (0, told.stdout)
+    for done in (closed, full):
+        assert "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("arguments", [("ingest", "-", "closed.zarr"), ("remove", "t.run")])
+def test_a_closed_standard_input_is_an_empty_one(folder, arguments):
+    closed = shell(folder, arguments, "<&-")
+    empty = shell(folder, arguments, "< /dev/null")
+    assert closed.returncode == 2
+    assert closed.stderr == empty.stderr
+    assert len(closed.stderr.splitlines()) == 1
+
+
+def test_a_process_that_may_open_no_more_files_says_so(folder, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "t.run")
+
+    monkeypatch.setattr(program, "cli", SimpleNamespace(main=refuse))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(SystemExit) as ended:
+        program.main(["status", "t.run"])
+    monkeypatch.undo()
+    assert ended.value.code == 2
+    assert "t.run: Too many open files" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_modules_load_is_one_message():
+    """The module that is being loaded interrupts its own process, as Ctrl-C would.
+
+    A parent in the background may have had the signal ignored.
+    """
+    for module in ("click", "numpy", "srs_ooc.planning.speed"):
+        code = (
+            "import os, runpy, signal, sys\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            f"        if name == {module!r}:\n"
+            "            sys.meta_path.remove(self)\n"
+            "            os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Finder())\n"
+            "sys.argv = ['srs-ooc', 'run', 'nowhere.zarr']\n"
+            "runpy.run_module('srs_ooc', run_name='__main__')\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS, check=False
+        )
+        assert done.returncode == 128 + signal.SIGINT, done.stderr
+        assert done.stderr.strip() == "srs-ooc: stopped; nothing was left half-written."
+
+
+def test_a_scratch_file_that_ends_is_an_error(tmp_path):
+    file = tmp_path / "scratch"
+    file.write_bytes(np.arange(12.0).tobytes()[:-1])
+    with file.open("rb") as raw:
+        assert exporting.read_values(raw, 5, 3).tolist() == [3, 4, 5, 6, 7]
+        with pytest.raises(OSError, match="ended early"):
+            exporting.read_values(raw, 5, 7)
+
+
+@pytest.mark.slow
+def test_long_labels_are_texts_however_many_bytes_they_take(tmp_path):
+    """Of labels that do not fit, what is said is of labels, not of numbers."""
+    lines = "".join(f"{i},label{i % 9000}{'x' * 900}\n" for i in range(18_000))
+    (tmp_path / "t.csv").write_text("a,target\n" + lines)
+    message = error_of("ingest", tmp_path / "t.csv", tmp_path / "t.zarr")
+    assert "labels of at most" in message
+    assert "regression:" not in message
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a folder")
+    return make_store(folder / "my table.zarr", *noise_table(60, 80, n_relevant=2))
+
+
+def test_a_command_misspelt_is_suggested():
+    assert "Did you mean ingest" in error_of("ingst")
+    assert "Did you mean" not in error_of("xyzzy")
+
+
+def test_a_table_in_place_of_a_store_is_to_be_ingested_first(tmp_path):
+    table = tmp_path / "my base.csv"
+    table.write_text("a,b\n1,2\n")
+    message = error_of("run", table)
+    assert "ingest it first" in message
+    assert f"srs-ooc ingest '{table}'" in message
+    assert "damaged" not in message
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("text", "count"), [("1e2", 100), ("1_00", 100), ("100", 100)])
+def test_counts_are_taken_as_people_write_them(store, tmp_path, text, count):
+    run = tmp_path / "a.run"
+    srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", text)
+    assert json_of("status", run, "--json")["iterations"] == count
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("text", ["1.5", "many", "1e30", "nan", "0"])
+def test_what_is_no_count_is_refused(store, tmp_path, text):
+    message = error_of("run", store, "--out", tmp_path / "a.run", "--iterations", text)
+    assert "--iterations" in message
+
+
+def test_paths_with_spaces_are_quoted_in_suggested_commands(store):
+    run = store.with_name("my first.run")
+    said = srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", 50).stdout
+    assert f"srs-ooc features '{run}'" in said
+
+
+@pytest.mark.slow
+def test_a_run_without_its_verdict_says_so(store, tmp_path):
+    from srs_ooc.runs.session import open_or_create, work_on
+    from srs_ooc.runs.settling import Request
+    from srs_ooc.runs.spec import Options
+    from srs_ooc.store.store import Store
+
+    run, opened = tmp_path / "half.run", Store.open(store)
+    ledger = open_or_create(opened, run, Request(Options(judge="decoy"), iterations=200))
+    work_on(ledger, opened, Request(memory_mb=4000), lambda step: step.done < 50)
+    ledger.close()
+    assert "no verdict yet" in srs_ooc("status", run).stdout
+    message = error_of("export", store, run, tmp_path / "o.csv")
+    assert "has none yet" in message
+    assert f"srs-ooc resume {run}" in message
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["-", "x.npz", "x.xlsx"])
+def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
+    run = tmp_path / "a.run"
+    srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", 20)
+    assert "expected the name of a file" in error_of("export", store, run, name, cwd=tmp_path)
+    assert not (tmp_path / name).exists()
+
+
+def test_the_name_by_which_ledgers_keep_an_option_is_no_name_of_it(tmp_path):
+    values, labels = noise_table(60, 40)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    config, run = tmp_path / "old.toml", tmp_path / "a.run"
+    config.write_text("replays = 2\n")
+    assert "--replays" in error_of("run", store, "--out", run, "--replays", 2)
+    assert "replays" in error_of("run", store, "--out", run, "--config", config)
+    with pytest.raises(UsageError, match=r"replays: expected an option.*srs_ooc\.options\(\)"):
+        package.run(store, out=run, replays=2)
+    assert not run.exists()
+
+
+LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """Return what a progress writes, each step half a minute after the one before."""
+    clock = iter(range(0, 10_000, 30))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+
+    def shown_by(shows):
+        progress = RunProgress(512, shows)
+        for done in (1, 2, 3, 4):
+            progress.show(Step("screening", done, 4))
+        progress.close()
+        with byte_progress(shows) as tell:
+            for done in (10, 20):
+                tell("reading", done, 20)
+        return capsys.readouterr().err.splitlines()
+
+    return shown_by
+
+
+@pytest.mark.parametrize("shows", [None, LINES])
+def test_without_a_terminal_each_line_bears_the_time(shown, shows):
+    lines = shown(shows)
+    assert len(lines) >= 4
+    assert [line for line in lines if not LINE.match(line)] == []
+    assert any("of 4 iterations" in line for line in lines)
+    assert any("reading" in line for line in lines)
+
+
+def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+    progress = RunProgress(512, LINES)
+    for done in (1, 2, 2, 2):
+        progress.show(Step("round 2", done, 2, unit="models"))
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_quiet_shows_nothing(shown):
+    assert shown(NOTHING) == []
+
+
+def test_every_command_has_examples_that_its_options_allow():
+    assert list(EXAMPLES) == list(COMMANDS)
+    for lines in EXAMPLES.values():
+        for line in lines:
+            words = shlex.split(line.partition(" > ")[0])
+            assert words.pop(0) == "srs-ooc"
+            context = click.Context(cli)
+            name, command, rest = cli.resolve_command(context, words)
+            while isinstance(command, click.Group):
+                name, command, rest = command.resolve_command(context, rest)
+            command.make_context(name, rest).close()
+
+
+def test_the_shell_completes_commands_and_options(monkeypatch, capsys):
+    def completions(*words):
+        monkeypatch.setenv("_SRS_OOC_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["srs-ooc", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            cli.main([], prog_name="srs-ooc")
+        return capsys.readouterr().out.split()
+
+    assert "plain,ingest" in completions("in")
+    assert "plain,--memory-mb" in completions("run", "--mem")

@@ -1,0 +1,407 @@
+"""Compacting runs: no leak, no dependence on threads or stops, what is known is found."""
+
+import itertools
+import json
+from contextlib import closing, contextmanager
+
+import numpy as np
+import pytest
+from closing import FEW, closing_trees
+from command import error_of, json_of, peak_kb, srs_ooc
+from forest_reference import add_shares, decode_tree
+from hypothesis import given
+from hypothesis import strategies as st
+from stores import make_store, noise_table
+
+import srs_ooc as package
+from srs_ooc.base.errors import RunError
+from srs_ooc.ensemble import fold_runs
+from srs_ooc.ensemble.compaction import SIZES, Curve, compact, sizes_up_to
+from srs_ooc.ensemble.fold_runs import (
+    Site,
+    held_out_score,
+    nest_run,
+    pooled_order,
+    share_explained,
+    small_parts,
+)
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
+from srs_ooc.runs.run_verdict import candidates_of
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_run
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.saved import decode_trees
+
+N_ROWS, N_FEATURES = 90, 160
+N_TREES = 25
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold_runs, "N_TREES", N_TREES)
+        closing_trees(patch, FEW)
+        yield
+
+
+@contextmanager
+def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
+    """A run that is done, and where it was made."""
+    store = Store.open(make_store(folder / "t.zarr", values, labels))
+    asked = Options(subspace_size=str(q), seed=3, **(given or {"judge": "decoy", "decoys": 1}))
+    with run_on(store, folder / "a.run", Request(asked, *files, iterations=iterations)) as made:
+        yield made
+
+
+@contextmanager
+def run_on(store, run, request):
+    with closing(open_or_create(store, run, request)) as ledger:
+        work_on(ledger, store, request)
+        yield ledger, Site(store, 512, 1, lambda _: True)
+
+
+def again(table, tmp_path):
+    """The same run once more, in another folder."""
+    ledger, site = table
+    asked = Options(judge="decoy", decoys=1, subspace_size="40", seed=spec_of(ledger).seed)
+    iterations = ledger.progress().iteration
+    return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A run on four features that decide the classes, each with two near copies, and noise."""
+    values, labels = noise_table(N_ROWS, N_FEATURES, n_relevant=4)
+    rng = np.random.default_rng(8)
+    for copy in range(8):
+        values[10 + copy] = values[copy % 4] + 0.1 * rng.standard_normal(N_ROWS)
+    with run_of(tmp_path_factory.mktemp("run"), values, labels) as made:
+        yield made
+
+
+def sources(site, stored):
+    """Return the numbers of features in the source."""
+    positions = site.store.array("positions").view(np.uint32)
+    return [int(positions[feature]) for feature in stored]
+
+
+def family(source):
+    """Return which of the four deciding features a feature is, or is near to; None if noise."""
+    return source % 4 if source < 4 else (source - 10) % 4 if 10 <= source < 18 else None
+
+
+def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
+    ledger, site = table
+    (_, chosen, n_selected), nested = candidates_of(ledger, N_FEATURES), nest_run(ledger, site)
+    assert nested.n_selected == n_selected
+    order = sources(site, nested.order)
+    assert len(set(order)) == len(order)
+    first = [family(source) for source in order[:4]]
+    assert sorted(first, key=str) == [0, 1, 2, 3]
+    selected = sources(site, chosen)
+    assert sorted(order[: len(selected)]) == sorted(selected)
+    n_representatives = len(selected) - 8
+    assert all(family(source) is not None for source in order[n_representatives : len(selected)])
+    for feature, source in zip(nested.order[:4], order, strict=False):
+        others = sources(site, nested.stand_ins[str(feature)])
+        assert {family(other) for other in others} == {family(source)}
+        assert len(others) == 2
+
+
+def test_a_pooled_order_is_by_the_product_of_ranks():
+    first, second = np.array([7, 3, 9, 1], np.uint32), np.array([9, 7, 1, 3], np.uint32)
+    # 7: 1 x 2, 3: 2 x 4, 9: 3 x 1, 1: 4 x 3
+    assert pooled_order(first, second).tolist() == [7, 9, 3, 1]
+
+
+def found_of(result):
+    return result.order, result.members, result.n_selected_within, result.held_out.scores.tolist()
+
+
+@pytest.mark.slow
+def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
+    ledger, site = table
+    whole = compact(ledger, site, 3, 1)
+    assert whole is not None
+    with again(table, tmp_path) as (other, _):
+        for stop in itertools.count(1):
+            countdown = itertools.count(-(3**stop))
+            stopping = Site(site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0)
+            found = compact(other, stopping, 3, 1)
+            if found is not None:
+                break
+    assert stop > 5
+    assert found_of(found) == found_of(whole)
+
+
+@pytest.mark.slow
+def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table):
+    ledger, site = table
+    assert compact(ledger, site, 3, 1) is not None
+    n_looked_at = 0
+    for file in sorted((ledger.run / "compact").rglob("*.json")):
+        data = file.read_bytes()
+        for at in range(0, len(data), 1 + len(data) // 60):
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            with pytest.raises(RunError, match="as it was written"):
+                verify_run(ledger.run)
+            n_looked_at += 1
+        with pytest.raises(RunError, match="as it was written"):
+            compact(ledger, site, 3, 1)
+        file.write_bytes(data)
+    assert n_looked_at > 100
+    files = verify_run(ledger.run).files
+    assert sum(count for what, count in files.items() if "compactions" in what) >= 4
+
+
+@pytest.mark.slow
+def test_what_decides_the_classes_is_found_by_a_handful(table):
+    ledger, site = table
+    found = compact(ledger, site, 3, 1)
+    assert 3 <= found.held_out.smallest() <= 8
+    assert found.held_out.means.max() > 0.8
+    assert len(found.n_selected_within) == len(found.held_out.scores) == 3
+
+
+def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
+    ledger, site = table
+    before = compact(ledger, site, 3, 1)
+    stages = []
+
+    def watch(step):
+        stages.append(step.stage)
+        return True
+
+    watching = Site(site.store, 512, 1, watch)
+    after = compact(ledger, watching, 3, 1, max_features=17)
+    assert 17 in after.held_out.sizes
+    assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
+    kept = [after.held_out.sizes.index(size) for size in before.held_out.sizes]
+    np.testing.assert_array_equal(after.held_out.scores[:, kept], before.held_out.scores)
+
+
+@pytest.mark.slow
+def test_more_repeats_go_on_from_those_that_are_there(table):
+    ledger, site = table
+    before = compact(ledger, site, 3, 1)
+    after = compact(ledger, site, 3, 2)
+    assert len(after.held_out.scores) == 6
+    assert len(after.members) == after.held_out.smallest()
+    assert len(compact(ledger, site, 3, 2, max_features=7).members) == 7
+    assert len(compact(ledger, site, 3, 2, max_features=10_000).members) == len(after.order)
+    first = dict(zip(before.held_out.sizes, before.held_out.scores.T, strict=True))
+    for size, scores in zip(after.held_out.sizes, after.held_out.scores.T, strict=True):
+        np.testing.assert_array_equal(scores[:3], first[size])
+
+
+@pytest.mark.slow
+def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
+    """The best 1 of 160 features fits 90 rows at about 0.65; with a leak all of them would."""
+    rng = np.random.default_rng(4)
+    values = rng.standard_normal((N_FEATURES, N_ROWS))
+    with run_of(tmp_path, values, np.arange(N_ROWS) % 2, iterations=60) as (ledger, site):
+        found = compact(ledger, site, 3, 2)
+    assert found.n_selected == 0
+    assert 0.35 < found.held_out.means.mean() < 0.6
+    assert found.held_out.means.max() < 0.65
+
+
+def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
+    ledger, site = table
+    trees = []
+    decoded = decode_trees
+
+    def noted(data, *ends, **kind):
+        trees.append(decode_tree(data))
+        return decoded(data, *ends, **kind)
+
+    monkeypatch.setattr(fold_runs, "decode_trees", noted)
+    rows = np.arange(0, N_ROWS, 3, dtype=np.int32)
+    train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
+    target = np.asarray(site.store.target(), np.int32)[rows]
+    features = np.array([9, 80, 3, 44], np.uint32)
+    with small_parts(spec_of(ledger), Inputs(None, train), site, 0, saves=True) as parts:
+        score = held_out_score(parts, rows, target, features, 77)
+        block = Block(4, len(rows), 1, tiled=False)
+        parts.source.columns.gather(np.sort(features), block, rows)
+    codes = dict(zip(sorted(features.tolist()), block.as_columns(4), strict=True))
+    right = 0
+    for row in range(len(rows)):
+        shares = [0.0, 0.0]
+        for tree in trees:
+            goes = lambda node, row=row: node.sends_left(int(codes[node.feature][row]), 255)  # noqa: E731
+            add_shares(tree, goes, shares)
+        right += int(np.argmax(shares)) == target[row]
+    assert len(trees) == N_TREES
+    assert score == right / len(rows)
+
+
+def test_the_variance_explained_is_one_less_the_share_left():
+    target = np.array([1.0, 2.0, 3.0, 6.0])
+    assert share_explained(target, target) == 1.0
+    assert share_explained(target, np.full(4, 3.0)) == 0.0
+    assert share_explained(np.ones(3), np.zeros(3)) == 0.0
+
+
+def test_a_run_of_another_judge_is_compacted_too(tmp_path):
+    values, labels = noise_table(N_ROWS, 60)
+    with run_of(tmp_path, values, labels, judge="probe") as (ledger, site):
+        found = compact(ledger, site, 2, 1)
+    assert set(sources(site, found.order[:3])) == {0, 1, 2}
+
+
+def test_a_run_that_is_not_done_is_refused(tmp_path):
+    values, labels = noise_table(N_ROWS, 60)
+    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
+    request = Request(Options(judge="decoy", decoys=1, subspace_size="20"), iterations=50)
+    with (
+        closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
+        pytest.raises(RunError, match="expected a run that is done"),
+    ):
+        compact(ledger, Site(store, 512, 1, lambda _: True))
+
+
+@pytest.mark.slow
+def test_a_damaged_record_is_refused_by_name(table, tmp_path):
+    with again(table, tmp_path) as (ledger, site):
+        compact(ledger, site, 2, 1)
+        record = next((tmp_path / "b.run").glob("compact/*/repeat-1-fold-2.json"))
+        record.write_text('{"repeat": 0, "fold"')
+        with pytest.raises(RunError, match=r"fold-2\.json: expected a record as it was written"):
+            compact(ledger, site, 2, 1)
+
+
+@pytest.mark.slow
+def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
+    values, labels = noise_table(150, 80)
+    values[20] = values[0] + 0.05 * np.random.default_rng(1).standard_normal(150)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    run = tmp_path / "a.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 100, "--decoys", 1)
+    few = ("--folds", 2, "--repeats", 1)
+    whole = json_of("compact", run, "--json", *few)
+    assert [record["features"] for record in whole["curve"]][:3] == [1, 2, 3]
+    assert len(whole["features"]) == whole["chosen"]
+    named = json_of("compact", run, "--json", "--max-features", 3, *few)
+    assert {record["name"] for record in named["features"]} <= {"f0", "f1", "f2", "f20"}
+    twins = [m for m in named["features"] if m["name"] in ("f0", "f20")]
+    assert [len(member["stand_ins"]) for member in twins] == [1]
+    table = srs_ooc("compact", run, *few).stdout
+    assert "Scores are of the rows held out." in table
+    header, *lines = srs_ooc("compact", run, "--csv", "--max-features", 3, *few).stdout.split()
+    assert header == "rank,name,n_stand_ins,stand_ins"
+    assert len(lines) == 3
+    message = error_of("compact", run, "--folds", 151, "--repeats", 1)
+    assert "found 151 folds of 150" in message
+    assert json.loads(json.dumps(whole)) == whole
+
+
+def test_excluded_features_never_come_back(tmp_path):
+    (tmp_path / "out").write_text("f0\nf7\n")
+    table, out = noise_table(N_ROWS, 60), np.isin(stored_positions(60), [0, 7])
+    with run_of(tmp_path, *table, q=20, files=[tmp_path / "out"], iterations=60) as (ledger, site):
+        assert inputs_of(ledger).excluded is not None
+        found = compact(ledger, site, 2, 1)
+    assert not set(np.flatnonzero(out).tolist()) & set(found.order)
+
+
+@pytest.mark.slow
+def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
+    """Rows of a group are all but equal: one held out without the others would be known."""
+    rng = np.random.default_rng(5)
+    centers = rng.standard_normal((60, 40))
+    values = np.repeat(centers, 4, axis=0) + 0.01 * rng.standard_normal((240, 40))
+    groups = np.repeat(np.arange(60), 4)
+    for name, target in (
+        ("signal", values[:, 0] + values[:, 1]),
+        ("noise", np.repeat(rng.standard_normal(60), 4) + 0.001 * rng.standard_normal(240)),
+    ):
+        store, run = (tmp_path / f"{name}.{end}" for end in ("zarr", "run"))
+        package.ingest(values, store, target=target, groups=groups, task="regression")
+        with run_on(Store.open(store), run, Request(Options(), iterations=100)) as (ledger, site):
+            found = compact(ledger, site, 2, 1)
+        best = found.held_out.means.max()
+        assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "q"),
+    [
+        pytest.param(40, 60_000, 2000, marks=pytest.mark.slow),
+        (20_000, 8, 4),
+    ],
+)
+def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
+    store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
+    run = tmp_path / "a.run"
+    asked = ("--judge", "decoy", "--decoys", 1, "--q", q, "--iterations", 20, "--max-depth", 2)
+    srs_ooc("run", store, "--out", run, *asked)
+    few = ("--folds", 2, "--repeats", 1)
+    cap = int(error_of("compact", run, *few, "--memory-mb", 20).split()[-1].rstrip("."))
+    assert 56 < cap < 150
+    peak = peak_kb("compact", run, *few, "--memory-mb", cap)
+    assert peak * 1024 < cap * 1_000_000
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("option", ["--scores", "--validation-rows"])
+def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_path, option):
+    values, labels = noise_table(60, 30)
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
+    file = tmp_path / "file"
+    if option == "--scores":
+        file.write_text("name,score\n" + "".join(f"f{i},{i + 1}\n" for i in range(30)))
+        method = ("--method", "less", "--judge", "probe", "--q", 8)
+    else:
+        file.write_text("".join(f"{i}\n" for i in range(1, 61, 4)))
+        method = ("--method", "prs", "--q", 20)
+    srs_ooc("run", store, "--out", run, "--iterations", 20, *method, option, file)
+    assert f"without the rows that are held out, found one with {option}" in error_of(
+        "compact", run
+    )
+    assert not (run / "compact").exists()
+
+
+tables = st.integers(1, 6).flatmap(
+    lambda n: st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), min_size=1, max_size=6)
+)
+
+
+@given(tables)
+def test_the_choice_is_the_smallest_within_one_standard_error_of_the_best(scores):
+    scores = np.array(scores)
+    sizes = [2 * i + 1 for i in range(scores.shape[1])]
+    curve = Curve(sizes, scores)
+    chosen = sizes.index(curve.smallest())
+    best = curve.best
+    bar = curve.means[best] - curve.errors[best]
+    assert curve.means[chosen] >= bar
+    assert np.all(curve.means[:chosen] < bar)
+    assert chosen <= best
+
+
+def test_errors_are_those_of_the_mean_over_folds():
+    curve = Curve([1, 2], np.array([[0.5, 1.0], [0.7, 1.0], [0.9, 1.0]]))
+    np.testing.assert_allclose(curve.errors, [0.2 / np.sqrt(3), 0.0])
+    np.testing.assert_array_equal(Curve([1], np.array([[0.5]])).errors, [0.0])
+
+
+def test_larger_sizes_are_not_looked_at_where_a_most_is_given():
+    curve = Curve([1, 5, 9], np.array([[0.5, 0.8, 1.0]] * 2))
+    assert curve.smallest() == 9
+    assert curve.smallest(8) == 5
+    with pytest.raises(ValueError, match="at most 0, found 1"):
+        curve.smallest(0)
+
+
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_sizes_tried_reach_what_there_is_and_what_is_asked(most, asked):
+    sizes = sizes_up_to(most, asked)
+    assert sizes == sorted(set(sizes))
+    assert min(asked, most) in sizes
+    assert sizes[-1] == max(min(most, SIZES[-1]), min(asked, most))

@@ -1,0 +1,76 @@
+"""What docs/plan.md and docs/research/theory.md show is what the program says; times are not."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from paper_table1 import rows, table_lines
+
+from srs_ooc.cli import main
+from srs_ooc.planning.paper_theory import Setting, expected_time, time_quantile
+
+pytestmark = pytest.mark.documents
+
+DOCS = Path(__file__).parents[2] / "docs"
+PLAN, THEORY = ((DOCS / page).read_text() for page in ("plan.md", "research/theory.md"))
+TIMED = re.compile(r"^(time: | +[\d,]+ iterations: | +from a cold disk)")
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
+
+
+def examples_of(page):
+    return re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", page, re.MULTILINE)
+
+
+def said_by(capsys, command):
+    with pytest.raises(SystemExit):
+        main(shlex.split(command))
+    return capsys.readouterr().out
+
+
+def numbers(text):
+    return [float(n.replace(",", "")) for n in NUMBER.findall(text)]
+
+
+def words(text):
+    return NUMBER.sub("#", text).split()
+
+
+def untimed(text):
+    return [line.strip() for line in text.splitlines() if not TIMED.match(line)]
+
+
+@pytest.mark.parametrize(("command", "shown"), examples_of(PLAN))
+def test_the_plans_shown_are_true(capsys, command, shown):
+    lines = re.sub(r"^    ", "", shown, flags=re.MULTILINE)
+    told, page = untimed(said_by(capsys, command)), untimed(lines)
+    assert len(told) > 30
+    if "..." in page:  # some of its lines
+        page.remove("...")
+        told = [line for line in told if words(line) in map(words, page)]
+    assert [*map(words, told)] == [*map(words, page)]
+    # Published allowances of memory may move a little without the page being wrong.
+    assert numbers("\n".join(told)) == pytest.approx(numbers("\n".join(page)), rel=0.1, abs=1.0)
+
+
+@pytest.mark.parametrize(("command", "shown"), examples_of(THEORY))
+def test_commands_print_what_the_page_shows(capsys, command, shown):
+    said = said_by(capsys, command)
+    assert words(said) == words(shown)
+    assert numbers(said) == pytest.approx(numbers(shown), rel=1e-7)
+
+
+def test_every_kind_of_example_is_there():
+    assert [len(examples_of(page)) for page in (PLAN, THEORY)] == [2, 4]
+
+
+def test_table_1_is_what_the_page_shows():
+    table = "".join(f"    {line}".rstrip() + "\n" for line in table_lines(rows()))
+    assert f"    $ python benchmarks/research/paper_table1.py\n{table}" in THEORY
+
+
+def test_the_python_example_is_true():
+    setting = Setting("clique", 10**6, 2500, 3, "0.5")
+    shown = dict(re.findall(r">>> (\w+)\(setting.*\n    ([\d.]+)", THEORY))
+    assert expected_time(setting).value == pytest.approx(float(shown["expected_time"]), rel=1e-9)
+    assert time_quantile(setting, 0.9) == pytest.approx(float(shown["time_quantile"]), rel=1e-9)

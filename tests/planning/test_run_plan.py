@@ -1,0 +1,382 @@
+"""Plans: memory by the run's own formulas, T from the table alone, and what is advised."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from command import json_of
+from command import srs_ooc as command
+from stores import make_store, noise_table
+
+import srs_ooc
+from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.text import MB
+from srs_ooc.cli import cli
+from srs_ooc.planning import run_plan, speed
+from srs_ooc.planning.iterations import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    recommended_iterations,
+)
+from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.planning.run_plan import (
+    degree_times,
+    found_chance,
+    mann_whitney_law,
+    plan_values,
+    power_of,
+    shift_found,
+)
+from srs_ooc.planning.speed import cold_seconds, measured_speed, memory_plan
+from srs_ooc.runs.run_memory import (
+    fixed_leases,
+    largest_subspace,
+    needed_nbytes,
+    work_nbytes,
+)
+from srs_ooc.runs.session import RunDraft
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
+
+
+@pytest.fixture(autouse=True)
+def short_probe(monkeypatch):
+    monkeypatch.setattr(speed, "PROBE_SECONDS", 0.01)
+
+
+def drafted(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
+    asked = Options(**{"judge": "probe"} | options)
+    return RunDraft.of_numbers(
+        Request(asked, memory_mb=memory_mb, threads=threads), n_rows, n_features
+    )
+
+
+def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
+    planned = drafted(memory_mb=2000, threads=2)
+    memory = memory_plan(planned)
+    assert memory.needed_nbytes + memory.free_nbytes == 2000 * MB
+    spec, shape = planned.spec, planned.shape
+    work = work_nbytes(spec, shape, spec.subspace_size + 1, saves=False)
+    leases = [lease.n_bytes for lease in memory.leases]
+    fixed = [lease.n_bytes for lease in fixed_leases(spec, shape)]
+    assert leases == [PROCESS_NBYTES, *fixed, work, work, shape.codes_nbytes]
+    assert (memory.n_workers, memory.mapped) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "n_items", "n_lanes", "n_draws"),
+    [
+        ({}, 160_000, 2, 30),
+        ({"decoys": 1}, 40_000, 2, 100),
+        ({"decoys": 3}, 80_000, 2, 60),
+        ({"permutations": 9}, 20_000, 2, 100),
+        ({"keep": 0}, 160_000, 1, 30),
+        ({"alpha": "0"}, 160_000, 1, 30),
+    ],
+)
+def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(
+    options, n_items, n_lanes, n_draws
+):
+    planned = drafted(judge="decoy", **options)
+    iterations, reason = recommended_iterations(planned)
+    assert planned.n_items == n_items
+    assert iterations == max(1000, n_lanes * n_draws * n_items // planned.spec.subspace_size)
+    assert "closing stage" in reason
+    memory = memory_plan(planned)
+    assert sum(lease.n_bytes for lease in memory.leases) + memory.free_nbytes == 1000 * MB
+
+
+def test_the_largest_subspace_just_fits():
+    asked = {"n_rows": 20_000, "memory_mb": 400, "judge": "positive"}
+    planned = drafted(**asked)
+    spec, shape = planned.spec, planned.shape
+    q = largest_subspace(spec, shape, 400 * MB)
+    assert 64 < q < 20_000
+    assert drafted(**asked, subspace_size="max").spec.subspace_size == q
+    room = 400 * MB - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    assert work_nbytes(spec, shape, q + 1, saves=False) <= room
+    assert work_nbytes(spec, shape, q + 2, saves=False) > room
+
+
+def test_a_cap_too_small_is_refused_as_by_the_run():
+    with pytest.raises(BudgetError, match="smallest cap that works"):
+        plan_values(drafted(n_rows=100_000, memory_mb=65))
+
+
+def test_t_follows_the_table_and_not_the_machine():
+    base = drafted(subspace_size="500")
+    t = recommended_iterations(base)[0]
+    for other in (
+        replace(base, request=replace(base.request, threads=8)),
+        replace(base, request=replace(base.request, memory_mb=10_000)),
+        replace(base, shape=replace(base.shape, n_classes=20)),
+    ):
+        assert recommended_iterations(other)[0] == t
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "why"),
+    [
+        ({"subspace_size": "20000"}, MIN_ITERATIONS, "too few draws"),
+        ({"subspace_size": "1000"}, 1380, "even when R is full"),
+        ({"subspace_size": "100"}, MAX_ITERATIONS, "takes 14,107"),
+        ({"subspace_size": "1000", "alpha": "1"}, MAX_ITERATIONS, "no place"),
+    ],
+)
+def test_t_is_enough_draws_within_its_bounds(options, expected, why):
+    found, reason = recommended_iterations(drafted(**options))
+    assert found == pytest.approx(expected, rel=0.01)
+    assert why in reason
+
+
+def test_a_stricter_probe_takes_more_iterations():
+    few, many = (recommended_iterations(drafted(probe_min_draws=n))[0] for n in (10, 60))
+    assert few < many
+
+
+def test_degrees_are_those_of_the_theory():
+    planned = drafted(subspace_size="500", alpha="0.3")
+    for time in degree_times(planned):
+        for alpha, found in (("0", time["rs"]), ("0.3", time["srs"])):
+            setting = Setting("chain", 20_000, 500, time["degree"] + 1, alpha)
+            assert found == expected_time(setting).value
+    assert [time["srs"] for time in degree_times(drafted(subspace_size="2"))][2:] == [None, None]
+
+
+def test_advice_gives_a_reason_for_everything():
+    plan = plan_values(drafted(alpha="0", judge="positive"))
+    advice = {item["name"]: item for item in plan["advice"]}
+    assert list(advice) == [
+        "iterations", "alpha", "max_features", "trees_per_subspace", "draw_block", "judge",
+    ]  # fmt: skip
+    assert all(len(item["reason"]) > 20 for item in plan["advice"])
+    assert (advice["alpha"]["value"], advice["alpha"]["planned"]) == ("0.5", "0")
+    assert (advice["judge"]["value"], advice["judge"]["planned"]) == ("decoy", "positive")
+    whole = plan_values(drafted(n_features=90))
+    assert {item["name"]: item["value"] for item in whole["advice"]}["alpha"] == "0"
+
+
+@pytest.mark.slow
+def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
+    def planned(*sizes, **options):
+        draft = drafted(*sizes, **options)
+        plan = plan_values(draft)
+        by_name = {item["name"]: (item["value"], item["planned"]) for item in plan["advice"]}
+        return draft, plan, by_name
+
+    large = {"n_features": 2_000_000, "memory_mb": 250}
+    assert planned(**large, subspace_size="2500")[0].spec.draw_block == 64
+    draft, single, advice = planned(**large, subspace_size="2500", draw_block=1)
+    assert not single["mapped"]
+    assert advice["draw_block"] == ("64", "1")
+    other, blocks, advice = planned(
+        **large, subspace_size="2500", draw_block=64, trees_per_subspace=2
+    )
+    assert advice["draw_block"] == ("64", "64")
+    assert advice["trees_per_subspace"][1] == "2"
+    assert (single["reads_per_iteration"], blocks["reads_per_iteration"]) == (2500, 40)
+    assert cold_seconds(other, 64) < cold_seconds(draft, 1) / 10
+    assert single["draws"]["every"] == blocks["draws"]["every"]
+    assert blocks["draws"]["every_least"] is None
+    # 32 blocks at least
+    assert planned(**large, subspace_size="1000")[2]["draw_block"][0] == "16"
+    assert planned(**large, subspace_size="20")[2]["draw_block"][0] == "1"
+    assert planned()[2]["draw_block"][0] == "1"
+    # Columns of 200 kB are long reads by themselves.
+    tall = planned(200_000, 20_000, memory_mb=2000, subspace_size="20")[2]
+    assert tall["draw_block"][0] == "1"
+
+
+def test_twice_the_memory_is_planned_as_a_run_with_it_would_be():
+    plan = plan_values(drafted(n_rows=20_000, memory_mb=80))
+    found = {other["what"]: other for other in plan["alternatives"]}
+    more, planned = found["twice the memory"], found["as planned"]
+    assert more["subspace_size"] > planned["subspace_size"]
+    twice = drafted(n_rows=20_000, memory_mb=160)
+    assert more["subspace_size"] == twice.spec.subspace_size
+    assert more["iterations"] == recommended_iterations(twice)[0]
+    assert found["twice the memory, --q max"]["memory_mb"] == 160
+
+
+@pytest.mark.slow
+def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
+    values, labels = noise_table(60, 150)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    before = sorted(tmp_path.rglob("*"))
+    planned = RunDraft.of(Store.open(store), Request(Options(subspace_size="20"), threads=2))
+    plan, of_numbers = plan_values(planned), plan_values(drafted())
+    assert sorted(tmp_path.rglob("*")) == before
+    assert plan["seconds_measured"]
+    assert planned.class_counts == (30, 30)
+    assert not of_numbers["seconds_measured"]
+    for one in (plan, of_numbers):
+        assert one["seconds_per_iteration"] > 0
+        assert one["total_seconds"] == one["iterations"] * one["seconds_per_iteration"]
+
+
+def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
+    values, labels = noise_table(60, 150)
+    srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=values[0] + labels, task="regression")
+    rows = tmp_path / "rows.txt"
+    rows.write_text("\n".join(map(str, range(1, 41))))
+    planned = RunDraft.of(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
+    assert planned.shape.n_rows == 40
+    assert planned.class_counts == ()
+
+
+def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
+    """With no time to spend, as many iterations as there are subspaces ahead are timed."""
+    values, labels = noise_table(60, 150)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
+    planned = RunDraft.of(Store.open(store), Request(threads=2))
+    assert measured_speed(planned).how.startswith("3 real iterations")
+
+
+def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):
+    values, labels = noise_table(60, 150)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    with pytest.raises(UsageError, match="subspace-size"):
+        RunDraft.of(Store.open(store), Request(Options(subspace_size="151")))
+
+
+def test_the_values_are_json_ready():
+    import json
+
+    values = json.loads(json.dumps(plan_values(drafted())))
+    assert values["iterations"] == int(values["advice"][0]["value"])
+    assert sum(lease["mb"] for lease in values["leases"]) + values["free_mb"] == pytest.approx(1000)
+
+
+def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
+    judged = []
+
+    def second(work, _):
+        judged.append(work(0))
+        return 1.0
+
+    monkeypatch.setattr(speed, "_mean_seconds", second)
+    planned = drafted(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
+    found = speed.estimated_speed(planned, memory_plan(planned))
+    assert len(judged[0].losses) == speed.JUDGED_CANDIDATES
+    n_models = planned.spec.sampler.models_each(500, planned.spec.subspace_size)
+    of_all = n_models / (speed.JUDGED_CANDIDATES * speed.JUDGED_SPLITS)
+    assert found.seconds == pytest.approx(of_all, rel=0.05)
+    assert "an iteration, the most there can be" in found.how
+
+
+@pytest.mark.parametrize(("iterations", "is_said"), [(10**9, True), (10, False)])
+def test_a_run_that_will_take_long_says_so_as_it_begins(tmp_path, monkeypatch, iterations, is_said):
+    store = make_store(tmp_path / "t.zarr", *noise_table(40, 30))
+    monkeypatch.setattr("srs_ooc.cli.run._work", lambda *_: None)
+    said = CliRunner().invoke(cli, ["run", str(store), "--iterations", str(iterations)]).output
+    assert bool(re.search(r"about [\d.,]+ (h|days|years) by a quick ESTIMATE", said)) == is_said
+
+
+# Power: the exact law of the statistic, and the shift against a simulation.
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(1, 1), (2, 3), (4, 4), (5, 3)])
+def test_the_law_of_u_is_that_of_all_arrangements(n0, n1):
+    counts = Counter(
+        sum(place - i for i, place in enumerate(places))
+        for places in combinations(range(n0 + n1), n1)
+    )
+    law = mann_whitney_law(n0, n1)
+    expected = [counts[u] / comb(n0 + n1, n1) for u in range(n0 * n1 + 1)]
+    assert law == pytest.approx(expected, rel=1e-12)
+
+
+def found_share(n0, n1, p, shift, *, n_tables=4000):
+    """The share of made-up tables in which the shifted feature's ranks score highest."""
+    rng = np.random.default_rng(1)
+    n_found = 0
+    for _ in range(n_tables // 500):
+        values = rng.standard_normal((500, p, n0 + n1))
+        values[:, 0, n0:] += shift
+        ranks = values.argsort(axis=2).argsort(axis=2)
+        score = np.abs(ranks[:, :, n0:].sum(axis=2) - n1 * (n0 + n1 - 1) / 2)
+        n_found += int(np.sum(score[:, 0] > score[:, 1:].max(axis=1)))
+    return n_found / n_tables
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("n0", "n1", "p"), [(15, 15, 40), (8, 20, 25)])
+@pytest.mark.parametrize(("level", "name"), [(0.5, "half"), (0.95, "most")])
+def test_the_shift_is_found_as_often_as_said(n0, n1, p, level, name):
+    seen = power_of((n0, n1), p)
+    share = found_share(n0, n1, p, seen[name])
+    assert share == pytest.approx(level, abs=0.03)
+
+
+def test_the_normal_tail_goes_on_where_the_exact_one_ends(monkeypatch):
+    exact = shift_found(100, 100, 10_000, 0.5)
+    monkeypatch.setattr(run_plan, "EXACT_PAIRS", 0)
+    assert shift_found(100, 100, 10_000, 0.5) == pytest.approx(exact, rel=0.02)
+
+
+def test_more_rows_and_fewer_features_show_smaller_shifts():
+    shifts = [power_of(counts, p)["half"] for counts, p in [
+        ((36, 36), 850_000), ((36, 36), 1000), ((72, 72), 850_000), ((5000, 5000), 850_000)
+    ]]  # fmt: skip
+    assert shifts[0] > shifts[1] > shifts[3]
+    assert shifts[0] > shifts[2] > shifts[3] > 0
+    assert shifts[0] == pytest.approx(1.32, abs=0.005)
+
+
+def test_too_few_rows_show_nothing_and_say_why():
+    seen = power_of((10, 10), 10**6)
+    assert seen["half"] is seen["most"] is None
+    assert "10 rows against 10" in seen["reason"]
+    assert "10.8 of 1,000,000" in seen["reason"]  # 10**6 * 2/C(20, 10)
+    assert found_chance(10, 10, 10**6, 60.0) == pytest.approx((1 - 2 / comb(20, 10)) ** (10**6 - 1))
+
+
+def test_the_class_most_easily_distinguished_from_the_others_is_taken():
+    assert power_of((10, 60, 30), 100)["groups"] == (60, 40)
+    assert power_of((10, 60, 30), 100)["half"] == power_of((40, 60), 100)["half"]
+
+
+def test_a_single_feature_has_no_rivals():
+    assert power_of((5, 5), 1)["half"] <= 1e-4
+
+
+# What counting lets through is said before a run.
+
+
+def counting_planned(tmp_path, n_pairs, *options):
+    values, labels = noise_table(2 * n_pairs, 50)
+    strata = np.repeat(np.arange(n_pairs), 2)
+    target = np.tile([0, 1], n_pairs)
+    del labels
+    store = tmp_path / "t.zarr"
+    srs_ooc.ingest(values.T, store, target=target, strata=strata)
+    return store, json_of("plan", store, "--json", *options)["counting"]
+
+
+@pytest.mark.slow
+def test_the_fewest_features_are_told_by_the_clusters_of_noise(tmp_path):
+    store, counting = counting_planned(tmp_path, 40)
+    assert counting["families"] == 7
+    assert counting["fewest"] == {"1": 2, "5": 8, "20": 29}
+    assert abs(counting["log_arrangements"] - 40 * np.log(2)) < 1e-9
+    assert "2, if decoys near the cut are not correlated" in command("plan", store).stdout
+
+
+@pytest.mark.slow
+def test_too_few_arrangements_for_any_test_are_told(tmp_path):
+    store, _ = counting_planned(tmp_path, 7)
+    said = " ".join(command("plan", store).stdout.split())
+    assert "rows trade places in 128 ways" in said
+    assert "too few for any of 50 features" in said
+
+
+def test_a_run_that_does_not_count_is_told_nothing_of_it(tmp_path):
+    assert counting_planned(tmp_path, 40, "--permutations", 9)[1] is None

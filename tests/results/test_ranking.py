@@ -1,0 +1,147 @@
+"""What is said of a verdict: why features are in or out, and why nothing is selected."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import srs_ooc
+from srs_ooc.base.errors import RunError
+from srs_ooc.cli import cli
+from srs_ooc.results.feature_record import VerdictReading, explain
+from srs_ooc.runs import run_verdict
+from srs_ooc.runs.run_verdict import ROW
+
+
+def verdict_of(spec=None, order=(), **given):
+    """Five features: one is marginally significant, one has its own decoy before it."""
+    arrays = {
+        "features": np.array([7, 3, 5, 9, 2], np.uint32),
+        "is_selected": np.array([True, True, True, False, False]),
+        "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
+        "scores": np.array([np.nan, 3e9, 2e9, 2e9, 1e9]),
+        "is_outstanding": np.array([True, False, False, False, False]),
+        "is_best": np.array([True, True, True, False, True]),
+        "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
+        "groups": np.array([0, 0, 1, 2, -1], np.int32),
+        "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
+        "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
+    }
+    facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
+    asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
+    rows = np.recarray(len(arrays["features"]), ROW)
+    for name, array in (arrays | given).items():
+        rows[name] = array
+    shown = np.array(order, np.uint32)
+    return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
+
+
+def why(feature, n_drawn=9, *, is_excluded=False, **given):
+    return explain(
+        f"f{feature}", feature, n_drawn, verdict_of(**given), [], is_excluded=is_excluded
+    )
+
+
+def test_each_feature_has_its_reason():
+    assert why(7).startswith("f7 is in: place 1, where an estimated 0.01")
+    assert "It is marginally significant (p = " in why(7)
+    assert "no batch of trees of the closing stage saw it" in why(7)
+    assert why(3).startswith("f3 is in: place 2, where an estimated 0.05")
+    assert "(0.1 asked). It is" in why(3)
+    assert "100% of the batches" in why(3)
+    assert why(5).startswith("f5 is in: place 3")
+    assert "It is not marginally significant" in why(5)
+    assert "too many are selected for batches of trees to disagree" in why(5)
+    assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
+    assert why(2).startswith("f2 is out: it is at place 5")
+    assert "neither among the best of the screen" in why(4)
+    assert "never drawn" in why(4, 0)
+    assert "told to leave it out" in why(4, 0, is_excluded=True)
+    assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
+
+
+def test_what_stands_out_need_not_pass_among_features():
+    found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
+    assert "among features and decoys together, not among features alone (p = 0.0065, " in found
+
+
+def test_places_that_were_not_grouped_are_said():
+    assert verdict_of().clusters_selected == "2 clusters"
+    assert verdict_of(groups=np.array([0, 0, -1, -1, -1])).clusters_selected is None
+
+
+@pytest.mark.parametrize(("decoys", "advised"), [(1, True), (7, True), (15, False)])
+def test_why_nothing_is_selected(decoys, advised):
+    nothing = np.zeros(5, bool)
+    said = verdict_of({"decoys": decoys}, is_selected=nothing).why_none()
+    assert "The marginally significant features do not hold it either" in said
+    assert ("--decoys 15" in said) == advised
+    none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
+    assert "No feature is marginally significant" in none_out
+    assert "cannot select fewer than 20 features" in none_out
+
+
+def test_selected_features_come_in_the_order_to_show():
+    shown = verdict_of(order=np.array([5, 4, 7, 2, 3, 9], np.uint32))
+    assert shown.order.tolist() == [5, 4, 7, 2, 3, 9]
+    assert shown.selected().tolist() == [5, 7, 3]
+    assert shown.n_selected == 3
+
+
+def test_where_a_record_has_no_order_it_is_that_of_the_ranking():
+    assert verdict_of().order.tolist() == [7, 3, 5, 9, 2]
+    assert verdict_of().selected().tolist() == [7, 3, 5]
+
+
+def test_a_marginally_significant_feature_says_what_it_differs_in():
+    assert "is marginally significant (p = 1e-09, it differs in spread)" in why(7)
+    assert "is not marginally significant (p = 0.5)" in why(3)
+    found = [verdict_of().row(feature)["differs_in"] for feature in (7, 3, 5, 9)]
+    assert found == ["spread", "location", "what is missing", None]
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory):
+    """What is said of a run with its store, and the run without it."""
+    folder = tmp_path_factory.mktemp("moved")
+    values = np.random.default_rng(0).standard_normal((100, 250))
+    names = ["größe", *(f"f{i}" for i in range(1, 250))]
+    target = (values[:, :3].sum(1) > 0).astype(int)
+    srs_ooc.ingest(values, folder / "t.zarr", target=target, names=names)
+    run = srs_ooc.run(folder / "t.zarr", out=folder / "a.run", iterations=200, q=10).run
+    before = srs_ooc.open_run(run).features("records")
+    (folder / "t.zarr").rename(folder / "elsewhere.zarr")
+    return run, before
+
+
+def called(*arguments):
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def test_what_the_verdict_put_first_is_read_without_the_store(moved):
+    run, before = moved
+    done = called("features", run, "--json", "--memory-mb", 4000)
+    found = json.loads(done.stdout)
+    assert found == before[: len(found)]
+    assert len(found) >= sum(record["selected"] for record in before) > 0
+    assert "no longer at" in done.stderr
+    some = json.loads(called("features", run, "--selected", "--json").stdout)
+    assert some == [record for record in found if record["selected"]]
+    assert called("features", run).stdout.count("\n") == 1 + min(50, len(found))
+
+
+def test_what_needs_the_store_says_so(moved):
+    run, _ = moved
+    assert isinstance(called("features", run, "--why", "f1").exception, RunError)
+    assert isinstance(called("features", run, "--store", run / "nowhere").exception, Exception)
+
+
+def test_names_take_bounded_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_verdict, "NAMES_NBYTES", 12)
+    values = np.random.default_rng(0).standard_normal((60, 10))
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=(values[:, 0] > 0).astype(int))
+    run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
+    with run._ledger() as ledger:
+        assert len(run_verdict.kept_names(ledger)) == 6

@@ -1,0 +1,279 @@
+"""What a report says is what the run, its store and its ledger say."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reports import KINDS, N_FEATURES, N_ROWS, report_of, run_of
+
+import srs_ooc
+from srs_ooc.cli import cli
+from srs_ooc.evidence.tally import LEADING, RankingHistory
+from srs_ooc.results.facts import FEW_DRAWS, cautions_of, commands_of, json_of, summary_of
+from srs_ooc.results.report import bins_of, ends_of, history_of, profiles_of
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_report_lists_what_is_selected_or_else_the_first_by_rank(kind):
+    result = srs_ooc.open_run(run_of(kind))
+    with report_of(kind) as report:
+        names = [record.name for record in report.records]
+        assert len(summary_of(report)) == 3
+        n_selected = report.n_selected
+    if kind in ("nothing", "provisional"):
+        assert n_selected == 0
+        assert names == [record["name"] for record in result.features("records")]
+    else:
+        assert names == result.selected
+        assert n_selected == len(names) > 0
+
+
+def test_profiles_count_the_rows_of_each_class_by_value():
+    with report_of("classes") as report:
+        profiles = profiles_of(report, np.arange(N_FEATURES))
+        target, classes = report.store.target(), report.manifest.classes
+        positions = report.reading.positions
+        codes = report.store.array("n_codes")
+        missing = np.asarray(report.store.array("n_missing"))
+    assert profiles.classes == list(classes)
+    assert profiles.class_rows == np.bincount(target).tolist()
+    for i in range(N_FEATURES):
+        counts = profiles.counts(i)
+        assert counts.sum(axis=1).tolist() == profiles.class_rows
+        assert counts[:, -1].sum() == missing[i]
+    three = int(np.flatnonzero(positions == 6)[0])
+    assert codes[three] == 3
+    found = profiles.counts(three)[:, :3]
+    assert found.sum(axis=0).tolist() == [N_ROWS / 3] * 3
+
+
+def test_few_classes_are_told_apart_and_the_others_counted_together():
+    with report_of("many") as report:
+        profiles = profiles_of(report, np.arange(3))
+    assert len(profiles.classes) == 13
+    assert profiles.classes[-1] == "3 other classes"
+    assert sum(profiles.class_rows) == N_ROWS
+
+
+def test_profiles_of_a_regression_place_rows_and_follow_the_mean():
+    with report_of("numbers") as report:
+        stored = int(np.flatnonzero(report.reading.positions == 0)[0])
+        profiles = profiles_of(report, np.array([stored]))
+        values = srs_ooc.read(report.store, [report.reading.name(stored)], kind="records")
+        target = report.store.target()
+    column = np.array(
+        [np.nan if v is None else v for v in (next(iter(r.values())) for r in values)]
+    )
+    column = column.astype(float)
+    places = profiles.scatter(0)
+    assert np.array_equal(np.isnan(places), np.isnan(column))
+    known = ~np.isnan(column)
+    assert np.all(np.diff(places[known][np.argsort(column[known])]) >= 0)
+    unit = (target.max() - target.min()) / 254
+    assert abs(profiles.trend(0)[-1] - target[~known].mean()) <= unit
+    assert profiles.trend(0)[0] < profiles.trend(0)[-2]
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_bins_keep_the_order_of_codes_and_use_the_first_and_the_last(n_codes, n_bins):
+    codes = np.append(np.arange(n_codes), 65535)[None]
+    bins = bins_of(codes, np.array([n_codes]), n_bins, 65535)[0]
+    used = min(n_codes, n_bins)
+    assert bins[-1] == n_bins
+    assert np.array_equal(np.unique(bins[:-1]), np.arange(used))
+    assert np.all(np.diff(bins[:-1]) >= 0)
+
+
+def test_draws_are_those_of_the_tally():
+    with report_of("classes") as report:
+        draws = report.draws
+        drawn = report.reading.tally.n_drawn[:N_FEATURES]
+        n_selected = len(report.selected)
+    assert sum(draws.features) == N_FEATURES
+    assert sum(draws.selected) == n_selected
+    assert draws.edges[0] <= drawn.min() == draws.least
+    assert draws.edges[-1] > drawn.max()
+    assert abs(draws.median - np.median(drawn)) <= 1
+
+
+def test_the_cut_shows_decoys_only_of_a_run_with_a_verdict():
+    with report_of("classes") as report:
+        cut, levels = report.cut, report.reading.verdict.levels
+        n_selected = report.reading.n_selected
+    assert any(cut.is_decoy)
+    assert cut.n_selected == n_selected
+    assert cut.places[0] == 1
+    assert cut.levels == [float(f"{v:.4g}") for v in levels[: len(cut.levels)]]
+    with report_of("provisional") as report:
+        assert not any(report.cut.is_decoy)
+
+
+def test_usage_is_what_the_ledger_noted():
+    with report_of("classes") as report:
+        usage = json.loads(json_of(report))["usage"]
+        assert usage["iterations"][-1] == report.reading.n_iterations
+        assert usage["cap_mb"] == 4000
+        assert usage["total_seconds"] == report.status.seconds
+        assert usage["is_growth"]
+
+
+def titles_of(kind, **changed):
+    with report_of(kind) as report:
+        for name, value in changed.items():
+            setattr(report, name, value)
+        return dict(cautions_of(report))
+
+
+def test_warnings_name_what_to_do():
+    nothing = titles_of("nothing")
+    assert "resume" in nothing["Nothing was selected"]
+    assert "--iterations" in nothing["Few draws"]
+    assert "No verdict yet" in titles_of("provisional")
+    assert "compact" in titles_of("classes")["Accuracy was not measured"]
+    many = titles_of("classes", selected=np.arange(1000) % N_FEATURES)
+    assert "compact" in many["1,000 features were selected"]
+
+
+def test_few_draws_name_iterations_that_are_enough():
+    with report_of("nothing") as report:
+        draws = report.draws
+        assert draws.median < FEW_DRAWS
+    text = titles_of("nothing")["Few draws"]
+    asked = int(text.split("--iterations ")[1].split("`")[0])
+    assert asked * draws.median >= FEW_DRAWS * 5
+
+
+def test_small_classes_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["a", "b", "rare"], [30, 30, 3])
+    srs_ooc.ingest(rng.standard_normal((63, 10)), tmp_path / "t.zarr", target=labels)
+    run = srs_ooc.run(tmp_path / "t.zarr", iterations=50, judge="positive").run
+    result = srs_ooc.open_run(run)
+    with result._report() as report:
+        titles = dict(cautions_of(report))
+    assert "rare (3)" in titles["1 class of 5 rows or fewer"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["classes", "probe"])
+def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with report_of(kind) as report:
+        command = commands_of(report)[0]
+    words = shlex.split(command)
+    assert words[0] == "srs-ooc"
+    assert cli.main(words[1:], prog_name="srs-ooc", standalone_mode=False) in (None, 0)
+    again = srs_ooc.open_run(tmp_path / words[words.index("--out") + 1])
+    first = srs_ooc.open_run(run_of(kind))
+    assert again.features("records") == first.features("records")
+
+
+def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
+    from srs_ooc.runs.verification import FoldRecord, Records
+
+    with report_of("classes") as report:
+        assert report.held_out is None
+        records = Records(Records.folder_of(report.ledger.run, report.reading.n_iterations, 5))
+    try:
+        for fold, score in enumerate([0.5, 0.7]):
+            scores = {"1": score, "2": score + 0.2}
+            records.keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
+        with report_of("classes") as report:
+            found = json.loads(json_of(report))["held_out"]
+    finally:
+        for file in records.folder.iterdir():
+            file.unlink()
+        records.folder.rmdir()
+    assert found["sizes"] == [1, 2]
+    assert found["scores"] == [0.6, 0.8]
+    assert (found["chosen"], found["n_folds"], found["is_regression"]) == (2, 2, False)
+
+
+def test_ends_name_values_as_the_table_has_them():
+    with report_of("classes") as report:
+        features = np.arange(N_FEATURES)
+        found = ends_of(report, features)
+        names = [report.reading.name(i) for i in features]
+        table = srs_ooc.read(report.store, names, kind="records")
+    for name, (low, high) in zip(names, found, strict=True):
+        values = [row[name] for row in table if row[name] is not None]
+        values = [value for value in values if value == value]
+        assert (low, high) == (float(f"{min(values):.4g}"), float(f"{max(values):.4g}"))
+
+
+COUNTED = ("iterations", "trees", "found", "leading", "decoys", "unchanged")
+
+
+def counted(result):
+    return [{name: row[name] for name in COUNTED} for row in result.history("records")]
+
+
+def test_a_run_with_decoys_shows_what_led_it():
+    rows = srs_ooc.open_run(run_of("classes")).history("records")
+    assert [row["iterations"] for row in rows] == [100, 134, 179, 239, 300]
+    assert {row["leading"] for row in rows} == {LEADING}
+    assert rows[0]["unchanged"] is None
+    with report_of("classes") as report:
+        kept = report.ledger.read_arrays(RankingHistory.name)["items"]
+        selected = set(report.selected.tolist())
+    for row, items in zip(rows, kept, strict=False):
+        assert row["found"] == sum(item in selected for item in items.tolist())
+        assert row["decoys"] == sum(item >= N_FEATURES for item in items.tolist())
+        assert row["trees"] == row["iterations"]
+    shared = len(np.intersect1d(kept[0], kept[1]))
+    assert rows[1]["unchanged"] == shared
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds)
+    assert all(row["memory_mb"] >= 0 for row in rows)
+
+
+def test_nothing_is_said_of_decoys_before_the_verdict():
+    run = srs_ooc.open_run(run_of("provisional"))
+    assert run.is_provisional
+    assert {(row["found"], row["decoys"]) for row in run.history("records")} <= {(None, None)}
+
+
+def test_a_run_without_a_verdict_at_the_end_shows_its_kept_set():
+    rows = srs_ooc.open_run(run_of("probe")).history("records")
+    with report_of("probe") as report:
+        entered = report.reading.kept.entered
+    assert rows[0]["found"] == 0
+    assert rows[-1]["iterations"] == 300
+    assert rows[-1]["found"] == len(entered)
+    for row in rows:
+        assert row["found"] == np.count_nonzero(entered <= row["iterations"])
+        assert row["leading"] is None
+
+
+def test_it_is_the_same_after_a_run_was_stopped_and_resumed(tmp_path):
+    whole = srs_ooc.open_run(run_of("classes"))
+    given = {"iterations": 300, "q": 15, "memory_mb": 4000, "out": tmp_path / "again.run"}
+
+    def stop(step):
+        if step.done >= 150:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        srs_ooc.run(whole.store, progress=stop, **given)
+    again = srs_ooc.resume(given["out"])
+    assert counted(again) == counted(whole)
+
+
+def test_a_run_that_kept_no_history_shows_where_it_ended(tmp_path):
+    with report_of("classes") as report:
+        whole = history_of(report.ledger, report.reading)
+        report.ledger.read_arrays = lambda name: None
+        assert history_of(report.ledger, report.reading)[-1].found == whole[-1].found
+        assert len(report.points) == 1
+
+
+def test_a_frame_has_a_row_a_point():
+    pytest.importorskip("pandas")
+    run = srs_ooc.open_run(run_of("classes"))
+    frame = run.history()
+    assert list(frame.columns)[:2] == ["iterations", "seconds"]
+    assert frame["found"].iloc[-1] == run.history("records")[-1]["found"]
