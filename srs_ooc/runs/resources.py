@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.files import Recent
+from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
@@ -119,11 +119,11 @@ class GrowJob(Job):
         blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
         how = "mapped" if budget.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        splits = Recent[bytes, RowSplit](MOST_SPLITS)
+        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
 
         def same(split: RowSplit) -> RowSplit:
             """Return the split with the same rows that came first: the learner knows it again."""
-            return splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
 
         def grow(batch: Batch, _: Tell) -> Batch:
             with taken(blocks) as block:

@@ -29,7 +29,8 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES, n_values_of
+from srs_ooc.store.store_memory import making_tables_nbytes
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
     block_nbytes,
@@ -244,7 +245,7 @@ def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
 
 def values_lease(n_stored_rows: int) -> Lease:
     """Return what reading the values of codes takes."""
-    return Lease("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * n_stored_rows)
+    return Lease("reading the values of codes", making_tables_nbytes(n_stored_rows))
 
 
 def run_leases(
