@@ -12,7 +12,7 @@ from itertools import islice
 from math import isfinite
 from pathlib import Path
 from shlex import quote
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.native import _native
+from srs_ooc.native._native import hash_text
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     LINES_NBYTES,
@@ -30,7 +30,6 @@ from srs_ooc.runs.run_memory import (
     names_at_once,
     scores_lease,
 )
-from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.samplers.column_scores import integer_weights
@@ -38,6 +37,9 @@ from srs_ooc.store.arrays import PIECE_ITEMS, Names
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeReader
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
@@ -199,7 +201,7 @@ def hashed_names(
     size = max(FEWEST, names_at_once(spare_nbytes))
     texts = names.texts()
     for first in range(0, len(names), size):
-        hashes = np.fromiter(map(_native.hash_text, islice(texts, size)), np.uint64)
+        hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         yield partial(_places, names, first, order, hashes)
@@ -212,7 +214,7 @@ def _places(
     hashes: NDArray[np.uint64],
     texts: list[bytes],
 ) -> NDArray[np.int64]:
-    wanted = np.fromiter(map(_native.hash_text, texts), np.uint64, len(texts))
+    wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
     out = np.full(len(texts), -1, np.int64)
     low = np.searchsorted(hashes, wanted)
     high = np.searchsorted(hashes, wanted, side="right")
@@ -612,7 +614,7 @@ def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
 # The trees of a run that predict: all that it keeps, or those that its method says.
 
 
-def trees_of(ledger: Ledger) -> TreeReader:
+def trees_of(ledger: Ledger) -> "TreeReader":
     """Return the trees of a run that predict, as of its last commit.
 
     Raises
@@ -620,6 +622,8 @@ def trees_of(ledger: Ledger) -> TreeReader:
     RunError
         If the run keeps no trees, has none yet that predict, or its file is damaged.
     """
+    from srs_ooc.runs.run_trees import TreeReader
+
     return TreeReader(ledger, ensemble_of(ledger))
 
 
