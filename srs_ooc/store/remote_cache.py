@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import try_lock
 from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of
+from srs_ooc.store.arrays import Borrow
+from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of, manifest_of
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore
+from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore, Store, Verified
 from srs_ooc.trees.block import Block
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
@@ -683,3 +685,137 @@ class RemoteColumns(ColumnStore):
     def close(self) -> None:
         """Wait for the requests under way, and close the cache if nothing else uses it."""
         self._release()
+
+
+# A store at a URL, read through what is kept of it here.
+
+_CONNECTIONS_NBYTES = 24 * MB
+"""Allowance for the library and its connections."""
+_SLOT_NBYTES = 48
+"""Memory of a slot: what it holds, since when, and looking for one to give up."""
+_open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
+    weakref.WeakValueDictionary()
+)
+
+
+class RemoteStore(Store):
+    """A store at a URL; made by :func:`srs_ooc.store.opening.open_store`.
+
+    Its manifest is read whenever the store is compared; small arrays are copied here when first
+    read, columns in blocks, and files of values one at a time.
+
+    Parameters
+    ----------
+    url : Url
+        Where it is.
+    objects : Objects
+        Below that.
+    manifest : Manifest
+        What it says of itself.
+    cache : CacheOptions
+        Where and how much is kept of it here.
+    """
+
+    def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
+        self._objects, self.cache = objects, cache
+        key = (str(url), manifest.fingerprint, str(cache.path), cache.nbytes)
+        mirror = _open.get(key)
+        if mirror is None:
+            mirror = _open[key] = Mirror(objects, manifest, cache)
+        self._mirror, self._url, self._has_all = mirror, url, False
+        super().__init__(mirror.path, manifest)
+
+    @property
+    def place(self) -> Place:
+        """Its URL."""
+        return self._url
+
+    @property
+    def reading_nbytes(self) -> int:
+        """Memory of requests under way, received and being written, of slots and of the library."""
+        geometry = Geometry(self.manifest)
+        request = geometry.per_request * geometry.slot_nbytes
+        places = _SLOT_NBYTES * self._mirror.n_slots(geometry) + 4 * geometry.n_blocks
+        return _CONNECTIONS_NBYTES + 2 * geometry.n_requests * request + places
+
+    @property
+    def _borrow(self) -> Borrow:
+        return self._mirror.borrowed
+
+    def _have(self, *arrays: str) -> None:
+        for name in arrays:
+            if name in self.manifest.small_arrays:
+                self._mirror.keep(name)
+
+    def columns(self, *, mapped: bool) -> ColumnStore:
+        """Open the codes; to be closed."""
+        return RemoteColumns(self._mirror)
+
+    def check_unchanged(self) -> None:
+        """Look again whether the store at the URL is still this one."""
+        found = read_remote_manifest(self._url, self._objects)
+        self._check_same(found.fingerprint, self.fingerprint)
+
+    def check_files(self) -> None:
+        """Check that every object of codes is there, with its full size; asks once."""
+        if self._has_all:
+            return
+        with ThreadPoolExecutor(MOST_REQUESTS, "check") as pool:
+            for _ in pool.map(self._check_chunk, range(self.manifest.n_chunks)):
+                pass
+        self._has_all = True
+
+    def _check_chunk(self, index: int) -> None:
+        name, expected = chunk_file(index), self.manifest.chunk_nbytes
+        try:
+            found = f"{self._objects.nbytes(name)} bytes"
+        except FileNotFoundError:
+            found = "no object"
+        if found != f"{expected} bytes":
+            raise StoreError(
+                f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
+                "damaged; ingest the table again."
+            )
+
+    def stored_nbytes(self) -> int | None:
+        """Return the bytes of all its objects; None where a server does not list them."""
+        if self._url.scheme in ("http", "https"):
+            return None
+        return sum(nbytes for _, nbytes in self._objects.sizes())
+
+    def verify(self) -> Verified:
+        """Read all of it, and compare it with its checksums and its parts with each other."""
+        self._have(*self.manifest.small_arrays)
+        return super().verify()
+
+
+def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
+    """Read and check the manifest of the store at a URL.
+
+    Raises
+    ------
+    StoreError
+        As :func:`srs_ooc.store.manifest.read_manifest`.
+    """
+    try:
+        text = objects.read("zarr.json")
+    except FileNotFoundError:
+        raise StoreError(
+            f"{url}: expected a store made by `srs-ooc ingest`, found no zarr.json there. Check "
+            "the URL, or ingest the table; a store that is being written has none yet."
+        ) from None
+    return manifest_of(text, url)
+
+
+def remote_store(url: Url, cache: CacheOptions | None = None) -> RemoteStore:
+    """Read and check the manifest of the store at a URL, and nothing else.
+
+    Raises
+    ------
+    StoreError
+        As :func:`read_remote_manifest`.
+    UsageError
+        If the library that reads the URL is missing.
+    """
+    objects = Objects(url)
+    return RemoteStore(url, objects, read_remote_manifest(url, objects), cache or CacheOptions())
