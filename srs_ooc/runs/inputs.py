@@ -35,11 +35,11 @@ from srs_ooc.samplers.base import Ensemble
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.arrays import PIECE_ITEMS, Names
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeReader
+    from srs_ooc.store.remote_cache import CacheOptions
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
@@ -349,7 +349,7 @@ def places_of(store: Place, run: Path) -> list[str]:
 
 
 def find_store(
-    ledger: Ledger, given: Place | None = None, cache: CacheOptions | None = None
+    ledger: Ledger, given: Place | None = None, cache: "CacheOptions | None" = None
 ) -> Store:
     """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
 
@@ -398,7 +398,7 @@ def _store_of(ledger: Ledger, place: Path) -> Store | None:
         return None
 
 
-def _opened(ledger: Ledger, place: Place, cache: CacheOptions | None = None) -> Store:
+def _opened(ledger: Ledger, place: Place, cache: "CacheOptions | None" = None) -> Store:
     store = open_store(place, cache=cache)
     check_store(ledger, store)
     return store
