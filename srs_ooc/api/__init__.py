@@ -6,7 +6,7 @@ Here stand ``srs_ooc.run``, ``resume``, ``open_run`` and what they need; the oth
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
@@ -31,13 +31,15 @@ from srs_ooc.runs.settling import (
 )
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store as opened_at
-from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.store.remote_cache import CacheOptions
 
 StoreOrPath = Store | str | Path | Url
 
 
-def open_store(path: str | Path | Url, cache: CacheOptions | None = None) -> Store:
+def open_store(path: str | Path | Url, cache: "CacheOptions | None" = None) -> Store:
     """Open a store: its names, row ids, target and values, each read when asked for.
 
     Parameters

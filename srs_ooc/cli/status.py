@@ -12,8 +12,8 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
+from srs_ooc.results.ranking import READING_NBYTES
 from srs_ooc.results.standing import (
-    READING_NBYTES,
     Status,
     list_runs,
     network_values,

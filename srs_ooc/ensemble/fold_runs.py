@@ -29,7 +29,7 @@ from srs_ooc.ensemble.ensemble_memory import (
     room_for,
     sampled_nbytes,
 )
-from srs_ooc.evidence.correlation import HEAD, RankColumns, lead, sampled_rows
+from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, sampled_rows
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
@@ -182,7 +182,7 @@ def nest(
     leaders : uint32 (n,)
         The representative of each candidate.
     """
-    leader = lead(columns_of(parts, features), np.arange(len(features)))
+    leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)

@@ -23,7 +23,6 @@ from srs_ooc.results.feature_record import (
     none_if_nan,
     record_of,
 )
-from srs_ooc.results.standing import READING_NBYTES
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -490,6 +489,8 @@ def _spearman(first: list[int], second: list[int]) -> float | None:
 
 # The memory that reading a run takes: for its ranking, and for what is made of it.
 
+READING_NBYTES = 6 * MB
+"""Allowance for the verdict and the lines on their way."""
 PLACE_NBYTES = 2 * 64
 """Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
 KEPT_NBYTES = 32

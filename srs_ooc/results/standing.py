@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.base.options import Params, Share
-from srs_ooc.base.text import MB, megabytes
+from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
@@ -23,9 +23,6 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store
 
 # Where a run stands.
-
-READING_NBYTES = 6 * MB
-"""Allowance for the verdict and the lines on their way."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.native import _native
+from srs_ooc.native._native import hash_text
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     LINES_NBYTES,
@@ -35,11 +35,11 @@ from srs_ooc.samplers.base import Ensemble
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.arrays import PIECE_ITEMS, Names
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeReader
+    from srs_ooc.store.remote_cache import CacheOptions
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
@@ -201,7 +201,7 @@ def hashed_names(
     size = max(FEWEST, names_at_once(spare_nbytes))
     texts = names.texts()
     for first in range(0, len(names), size):
-        hashes = np.fromiter(map(_native.hash_text, islice(texts, size)), np.uint64)
+        hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         yield partial(_places, names, first, order, hashes)
@@ -214,7 +214,7 @@ def _places(
     hashes: NDArray[np.uint64],
     texts: list[bytes],
 ) -> NDArray[np.int64]:
-    wanted = np.fromiter(map(_native.hash_text, texts), np.uint64, len(texts))
+    wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
     out = np.full(len(texts), -1, np.int64)
     low = np.searchsorted(hashes, wanted)
     high = np.searchsorted(hashes, wanted, side="right")
@@ -349,7 +349,7 @@ def places_of(store: Place, run: Path) -> list[str]:
 
 
 def find_store(
-    ledger: Ledger, given: Place | None = None, cache: CacheOptions | None = None
+    ledger: Ledger, given: Place | None = None, cache: "CacheOptions | None" = None
 ) -> Store:
     """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
 
@@ -398,7 +398,7 @@ def _store_of(ledger: Ledger, place: Path) -> Store | None:
         return None
 
 
-def _opened(ledger: Ledger, place: Place, cache: CacheOptions | None = None) -> Store:
+def _opened(ledger: Ledger, place: Place, cache: "CacheOptions | None" = None) -> Store:
     store = open_store(place, cache=cache)
     check_store(ledger, store)
     return store

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
-from srs_ooc.store.opening import RemoteStore, open_store
-from srs_ooc.store.remote_cache import CacheOptions
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.store.remote_cache import CacheOptions
 
 Tell = Callable[[int, int], bool]
 """Says how far a part is, by its number; returns whether the part is still wanted."""
@@ -76,13 +78,13 @@ class WorkerStore:
     place: str
     fingerprint: str
     memory_mb: int
-    cache: CacheOptions | None = None
+    cache: "CacheOptions | None" = None
 
     @classmethod
     def of(cls, store: Store, memory_mb: int) -> "WorkerStore":
         """Return how workers find a store that was opened here."""
         place = store.place.absolute() if isinstance(store.place, Path) else store.place
-        cache = store.cache if isinstance(store, RemoteStore) else None
+        cache = getattr(store, "cache", None)  # of a store at a URL
         return cls(str(place), store.fingerprint, memory_mb, cache)
 
     def open(self) -> Store:

@@ -20,8 +20,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
-from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import SUBSPACES, load, one_thread
+from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
@@ -41,7 +40,7 @@ from srs_ooc.runs.run_memory import (
     shape_of,
 )
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
+from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
 from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
@@ -49,6 +48,7 @@ from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
+    from srs_ooc.learners.model_learner import EstimatorLearner
     from srs_ooc.runs.dask_cluster import DaskCluster
     from srs_ooc.runs.run_trees import TreeWriter
 
@@ -270,10 +270,13 @@ def open_source(
 
 def learner_of(
     spec: RunSpec, store: Store, task: Task, response: Response, n_threads: int, *, records: bool
-) -> TreeLearner | EstimatorLearner:
+) -> "TreeLearner | EstimatorLearner":
     """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
     if not spec.model.is_tree:
-        return model_learner(spec, task, response)
+        from srs_ooc.learners.model_learner import EstimatorLearner  # few runs have one
+
+        target = Target(task.target, max(1, len(task.classes)))
+        return EstimatorLearner(spec.model, target, folds_of(spec, task), response.center or 0.0)
     return TreeLearner(
         TrainingRows.of(response, spec.learner.impurity),
         spec.limits,

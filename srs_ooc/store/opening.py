@@ -1,128 +1,20 @@
 """Opening a store wherever it is: a folder, or a URL, which is read as a local disk is."""
 
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
-from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.store.arrays import Borrow
-from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
-from srs_ooc.store.objects import Objects
-from srs_ooc.store.remote_cache import CacheOptions, Mirror, RemoteColumns
-from srs_ooc.store.store import ColumnStore, Store, Verified
-from srs_ooc.store.store_memory import MOST_REQUESTS, Geometry, cache_nbytes, requests_nbytes
+from srs_ooc.base.urls import Place, place_of
+from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from zarr import Group
 
-_open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
-    weakref.WeakValueDictionary()
-)
-
-
-class RemoteStore(Store):
-    """A store at a URL; made by :func:`srs_ooc.store.opening.open_store`.
-
-    Its manifest is read whenever the store is compared; small arrays are copied here when first
-    read, columns in blocks, and files of values one at a time.
-
-    Parameters
-    ----------
-    url : Url
-        Where it is.
-    objects : Objects
-        Below that.
-    manifest : Manifest
-        What it says of itself.
-    cache : CacheOptions
-        Where and how much is kept of it here.
-    """
-
-    def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
-        self._objects, self.cache = objects, cache
-        key = (str(url), manifest.fingerprint, str(cache.path), cache_nbytes(cache.megabytes))
-        mirror = _open.get(key)
-        if mirror is None:
-            mirror = _open[key] = Mirror(objects, manifest, cache)
-        self._mirror, self._has_all = mirror, False
-        super().__init__(mirror.path, manifest)
-        self._place = self._url = url
-        geometry = Geometry(manifest)
-        self._reading_nbytes = requests_nbytes(geometry, mirror.n_slots(geometry))
-
-    @property
-    def _borrow(self) -> Borrow:
-        return self._mirror.borrowed
-
-    def _have(self, *arrays: str) -> None:
-        for name in arrays:
-            if name in self.manifest.small_arrays:
-                self._mirror.keep(name)
-
-    def columns(self, *, mapped: bool) -> ColumnStore:
-        """Open the codes; to be closed."""
-        return RemoteColumns(self._mirror)
-
-    def check_unchanged(self) -> None:
-        """Look again whether the store at the URL is still this one."""
-        found = read_remote_manifest(self._url, self._objects)
-        self._check_same(found.fingerprint, self.fingerprint)
-
-    def check_files(self) -> None:
-        """Check that every object of codes is there, with its full size; asks once."""
-        if self._has_all:
-            return
-        with ThreadPoolExecutor(MOST_REQUESTS, "check") as pool:
-            for _ in pool.map(self._check_chunk, range(self.manifest.n_chunks)):
-                pass
-        self._has_all = True
-
-    def _check_chunk(self, index: int) -> None:
-        name, expected = chunk_file(index), self.manifest.chunk_nbytes
-        try:
-            found = f"{self._objects.size(name)} bytes"
-        except FileNotFoundError:
-            found = "no object"
-        if found != f"{expected} bytes":
-            raise StoreError(
-                f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
-                "damaged; ingest the table again."
-            )
-
-    def _sizes(self) -> list[int] | None:
-        if self._url.scheme in ("http", "https"):
-            return None  # it lists none
-        return [size for _, size in self._objects.sizes()]
-
-    def verify(self) -> Verified:
-        """Read all of it, and compare it with its checksums and its parts with each other."""
-        self._have(*self.manifest.small_arrays)
-        return super().verify()
-
-
-def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
-    """Read and check the manifest of the store at a URL.
-
-    Raises
-    ------
-    StoreError
-        As :func:`srs_ooc.store.manifest.read_manifest`.
-    """
-    try:
-        text = objects.read("zarr.json")
-    except FileNotFoundError:
-        raise StoreError(
-            f"{url}: expected a store made by `srs-ooc ingest`, found no zarr.json there. Check "
-            "the URL, or ingest the table; a store that is being written has none yet."
-        ) from None
-    return manifest_of(text, url)
+    from srs_ooc.store.remote_cache import CacheOptions
 
 
 def open_store(
-    place: Place | str, fingerprint: str | None = None, cache: CacheOptions | None = None
+    place: Place | str, fingerprint: str | None = None, cache: "CacheOptions | None" = None
 ) -> Store:
     """Read and check the manifest of the store at a path or a URL, and nothing else.
 
@@ -145,9 +37,9 @@ def open_store(
     where = place_of(place)
     if isinstance(where, Path):
         return Store.open(where, fingerprint)
-    objects = Objects(where)
-    manifest = read_remote_manifest(where, objects)
-    store = RemoteStore(where, objects, manifest, cache or CacheOptions())
+    from srs_ooc.store.remote_cache import remote_store  # most stores are folders
+
+    store = remote_store(where, cache)
     if fingerprint is not None:
         store.check_is(fingerprint)
     return store
@@ -183,6 +75,9 @@ def open_zarr(store: str | Place) -> "Group":
     if isinstance(place, Path):
         Store.open(place)
         return zarr.open_group(place, mode="r")
+    from srs_ooc.store.objects import Objects
+    from srs_ooc.store.remote_cache import read_remote_manifest
+
     objects = Objects(place)
     read_remote_manifest(place, objects)
     return objects.group()

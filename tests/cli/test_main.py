@@ -131,7 +131,7 @@ def test_an_interrupt_while_modules_load_is_one_message():
 
     A parent in the background may have had the signal ignored.
     """
-    for module in ("click", "numpy", "srs_ooc.planning.speed"):
+    for module in ("click", "numpy", "srs_ooc.runs.session"):
         code = (
             "import os, runpy, signal, sys\n"
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

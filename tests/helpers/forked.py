@@ -19,18 +19,17 @@ from pathlib import Path
 
 _LENGTH = 8
 LOADED = (
-    "srs_ooc.cli.export",
-    "srs_ooc.cli.features",
     "srs_ooc.cli.ingest",
     "srs_ooc.cli.plan",
     "srs_ooc.cli.predict",
+    "srs_ooc.cli.results",
     "srs_ooc.cli.run",
     "srs_ooc.cli.status",
     "srs_ooc.cli.synth",
     "srs_ooc.ensemble.prediction",
     "srs_ooc.ingestion.ingest",
     "srs_ooc.planning.speed",
-    "srs_ooc.results.ranking",
+    "srs_ooc.results.exporting",
     "srs_ooc.runs.session",
 )
 

@@ -1,4 +1,4 @@
-"""``srs-ooc features`` and ``compare``: the ranking of a run, and of two runs side by side."""
+"""``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,14 +7,15 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import RunError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place
+from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli.output import (
     FILE,
     MEMORY_OPTION,
     RECORD_OPTIONS,
     RUN_STORE_OPTION,
+    SAFE_OPTION,
     TABLE_ROWS,
     echo_json,
     say,
@@ -23,6 +24,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_records
+from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
@@ -185,3 +187,57 @@ def _lines(found: Comparison) -> list[tuple[str, str]]:
         *([("note", "a verdict is still to come")] if found.is_provisional else []),
         ("options", "these differ:" if found.differences else "the same"),
     ]
+
+
+@click.command("export")
+@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="[STORE] RUN OUT")
+@click.option("--top", type=click.IntRange(1), metavar="N",
+              help="The N best features instead of the selected ones.")  # fmt: skip
+@click.option("--names", "names_file", type=FILE, metavar="FILE",
+              help="The features that FILE names, one a line, instead.")  # fmt: skip
+@SAFE_OPTION
+@MEMORY_OPTION
+def export_command(
+    paths: tuple[Path, ...],
+    top: int | None,
+    names_file: Path | None,
+    safe_csv: bool,
+    memory_mb: int,
+) -> None:
+    """Write the features that RUN selected to OUT, best first.
+
+    STORE is the run's store; it is found by itself if it was not moved. Each row has its row id,
+    the real values of these features, and the target. How OUT ends says the format:
+
+    \b
+    .csv, .csv.gz             CSV, also where OUT ends in nothing known
+    .parquet, .feather        takes `pip install 'srs-ooc[arrow]'`
+    .svmlight, .svm           numbers only; classes are numbered
+    .npy                      the values alone, numbers only
+    .txt                      the names alone, one a line, as --exclude reads them
+    .zarr                     a smaller store, with weights, strata and groups
+    """
+    from srs_ooc.results import exporting
+
+    if len(paths) not in (2, 3):
+        raise UsageError(
+            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
+            "`srs-ooc export --help` shows examples."
+        )
+    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else None), paths[-2:]
+    exporting.check_one(top, names_file)
+    exporting.check_name(out)  # before anything is read
+    process_nbytes()  # of the program alone, before there is work
+    cap_nbytes = memory_mb * MB
+    with closing(Ledger(run, writable=False)) as ledger:
+        opened = find_store(ledger, store)
+        if names_file is not None:
+            positions = exporting.named_positions(opened, names_file, cap_nbytes)
+        else:
+            n_columns = min(top or status_of(ledger).n_selected, opened.n_features)
+            later = sum(lease.n_bytes for lease in exporting.export_leases(opened, n_columns, out))
+            positions = exporting.ranked_positions(
+                ledger, Ranking(ledger, opened, cap_nbytes, later_nbytes=later), top
+            )
+    exporting.export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
+    say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
