@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +45,14 @@ from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import NAMES_NBYTES
-from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeWriter
 
 # The verdict: one row for each place of the pooled ranking, in the ledger one array a column.
 
@@ -488,7 +490,7 @@ def conclude(
     ledger: Ledger,
     context: RunContext,
     until: int,
-    trees: TreeWriter | None,
+    trees: "TreeWriter | None",
     *,
     until_stable: bool = False,
 ) -> None:
