@@ -31,7 +31,7 @@ def values_of(store):
     return values
 
 
-def make_store(path, values, labels, *, code_dtype="uint8"):
+def make_store(path, values, labels, *, code_dtype="uint8", values_dtype="float64"):
     """Write a store of `values` (n_features, n_rows) named f0.. with integer labels."""
     classes = tuple(str(label) for label in np.unique(labels))
     target = np.unique(labels, return_inverse=True)[1].astype(np.int32)
@@ -43,7 +43,7 @@ def make_store(path, values, labels, *, code_dtype="uint8"):
             target,
             TableFacts("target", classes),
             names,
-            form=StoreForm(code_dtype=code_dtype),
+            form=StoreForm(code_dtype, values_dtype),
         )
     return path
 

@@ -9,12 +9,7 @@ from stores import make_store
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.files import published_folder
-from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.ingestion.rows import TableFacts
-from srs_ooc.ingestion.scratch import text_blocks
-from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import midpoints, n_values_of
@@ -51,8 +46,6 @@ def test_a_code_has_its_value_or_the_middle_of_its_range(tmp_path, code_dtype, n
     manifest = read_manifest(store)
     features = np.array([3, 4, 80, 7, 7], dtype=np.uint32)
     block = block_with(store, features)
-    from srs_ooc.ingestion.ingest_options import stored_positions
-
     stored = values[stored_positions(90)]
     if manifest.values_dtype == "float32":
         stored = stored.astype(np.float32)
@@ -99,15 +92,6 @@ def test_midpoints_of_neighbours_and_of_the_largest():
     assert midpoints(np.array([2.0]), np.array([5.0])) == 3.5
 
 
-class Columns:
-    def __init__(self, values):
-        self.values = values[stored_positions(len(values))].astype(np.float64)
-        self.n_features, self.n_rows = values.shape
-
-    def read(self, start, stop):
-        return self.values[start:stop]
-
-
 @pytest.mark.few(4)
 @pytest.mark.parametrize("values_dtype", ["float64", "float32", None])
 @pytest.mark.parametrize("n_rows", [90, 1500])
@@ -116,19 +100,15 @@ def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):
     values = rng.standard_normal((12, n_rows)).astype(np.float32)
     values[3] = rng.integers(0, 5, n_rows)
     values[4] = np.nextafter(np.float32(1), np.float32(2)) * rng.integers(0, 2, n_rows)
-    columns = Columns(values)
-    names = text_blocks(f"f{i}" for i in range(12))
-    facts = TableFacts("y", ("a", "b"))
-    target = (np.arange(n_rows) % 2).astype(np.int32)
-    path = tmp_path / "t.zarr"
-    with published_folder(path) as scratch:
-        write_store(scratch, columns, target, facts, names, form=StoreForm("uint8", values_dtype))
+    labels = np.arange(n_rows) % 2
+    path = make_store(tmp_path / "t.zarr", values, labels, values_dtype=values_dtype)
+    stored = values[stored_positions(12)].astype(np.float64)
     codes = np.fromfile(path / "codes/c/0/0", np.uint8).reshape(-1, n_rows)[:12]
     features = np.concatenate([np.full(row.max(), i) for i, row in enumerate(codes)])
     cuts = np.concatenate([np.arange(row.max()) for row in codes])
     found = Store.open(path).boundaries(features.astype(np.int64), cuts.astype(np.int64))
     for feature, cut, boundary in zip(features, cuts, found, strict=True):
-        own, row = columns.values[feature], codes[feature]
+        own, row = stored[feature], codes[feature]
         np.testing.assert_array_equal(own <= boundary, row <= cut)
         middle = (own[row <= cut].max() + own[row > cut].min()) / 2
         assert boundary == middle
