@@ -9,11 +9,8 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import CELLS, HEAD
-from srs_ooc.evidence.correlation import MOST_ROWS as MOST_ROWS_CLUSTERED
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import InputFiles, Inputs
-from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.tree_splits import SplitTable
@@ -79,7 +76,7 @@ PANEL_NBYTES = 32 * MB
 """Memory of a panel of rows that stays in memory: more would not make it faster."""
 OUTPUT_NBYTES = 64
 """Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
-MOST_ROWS = 8192
+MOST_PANEL_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
 
 
@@ -129,7 +126,7 @@ def panel_rows(
     budget.grant("a row", a_row)
     budget.check()
     fitting = budget.free_nbytes // a_row + 1
-    return int(min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
+    return int(min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS))
 
 
 def kept_panel_rows(
@@ -170,7 +167,7 @@ def kept_panel_rows(
             )
 
     fitting = panel // max(1, panels.row_nbytes)
-    return max(1, min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS)), check
+    return max(1, min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS)), check
 
 
 # Sensitivity: before it is known what trees use, and after.
@@ -241,11 +238,15 @@ MOST_HELD_OUT = 1 << 14
 
 def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
     """Return of how many rows the codes of ``n`` candidates are clustered by."""
-    return min(n_rows, MOST_ROWS_CLUSTERED, max(1, CODES_NBYTES // (n * code_nbytes)))
+    from srs_ooc.evidence.correlation import MOST_ROWS  # predictions need none of it
+
+    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
 
 
 def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
     """Return the bytes that clustering ``n`` candidates takes."""
+    from srs_ooc.evidence.correlation import CELLS
+
     n_rows = n_sampled(n, n_rows, code_nbytes)
     correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
     return 2 * n * n_rows * code_nbytes + correlating
@@ -259,6 +260,9 @@ def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: in
 
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
     """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    from srs_ooc.evidence.correlation import HEAD
+    from srs_ooc.runs.run_memory import shape_of
+
     shape = shape_of(manifest, inputs)
     block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
     return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)

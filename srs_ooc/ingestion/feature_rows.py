@@ -18,22 +18,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.csv import (
-    CATEGORIES,
-    IGNORED,
-    ROW_ID,
-    TEXTS,
-    CsvStream,
-    TableReader,
-    TextForm,
-    check_utf8,
-    count_rows,
-    estimate,
-    has_row_names,
-    read_panels,
-    rows_at_most,
-)
 from srs_ooc.ingestion.formats import TO_UTF8, NumbersTable, TextCoder
 from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks
@@ -89,7 +75,7 @@ class FeatureRows(NumbersTable):
 
     def __init__(
         self,
-        stream: CsvStream,
+        stream: text_tables.CsvStream,
         sample_ids: TextSpool,
         kept: NDArray[np.bool_],
         scratch: Path,
@@ -99,10 +85,10 @@ class FeatureRows(NumbersTable):
         kinds: Mapping[bytes, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
-        slots = np.full(len(sample_ids), IGNORED, np.int32)
-        slots[0] = ROW_ID
+        slots = np.full(len(sample_ids), text_tables.IGNORED, np.int32)
+        slots[0] = text_tables.ROW_ID
         slots[1:][kept] = np.arange(n_samples, dtype=np.int32)
-        reader = TableReader(
+        reader = text_tables.TableReader(
             slots,
             stream,
             by_row=True,
@@ -120,14 +106,16 @@ class FeatureRows(NumbersTable):
                 file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
                 reader.set_panel(panel)
 
-            def take_rows(reader: TableReader) -> None:
-                texts = reader.take_texts(ROW_ID)
-                check_utf8(texts, f"{stream.source}: the names of the features")
+            def take_rows(reader: text_tables.TableReader) -> None:
+                texts = reader.take_texts(text_tables.ROW_ID)
+                text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
-                is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
+                is_text.append(
+                    np.isin(reader.take_row_cells(), (text_tables.TEXTS, text_tables.CATEGORIES))
+                )
 
-            read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
+            text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.n_read = reader.n_rows  # of the features, before covariates
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
@@ -142,7 +130,7 @@ class FeatureRows(NumbersTable):
         names: list[str],
         columns: list[list[bytes]],
         where: Callable[[int], str],
-        form: TextForm,
+        form: text_tables.TextForm,
         kinds: Mapping[bytes, int],
     ) -> None:
         """Add features that are held in memory, after those of the file.
@@ -195,7 +183,7 @@ class FeatureRows(NumbersTable):
         return item_blocks(self.read(np.array([position]), None)[0])
 
 
-def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStream:
+def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_tables.CsvStream:
     """Open a file and read its header.
 
     Raises
@@ -203,8 +191,8 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStre
     InputError
         If the header holds no sample ids.
     """
-    row_names = has_row_names(source, form)
-    stream = CsvStream(source, form, sample_ids.append, row_names=row_names)
+    row_names = text_tables.has_row_names(source, form)
+    stream = text_tables.CsvStream(source, form, sample_ids.append, row_names=row_names)
     if len(sample_ids) < 2:
         raise InputError(
             f"{source}: expected a header of a first field and sample ids, found "
@@ -218,7 +206,7 @@ def _fill(
     name: str,
     cells: list[bytes],
     where: Callable[[int], str],
-    form: TextForm,
+    form: text_tables.TextForm,
     pool: TextCoder,
     kind: int,
 ) -> bool:
@@ -379,12 +367,12 @@ def feature_memory(
         n_columns = max(n_features, _FEW_FEATURES) + len(options.covariates)
         return options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
 
-    bound = rows_at_most(source, n_samples + 1)
+    bound = text_tables.rows_at_most(source, n_samples + 1)
     if bound is not None:
         most = memory(bound)
         if most.fits or most.least_mb == memory(1).least_mb:
             return most
-    return memory(count_rows(source, options.text, n_samples + 1)[0])
+    return memory(text_tables.count_rows(source, options.text, n_samples + 1)[0])
 
 
 # A text table with features as rows, and a sample table: labels are joined by sample id.
@@ -430,7 +418,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     kinds = options.kinds.by_name()
-    n_rows = estimate(source, options.text, len(header))[0]
+    n_rows = text_tables.estimate(source, options.text, len(header))[0]
     ingest_memory.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     category_nbytes = min(ingest_memory.CATEGORY_NBYTES, memory.spare_nbytes // 2)
     kept = np.array([sample in known for sample in ids])

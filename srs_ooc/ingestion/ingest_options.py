@@ -14,15 +14,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.ingestion.csv import (
-    CATEGORIES,
-    IGNORED,
-    ONLY_NUMBERS,
-    ROW_ID,
-    TARGET,
-    UNKNOWN,
-    TextForm,
-)
+from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
@@ -204,16 +196,17 @@ def _check_kind(kind: str, where: str) -> None:
 
 def cells_of(forced: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return for a ``TableReader`` what the cells of columns of these forced kinds are."""
-    cells = np.full(len(forced), ONLY_NUMBERS, np.uint8)
-    cells[forced == FREE] = UNKNOWN
-    cells[forced == CATEGORICAL] = CATEGORIES
+    cells = np.full(len(forced), text_tables.ONLY_NUMBERS, np.uint8)
+    cells[forced == FREE] = text_tables.UNKNOWN
+    cells[forced == CATEGORICAL] = text_tables.CATEGORIES
     return cells
 
 
 def row_cells_of(forced: Mapping[bytes, int]) -> dict[bytes, int]:
     """Return the same for rows by their names."""
     return {
-        name: CATEGORIES if kind == CATEGORICAL else ONLY_NUMBERS for name, kind in forced.items()
+        name: text_tables.CATEGORIES if kind == CATEGORICAL else text_tables.ONLY_NUMBERS
+        for name, kind in forced.items()
     }
 
 
@@ -319,7 +312,7 @@ class IngestOptions:
     memory_mb: float = 512
     code_dtype: str = "uint8"
     keep_values: bool = True
-    text: TextForm = field(default_factory=TextForm)
+    text: text_tables.TextForm = field(default_factory=text_tables.TextForm)
     samples: Path | None = None
     id_name: str | None = None
     covariates: tuple[str, ...] = ()
@@ -420,9 +413,9 @@ class Roles:
 
     def texts(self) -> list[tuple[str, int, int]]:
         """Return (what it is, column, slot) of each column that is read as text."""
-        slots = {"target": TARGET, "row_ids": ROW_ID}
+        slots = {"target": text_tables.TARGET, "row_ids": text_tables.ROW_ID}
         return [
-            (what, column, slots.get(what, ROW_ID - 1 - i))
+            (what, column, slots.get(what, text_tables.ROW_ID - 1 - i))
             for i, (what, column) in enumerate(self.named)
         ]
 
@@ -441,7 +434,7 @@ class Roles:
     def slots(self) -> NDArray[np.int32]:
         """Return for each column where its cells go, for a ``TableReader``."""
         columns = self.stored_columns()
-        slots = np.full(self.n_columns, IGNORED, np.int32)
+        slots = np.full(self.n_columns, text_tables.IGNORED, np.int32)
         slots[columns] = np.arange(self.n_features, dtype=np.int32)
         for _, column, slot in self.texts():
             slots[column] = slot

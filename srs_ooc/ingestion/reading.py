@@ -16,22 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.csv import (
-    CATEGORIES,
-    ROW_NAMES,
-    TEXTS,
-    CsvStream,
-    TableReader,
-    cell_text,
-    check_utf8,
-    count_rows,
-    estimate,
-    has_row_names,
-    name_of,
-    read_panels,
-    rows_at_most,
-)
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
     check_items,
@@ -60,7 +46,7 @@ from srs_ooc.ingestion.scratch import (
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import CATEGORICAL, Shape, look_at, put_rows
+from srs_ooc.store.manifest import CATEGORICAL, Shape
 
 
 @dataclass(frozen=True)
@@ -127,14 +113,14 @@ class TextReading:
         """Append the names of the columns."""
         self._header, text, inferred = header, self.options.text, {}
         self._check_decoder()
-        has_names = has_row_names(self.source, text, self._check_columns)
-        self._stream = CsvStream(self.source, text, header.append, row_names=has_names)
+        has_names = text_tables.has_row_names(self.source, text, self._check_columns)
+        self._stream = text_tables.CsvStream(self.source, text, header.append, row_names=has_names)
         if has_names:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
-                self.options = replace(self.options, row_ids=ROW_NAMES)
+                self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
         if text.separator is None:
-            inferred["separator"] = name_of(self._stream.separator)
+            inferred["separator"] = text_tables.name_of(self._stream.separator)
         return inferred
 
     def where(self, row: int) -> str:
@@ -157,11 +143,11 @@ class TextReading:
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
-        bound = rows_at_most(self.source, roles.n_columns)
+        bound = text_tables.rows_at_most(self.source, roles.n_columns)
         memory = self._memory(roles.n_columns, bound or 1)
         if bound and (memory.fits or not memory.depends_on_rows):
             return memory
-        n_rows, has_missing = count_rows(
+        n_rows, has_missing = text_tables.count_rows(
             self.source, self.options.text, roles.n_columns, roles.target
         )
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
@@ -170,7 +156,7 @@ class TextReading:
         """Check memory and disk, and share out what the cap leaves."""
         memory = self.memory(roles)
         memory.check(self.source)
-        n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
+        n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
         ingest_memory.check_disk_of(
             self._work.folder,
             Shape(n_rows, roles.n_features),
@@ -185,7 +171,7 @@ class TextReading:
         """Read all rows: features into panels on disk, row columns as texts."""
         memory = self._shared
         stream = self._stream
-        reader = TableReader(
+        reader = text_tables.TableReader(
             roles.slots(),
             stream,
             kinds=cells_of(forced),
@@ -200,29 +186,31 @@ class TextReading:
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
-        read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
+        text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.fits_float32
         self._roles, self._forced = roles, forced[columns]
-        self._is_text = ((cells == TEXTS) | (cells == CATEGORIES))[columns]
+        self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
 
-    def _row_taker(self, roles: Roles, rows: RowColumns) -> Callable[[TableReader], None]:
+    def _row_taker(
+        self, roles: Roles, rows: RowColumns
+    ) -> Callable[[text_tables.TableReader], None]:
         """Return what takes the texts of the rows read from a reader."""
         spools = [
             (slot, what, rows.open(what, self._header.get(column).decode()))
             for what, column, slot in roles.texts()
         ]
 
-        def take(reader: TableReader) -> None:
+        def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             for slot, what, spool in spools:
                 texts = reader.take_texts(slot)
                 if what == "row_ids":
-                    check_utf8(texts, f"{self.source}: the row ids")
+                    text_tables.check_utf8(texts, f"{self.source}: the row ids")
                 spool.append(texts)
 
         return take
@@ -238,7 +226,9 @@ class TextReading:
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
         column = int(self._roles.stored_columns()[feature])
-        text = cell_text(self.source, self.options.text, self._roles.n_columns, column, row)
+        text = text_tables.cell_text(
+            self.source, self.options.text, self._roles.n_columns, column, row
+        )
         return f"{self.where(row)}: column {self._header.describe(column)}", text
 
     def origin(self) -> dict[str, Any]:
@@ -403,7 +393,7 @@ class TableReading:
         columns = self._columns.astype(np.int64)
         pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
         for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
@@ -432,7 +422,7 @@ class TableReading:
 
     def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""
-        infinite, narrow = look_at(values)
+        infinite, narrow = _native.look_at(values)
         if infinite >= 0:
             at, row = divmod(infinite, values.shape[1])
             self._refuse(row, int(columns[at]), values[at, row])

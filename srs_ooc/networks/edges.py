@@ -35,7 +35,7 @@ JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
 
 
-class EdgeBook:
+class EdgeStore:
     """The weights of a network's edges, target by target, in a ledger.
 
     Parameters
@@ -127,7 +127,7 @@ def _name(number: int) -> str:
     return f"edges.{number}"
 
 
-def open_book(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
+def open_edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
     """Open the ledger of a network for writing, creating it if there is none.
 
     Parameters

@@ -11,7 +11,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.learners.tree_learner import settle_max_features
 from srs_ooc.networks.weighing import (
     TREES_AT_ONCE,
-    Bench,
+    EdgeContext,
     EdgeParams,
     trees_option,
 )
@@ -99,25 +99,25 @@ class ForestParams(EdgeParams):
         fewer = "" if self.max_features == "sqrt" else "--k sqrt, "
         return f"{fewer}{super().shorter}"
 
-    def weights(self, bench: Bench) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
         """Return the weight of each regulator by its importance in a forest for the target.
 
         The mean over the trees of the decreases in variance at the splits on a regulator, each
         times the share of the rows at its node, over the target's variance in all rows: so the
         weights of a target add up to about 1, and those of different targets compare.
         """
-        regulators = bench.regulators
+        regulators = context.regulators
         limits = self.limits(len(regulators))
-        bench.fill(tiled=self.tiled(len(regulators)))
-        flags = None if bench.categorical is None else bench.categorical[regulators]
-        key = key_of(self.seed, Purpose.EDGES, bench.target)
+        context.fill(tiled=self.tiled(len(regulators)))
+        flags = None if context.categorical is None else context.categorical[regulators]
+        key = key_of(self.seed, Purpose.EDGES, context.target)
         total = np.zeros(len(regulators), np.int64)
         for start in range(0, self.trees, TREES_AT_ONCE):
-            bench.check_going()
+            context.check_going()
             total += grow_tree(
-                bench.block,
+                context.block,
                 regulators,
-                bench.rows,
+                context.rows,
                 key,
                 limits,
                 trees=range(start, min(start + TREES_AT_ONCE, self.trees)),

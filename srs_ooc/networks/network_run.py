@@ -16,12 +16,12 @@ from srs_ooc.base.text import MB
 from srs_ooc.networks.edges import (
     STAGE,
     Edge,
-    EdgeBook,
+    EdgeStore,
     check_edge_file,
     equal_columns,
     name_cache,
     names_of,
-    open_book,
+    open_edge_ledger,
     ranked,
     write_edges,
 )
@@ -71,30 +71,30 @@ def work_on_network(
     with store.unchanged():
         task = NetworkTask(store, request)
         n_targets, n_regulators = len(task.targets), len(task.regulators)
-        with closing(open_book(request.folder, task.identity(), n_targets)) as ledger:
-            book = EdgeBook(ledger, n_targets, n_regulators)
+        with closing(open_edge_ledger(request.folder, task.identity(), n_targets)) as ledger:
+            edges = EdgeStore(ledger, n_targets, n_regulators)
             watch = noting(ledger, request.cluster, watch)
-            n_duplicates, duplicates = _work(task, book, watch, note, trial_seconds)
+            n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)
             n_edges = 0
-            if book.n_done == n_targets:
+            if edges.n_done == n_targets:
                 store.check_unchanged()
                 replaces = request.out.exists()
-                edges = _edges(task, book)
-                n_edges = write_edges(request.out, edges, replaces=replaces, safe=request.safe)
+                found = _ranked(task, edges)
+                n_edges = write_edges(request.out, found, replaces=replaces, safe=request.safe)
             is_constant = store.kinds()[task.targets] == CONSTANT
             return Network(
                 os.fspath(request.out),
                 os.fspath(request.folder),
                 n_regulators,
                 n_targets,
-                book.n_done,
+                edges.n_done,
                 n_edges,
                 int(np.count_nonzero(is_constant)),
                 n_duplicates,
-                round(book.committed.seconds, 3),
-                round(book.committed.peak_nbytes / MB, 1),
+                round(edges.committed.seconds, 3),
+                round(edges.committed.peak_nbytes / MB, 1),
                 duplicates,
-                book.n_epochs,
+                edges.n_epochs,
             )
 
 
@@ -120,14 +120,14 @@ def _check_request(request: NetworkRequest) -> None:
 
 def _work(
     task: NetworkTask,
-    book: EdgeBook,
+    edges: EdgeStore,
     watch: Watch,
     note: Callable[[str], None],
     trial_seconds: float,
 ) -> tuple[int, list[tuple[str, str]]]:
     """Compare columns, and weigh the regulators of the targets that are left."""
     store, params, is_here = task.store, task.request.params, task.request.cluster is None
-    n_left = book.n_targets - book.n_done
+    n_left = edges.n_targets - edges.n_done
     with task.source(valued=is_here and n_left > 0) as source:
         varying = store.kinds() != CONSTANT
         compared = (some[varying[some]] for some in (task.regulators, task.targets))
@@ -139,31 +139,31 @@ def _work(
             note(_said(n_equal, *named[0]))
         if not n_left:
             return n_equal, named
-        for sentence in params.remarks(task.shape, book.n_targets):
+        for sentence in params.remarks(task.shape, edges.n_targets):
             note(sentence)
         scorer = task.scorer(source)
         if is_here and trial_seconds:
             note(estimate_said(task, scorer, n_left, trial_seconds))
         if params.is_joint:
-            params.work_together(scorer, task.values_of(task.targets), book, watch)
+            params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:
-            work_one_by_one(task, scorer, book, watch)
+            work_one_by_one(task, scorer, edges, watch)
     return n_equal, named
 
 
-def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, book: EdgeBook, watch: Watch) -> None:
-    """Have all targets weighed that the book does not hold yet, until ``watch`` says no.
+def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: Watch) -> None:
+    """Have all targets weighed whose edges are not there yet, until ``watch`` says no.
 
     What is done is committed at least every second or so, and at the end.
     """
 
     def goes_on() -> bool:
-        return watch(Step(STAGE, book.n_done, book.n_targets, unit="targets"))
+        return watch(Step(STAGE, edges.n_done, edges.n_targets, unit="targets"))
 
     cluster, n_threads, n_together = task.request.cluster, lambda: task.n_workers, 1
-    first, early = book.n_done, {}
+    first, early = edges.n_done, {}
     targets = enumerate(task.values_of(task.targets[first:]), first)
-    book.begin()
+    edges.begin()
     with ExitStack() as stack:
         if cluster is None:
             send = stack.enter_context(threads(scorer.work, task.n_workers))
@@ -174,12 +174,12 @@ def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, book: EdgeBook, watch
         done = parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
         for number, weights in done:
             early[number] = weights
-            while book.n_done in early:  # they are kept in their order
-                book.add(early.pop(book.n_done))
-                if book.is_due:
-                    book.commit()
-    if book.n_done > book.committed.iteration:
-        book.commit()
+            while edges.n_done in early:  # they are kept in their order
+                edges.add(early.pop(edges.n_done))
+                if edges.is_due:
+                    edges.commit()
+    if edges.n_done > edges.committed.iteration:
+        edges.commit()
     goes_on()
 
 
@@ -192,11 +192,11 @@ def _said(n_equal: int, target: str, regulator: str) -> str:
     )
 
 
-def _edges(task: NetworkTask, book: EdgeBook) -> Iterator[list[Edge]]:
+def _ranked(task: NetworkTask, edges: EdgeStore) -> Iterator[list[Edge]]:
     look_up = name_cache(task.store.names)
     regulators = names_of(task.store, task.regulators)
     targets = names_of(task.store, task.targets)
-    for weights, places in ranked(book.shards, task.n_edges, task.request.top):
+    for weights, places in ranked(edges.shards, task.n_edges, task.request.top):
         for start in range(0, len(weights), WRITTEN_TOGETHER):
             some = slice(start, start + WRITTEN_TOGETHER)
             pairs = np.divmod(places[some], len(regulators))

@@ -18,9 +18,9 @@ from srs_ooc.base.records import Iteration, Outcome, Saved, State, Stateful, Ste
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.networks.edges import JOINT, STAGE, EdgeBook
+from srs_ooc.networks.edges import JOINT, STAGE, EdgeStore
 from srs_ooc.networks.weighing import (
-    Bench,
+    EdgeContext,
     EdgeParams,
     EdgeScorer,
     Targets,
@@ -208,7 +208,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return growing * batches + stepping * (n_targets if self.is_joint else batches)
 
     def timed(
-        self, seconds: float, most_models: int | None, bench: Bench
+        self, seconds: float, most_models: int | None, context: EdgeContext
     ) -> tuple[int, float, int, float, int, int]:
         """Learn one epoch at least and so long, or until there are ``most_models``.
 
@@ -217,7 +217,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         n_models, growing, n_steps, stepping, n_epochs, n_renewed : int or float
             Models, their seconds, steps, theirs, epochs, and how often models were grown again.
         """
-        sampler, fit = self._begun(bench)
+        sampler, fit = self._begun(context)
         begun, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
         while sampler.phase != FINAL and n_models != most_models:
             before = perf_counter()
@@ -227,28 +227,28 @@ class ProbabilityParams(DescentParams, EdgeParams):
                 if sampler.epoch > 0 and before - begun >= seconds:
                     break
                 continue
-            sampler.absorb(n_models, fit(bench.block, n_models, sampler.propose(n_models, 0)))
+            sampler.absorb(n_models, fit(context.block, n_models, sampler.propose(n_models, 0)))
             growing += perf_counter() - before
             n_models += 1
         n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
         return n_models, growing, n_steps, stepping, sampler.epoch, n_renewed
 
-    def weights(self, bench: Bench) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
         """Return the probability with which models had best be given each regulator.
 
         That of the epoch with the lowest loss on the validation rows.
         """
-        sampler, fit = self._begun(bench)
+        sampler, fit = self._begun(context)
         number = 0
         while sampler.phase != FINAL:
-            bench.check_going()
+            context.check_going()
             if not sampler.step():
-                sampler.absorb(number, fit(bench.block, number, sampler.propose(number, 0)))
+                sampler.absorb(number, fit(context.block, number, sampler.propose(number, 0)))
                 number += 1
         return sampler.best
 
     def work_together(
-        self, scorer: EdgeScorer, targets: Targets, book: EdgeBook, watch: Watch
+        self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: Watch
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
         learning: dict[int, JointTarget] = {}
@@ -256,29 +256,29 @@ class ProbabilityParams(DescentParams, EdgeParams):
             block.tiled = False
             scorer.source.gather(scorer.regulators, block)
             for number, (target, values) in enumerate(targets):
-                bench = scorer.bench(block, target, values)
-                if bench is not None:
-                    learning[number], fit = self.learning(JointTarget, bench, bench.places)
-                    learning[number].places, learning[number].fit = bench.places, fit
-            descent = JointDescent(self, learning, book.n_regulators)
-            descent.run(block, scorer.n_workers, book, watch)
+                context = scorer.context(block, target, values)
+                if context is not None:
+                    learning[number], fit = self.learning(JointTarget, context, context.places)
+                    learning[number].places, learning[number].fit = context.places, fit
+            descent = JointDescent(self, learning, edges.n_regulators)
+            descent.run(block, scorer.n_workers, edges, watch)
 
-    def _begun(self, bench: Bench) -> tuple[ParametricRandomSubspace, Fit]:
+    def _begun(self, context: EdgeContext) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
-        bench.fill()
-        columns = np.arange(len(bench.regulators), dtype=np.int32)
-        return self.learning(ParametricRandomSubspace, bench, columns)
+        context.fill()
+        columns = np.arange(len(context.regulators), dtype=np.int32)
+        return self.learning(ParametricRandomSubspace, context, columns)
 
     def learning(
-        self, kind: type[Learning], bench: Bench, columns: NDArray[np.int32]
+        self, kind: type[Learning], context: EdgeContext, columns: NDArray[np.int32]
     ) -> tuple[Learning, Fit]:
         """Return what learns of a target, a sampler of a ``kind``, and what grows its models.
 
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
-        ``columns`` are where each regulator of the bench is in the block, int32 (n_regulators,).
+        ``columns`` are where each regulator of the context is in the block, int32 (n_regulators,).
         """
-        rows, n = _standardised(bench.rows), len(bench.regulators)
-        key, known = key_of(self.seed, Purpose.EDGES, bench.target), np.sort(rows.order)
+        rows, n = _standardised(context.rows), len(context.regulators)
+        key, known = key_of(self.seed, Purpose.EDGES, context.target), np.sort(rows.order)
         folds = make_folds(
             np.zeros(len(known), np.int32),
             self.folds,
@@ -288,13 +288,13 @@ class ProbabilityParams(DescentParams, EdgeParams):
         )
         truth = Truth.of(rows.response, folds.training)
         limits = TreeLimits(n, impurity="variance", splitter="best")
-        learner = TreeLearner(rows, limits, n, categorical=bench.categorical)
+        learner = TreeLearner(rows, limits, n, categorical=context.categorical)
         tree_key = derive(key, Purpose.TREE)
 
         def fit(block: Block, number: int, subspace: Subspace) -> Outcome:
             """Grow a model on a copy of its columns; the block may be read by others."""
             own = block.only(columns[subspace.features])
-            names = bench.regulators[subspace.features]
+            names = context.regulators[subspace.features]
             named = Subspace(names, split=subspace.split)
             return learner.fit(
                 own, Columns(names, names), Iteration(number, named, derive(tree_key, number))
@@ -439,14 +439,14 @@ class JointDescent:
             self.best_objective = float(saved.facts["best_objective"])
         self.is_done = bool(saved.facts["done"])
 
-    def run(self, block: Block, n_workers: int, book: EdgeBook, watch: Watch) -> None:
+    def run(self, block: Block, n_workers: int, edges: EdgeStore, watch: Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
 
         What was learnt is committed at least every second or so, and at the end.
         """
         parts: dict[str, Stateful] = {f"{JOINT}.{i}": t for i, t in enumerate(self.targets)}
         parts[JOINT] = self
-        book.begin(parts)
+        edges.begin(parts)
 
         def goes_on() -> bool:
             return watch(Step(STAGE, self.epoch, self._params.epochs, unit="epochs"))
@@ -458,19 +458,19 @@ class JointDescent:
                 if going:
                     self.step()
                     going = goes_on()
-                if going and book.is_due:
-                    book.commit()
-        book.commit()
+                if going and edges.is_due:
+                    edges.commit()
+        edges.commit()
         if self.is_done:
-            for number in range(book.n_done, book.n_targets):
+            for number in range(edges.n_done, edges.n_targets):
                 weights, target = np.zeros(self._n_regulators), self._by_number.get(number)
                 if target is not None:
                     weights[target.places] = target.best
-                book.add(weights)
-                if book.is_full:
-                    book.commit()
-            if book.n_done > book.committed.iteration:
-                book.commit()
+                edges.add(weights)
+                if edges.is_full:
+                    edges.commit()
+            if edges.n_done > edges.committed.iteration:
+                edges.commit()
             goes_on()
 
     def _grow(self, pool: ThreadPoolExecutor, block: Block, goes_on: Callable[[], bool]) -> bool:

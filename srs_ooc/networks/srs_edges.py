@@ -14,7 +14,7 @@ from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
 from srs_ooc.networks.weighing import (
     TREES_AT_ONCE,
-    Bench,
+    EdgeContext,
     EdgeParams,
     trees_option,
 )
@@ -65,30 +65,30 @@ class SubspaceParams(ProbeJudge, EdgeParams):
                 f"target, found {self.subspace_size}. Choose a smaller one."
             )
 
-    def weights(self, bench: Bench) -> NDArray[np.float64]:
+    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
         """Return the weight of each regulator by a run of its own over them.
 
         The score that runs rank by, as a share of the target's variance: the decreases in variance
         at the splits on a regulator, summed over the trees, over how many subspaces it was in; 0
         where it was in none.
         """
-        bench.fill()
-        n = len(bench.regulators)
+        context.fill()
+        n = len(context.regulators)
         size = self.size(n)
         tally = Tally(n)
         drawing = Drawing(n, size, self.alpha)
         sampler = SequentialRandomSubspace(drawing, self, tally, n, 1)
         limits = TreeLimits(size, impurity="variance")
-        learner = TreeLearner(bench.rows, limits, size, categorical=bench.categorical)
-        first = key_of(self.seed, Purpose.EDGES, bench.target)
+        learner = TreeLearner(context.rows, limits, size, categorical=context.categorical)
+        first = key_of(self.seed, Purpose.EDGES, context.target)
         for t in range(self.trees):
             if t % TREES_AT_ONCE == 0:
-                bench.check_going()
+                context.check_going()
             key = derive(first, t)
             subspace = sampler.propose(t, key)
             probe = self.probe(key, len(subspace.features))
             iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
-            outcome = _fit(learner, bench.block, bench.regulators, iteration)
+            outcome = _fit(learner, context.block, context.regulators, iteration)
             tally.absorb(t, outcome)
             sampler.absorb(t, outcome)
         scores = np.maximum(mean_importance(tally, slice(None)), 0.0)

@@ -27,13 +27,13 @@ from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import MAKING_NBYTES, n_values_of
-from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
+from srs_ooc.store.store_memory import making_tables_nbytes
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
-    from srs_ooc.networks.edges import EdgeBook
+    from srs_ooc.networks.edges import EdgeStore
 
 Watch = Callable[[Step], bool]
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class StoppedError(SrsOocError):
     """The work was asked to stop before a target was done."""
 
 
-class Bench:
+class EdgeContext:
     """What a target is worked on with.
 
     Attributes
@@ -181,10 +181,10 @@ class EdgeParams(Params):
     grown = "trees"
     """What a target has :attr:`trees` of, where it is measured by fewer of them."""
 
-    def weights(self, bench: Bench) -> NDArray[np.float64]:
-        """Return the weight of the edge from each regulator of the bench to its target, from 0 on.
+    def weights(self, context: EdgeContext) -> NDArray[np.float64]:
+        """Return the weight of the edge from each regulator to the target, from 0 on.
 
-        float64 (n_regulators,). Several threads call it, each with its own bench.
+        float64 (n_regulators,). Several threads call it, each with its own context.
 
         Raises
         ------
@@ -198,15 +198,51 @@ class EdgeParams(Params):
     ) -> tuple[float, str, str]:
         """Measure for about so long what ``n_left`` targets will take, by the first of ``targets``.
 
+        More and more trees are grown until the time is up, or a target is done whole.
+
         Returns
         -------
         seconds, measured, extrapolated : float, str, str
             Of all that are left, all workers at work; what was done, and what the rest of it is.
         """
-        return estimate_of_trees(self, scorer, targets, n_left, seconds)
+        own: Any = self  # with trees, what its targets have most of
+        most, n_workers, n_tried = own.trees, min(scorer.n_workers, n_left), 0
+
+        def seconds_of(n_trees: int) -> float:
+            """Return the mean seconds of a target with so many trees, one target on each worker."""
+            nonlocal n_tried
+            tried = replace(own, trees=n_trees)
+
+            def timed(context: EdgeContext) -> float:
+                begun = perf_counter()
+                tried.weights(context)
+                return perf_counter() - begun
+
+            n_tried += n_workers
+            return float(np.mean(scorer.tried(timed, targets, n_workers)))
+
+        begun = perf_counter()
+        first = seconds_of(1)  # reads the columns for the first time
+        if first < seconds / _GROWTH:
+            first = seconds_of(1)
+        n_trees, found = 1, [first]
+        while True:
+            left = seconds - (perf_counter() - begun)
+            whole = found[-1] * most / n_trees * n_left / n_workers
+            is_short = whole < min(seconds, _ENOUGH * (seconds - left))
+            if n_trees > min(1, most - 1) and (left <= found[-1] or is_short):
+                break
+            if n_trees < most and (n_trees == 1 or found[-1] * _GROWTH < left):
+                n_trees, found = min(most, n_trees * (_GROWTH if left > 0 else 2)), []
+            found.append(seconds_of(n_trees))
+        return (
+            of_all(first, float(np.mean(found)), n_trees, most) * max(1.0, n_left / n_workers),
+            f"measured: up to {n_trees:,} {own.grown} for each of {targets_text(n_tried)}",
+            f"extrapolated to {most:,} for each of {n_left:,}",
+        )
 
     def work_together(
-        self, scorer: "EdgeScorer", targets: Targets, book: "EdgeBook", watch: Watch
+        self, scorer: "EdgeScorer", targets: Targets, edges: "EdgeStore", watch: Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -374,7 +410,7 @@ def target_nbytes(shape: TrainingShape) -> int:
 
 def value_leases(shape: TrainingShape) -> list[Lease]:
     """Return what reading the values of codes needs, where the method has use for them."""
-    making = MAKING_NBYTES + VALUE_ROW_NBYTES * shape.n_stored_rows
+    making = making_tables_nbytes(shape.n_stored_rows)
     return [Lease("reading the values of codes", making)] if shape.n_values else []
 
 
@@ -432,18 +468,18 @@ class EdgeScorer:
             [Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
         )
 
-    def bench(
+    def context(
         self,
         block: Block,
         target: int,
         values: NDArray[np.float64],
         is_wanted: Callable[[], bool] = lambda: True,
-    ) -> Bench | None:
+    ) -> EdgeContext | None:
         """Return what a target is worked on with; None if its values, or it alone, say nothing."""
         rows = training_rows(values, self._weights)
         if rows is None or not (self.regulators != target).any():
             return None
-        return Bench(self, block, target, rows, is_wanted)
+        return EdgeContext(self, block, target, rows, is_wanted)
 
     def work(self, batch: Batch, tell: Tell) -> Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
@@ -451,21 +487,21 @@ class EdgeScorer:
 
             def one(number: int, target: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
                 out = np.zeros(len(self.regulators))
-                bench = self.bench(block, *target, partial(tell, number, 0))
-                if bench is not None:
-                    out[bench.places] = self.params.weights(bench)
+                context = self.context(block, *target, partial(tell, number, 0))
+                if context is not None:
+                    out[context.places] = self.params.weights(context)
                 return out
 
             return batch.done(one)
 
-    def tried(self, work: Callable[[Bench], T], targets: Targets, n_workers: int) -> list[T]:
-        """Return what ``work`` says of the benches of the next targets, each on its own worker."""
+    def tried(self, work: Callable[[EdgeContext], T], targets: Targets, n_workers: int) -> list[T]:
+        """Return what ``work`` says of the next targets, each on its own worker."""
 
         def one(target: int, values: NDArray[np.float64]) -> T:
             with taken(self.blocks) as block:
-                bench = self.bench(block, target, values)
-                assert bench is not None, "targets that are tried vary"
-                return work(bench)
+                context = self.context(block, target, values)
+                assert context is not None, "targets that are tried vary"
+                return work(context)
 
         with ThreadPoolExecutor(n_workers, "trial") as pool:
             return list(pool.map(one, *zip(*islice(targets, n_workers), strict=True)))
@@ -488,49 +524,6 @@ FEW_TREES = 16
 _GROWTH = 4
 _ENOUGH = 5
 """Networks that take no longer than the trial are measured for one in so many of their seconds."""
-
-
-def estimate_of_trees(
-    own: Any, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float
-) -> tuple[float, str, str]:
-    """Grow more and more trees until the time is up, or a target is done whole.
-
-    ``own`` has ``trees``, what its targets have most of.
-    """
-    most, n_workers, n_tried = own.trees, min(scorer.n_workers, n_left), 0
-
-    def seconds_of(n_trees: int) -> float:
-        """Return the mean seconds of a target with so many trees, one target on each worker."""
-        nonlocal n_tried
-        tried = replace(own, trees=n_trees)
-
-        def timed(bench: Bench) -> float:
-            begun = perf_counter()
-            tried.weights(bench)
-            return perf_counter() - begun
-
-        n_tried += n_workers
-        return float(np.mean(scorer.tried(timed, targets, n_workers)))
-
-    begun = perf_counter()
-    first = seconds_of(1)  # reads the columns for the first time
-    if first < seconds / _GROWTH:
-        first = seconds_of(1)
-    n_trees, found = 1, [first]
-    while True:
-        left = seconds - (perf_counter() - begun)
-        whole = found[-1] * most / n_trees * n_left / n_workers
-        is_short = whole < min(seconds, _ENOUGH * (seconds - left))
-        if n_trees > min(1, most - 1) and (left <= found[-1] or is_short):
-            break
-        if n_trees < most and (n_trees == 1 or found[-1] * _GROWTH < left):
-            n_trees, found = min(most, n_trees * (_GROWTH if left > 0 else 2)), []
-        found.append(seconds_of(n_trees))
-    return (
-        of_all(first, float(np.mean(found)), n_trees, most) * max(1.0, n_left / n_workers),
-        f"measured: up to {n_trees:,} {own.grown} for each of {targets_text(n_tried)}",
-        f"extrapolated to {most:,} for each of {n_left:,}",
-    )
 
 
 def targets_text(n: int) -> str:

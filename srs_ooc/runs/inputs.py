@@ -21,7 +21,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.native._native import hash_text
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     LINES_NBYTES,

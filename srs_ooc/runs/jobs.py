@@ -162,64 +162,53 @@ class PreparedJob:
             self.close = stack.pop_all().close
 
 
-class PreparedJobs:
-    """What this process is prepared for: the last job of each run."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, PreparedJob] = {}
-        self._over: deque[str] = deque(maxlen=MOST_OVER)
-        self._changed = Condition()
-
-    @contextmanager
-    def at(self, job: Job, n_threads: int) -> Iterator[Work]:
-        """Yield what does batches of ``job``, prepared for if it was not."""
-        with self._changed:
-            if job.token in self._over:
-                raise RunError("expected work on a stage under way, found an order of one before.")
-            found = self._jobs.pop(job.run, None)
-            while found is not None and found.job.token != job.token:
-                if found.n_users == 0:
-                    found.close()
-                    found = None
-                    break
-                self._jobs[job.run] = found
-                self._changed.wait()  # an earlier stage's last batches
-                found = self._jobs.pop(job.run, None)
-            if found is None:
-                self._make_room()
-                found = PreparedJob(job, n_threads)
-            self._jobs[job.run] = found  # last in order: used last
-            found.n_users += 1
-        try:
-            yield found.work
-        finally:
-            with self._changed:
-                found.n_users -= 1
-                self._close_if_over(found)
-                self._changed.notify_all()
-
-    def _make_room(self) -> None:
-        idle = [run for run, found in self._jobs.items() if found.n_users == 0]
-        for run in idle[: max(0, len(self._jobs) + 1 - MOST_RUNS)]:
-            self._jobs.pop(run).close()
-
-    def _close_if_over(self, found: PreparedJob) -> None:
-        if found.job.token in self._over and found.n_users == 0:
-            self._jobs.pop(found.job.run).close()
-
-    def forget(self, token: str) -> None:
-        """Close the job with ``token`` once nothing is at work on it; prepare for it no more."""
-        with self._changed:
-            self._over.append(token)
-            for found in list(self._jobs.values()):
-                self._close_if_over(found)
-
-    def is_over(self, token: str) -> bool:
-        """Return whether the job with ``token`` is over."""
-        return token in self._over
+PREPARED: dict[str, PreparedJob] = {}
+"""The last job of each run, by the run; what was used last comes last."""
+_over: deque[str] = deque(maxlen=MOST_OVER)
+_changed = Condition()
 
 
-PREPARED = PreparedJobs()
+@contextmanager
+def prepared(job: Job, n_threads: int) -> Iterator[Work]:
+    """Yield what does batches of ``job`` in this process, prepared for if it was not."""
+    with _changed:
+        if job.token in _over:
+            raise RunError("expected work on a stage under way, found an order of one before.")
+        found = PREPARED.get(job.run)
+        while found is not None and found.job.token != job.token:
+            if found.n_users == 0:
+                PREPARED.pop(job.run).close()
+            else:
+                _changed.wait()  # an earlier stage's last batches
+            found = PREPARED.get(job.run)
+        if found is None:
+            idle = [run for run, other in PREPARED.items() if other.n_users == 0]
+            for run in idle[: max(0, len(PREPARED) + 1 - MOST_RUNS)]:
+                PREPARED.pop(run).close()
+            found = PreparedJob(job, n_threads)
+        PREPARED.pop(job.run, None)
+        PREPARED[job.run] = found
+        found.n_users += 1
+    try:
+        yield found.work
+    finally:
+        with _changed:
+            found.n_users -= 1
+            _close_if_over(found)
+            _changed.notify_all()
+
+
+def _close_if_over(found: PreparedJob) -> None:
+    if found.job.token in _over and found.n_users == 0:
+        PREPARED.pop(found.job.run).close()
+
+
+def forget(token: str) -> None:
+    """Close the job with ``token`` here once nothing is at work on it; prepare for it no more."""
+    with _changed:
+        _over.append(token)
+        for found in list(PREPARED.values()):
+            _close_if_over(found)
 
 
 def work(job: Job, batch: Batch, n_threads: int = 1, tell: Tell = lambda *_: True) -> Batch:
@@ -234,18 +223,13 @@ def work(job: Job, batch: Batch, n_threads: int = 1, tell: Tell = lambda *_: Tru
     """
 
     def goes_on(number: int, done: int) -> bool:
-        return tell(number, done) and not PREPARED.is_over(job.token)
+        return tell(number, done) and job.token not in _over
 
     try:
-        with PREPARED.at(job, n_threads) as do:
+        with prepared(job, n_threads) as do:
             return do(batch, goes_on)
     except SrsOocError as error:
         raise type(error)(f"worker on {socket.gethostname()}: {error}") from error
-
-
-def forget(token: str) -> None:
-    """Let go of the job with ``token`` in this process; later batches of it are in vain."""
-    PREPARED.forget(token)
 
 
 def check_version(version: str) -> None:

@@ -350,21 +350,15 @@ def read_pages(
     """
     for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        _read_page(database, column, first_page + page, items)
-
-
-def _read_page(
-    database: sqlite3.Connection, column: int, page: int, items: NDArray[np.generic]
-) -> None:
-    row = column * _ID_STRIDE + page
-    checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
-    if checksum is None:
-        return
-    with database.blobopen("pages", "data", row, readonly=True) as blob:
-        data = blob.read(items.nbytes)
-    if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
-        raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
-    items[...] = np.frombuffer(data, dtype=items.dtype)
+        row = column * _ID_STRIDE + first_page + page
+        checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
+        if checksum is None:
+            continue
+        with database.blobopen("pages", "data", row, readonly=True) as blob:
+            data = blob.read(items.nbytes)
+        if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
+            raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
+        items[...] = np.frombuffer(data, dtype=items.dtype)
 
 
 def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:

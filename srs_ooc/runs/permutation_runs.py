@@ -26,24 +26,13 @@ from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
 from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext
 from srs_ooc.runs.run_memory import whole_run_nbytes
+from srs_ooc.runs.run_verdict import best_score, best_strength
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster
-from srs_ooc.samplers.elimination import Elimination
+from srs_ooc.runs.task import Task
 
 BESTS = "replays"
 """Arrays of the ledger with what permutation runs reached; by the word of its first format."""
-
-
-def best_score(state: Elimination) -> float:
-    """Return the best score of the last closing round."""
-    in_last = state.rounds == state.rounds.max()
-    return float(state.scores.max(where=in_last, initial=0.0))
-
-
-def best_strength(strengths: NDArray[np.float32]) -> float:
-    """Return the best strength of any item that is tested."""
-    return float(np.nanmax(strengths))
 
 
 def bests_of_permutation_runs(
@@ -57,13 +46,15 @@ def bests_of_permutation_runs(
     reached, held = np.full((spec.permutations, 2), np.nan), ledger.read_arrays(BESTS)
     if held is not None and int(held["n_iterations"]) == n_iterations:
         reached[: len(held["bests"])] = held["bests"]
-    folder = ledger.run / PERMUTATIONS_FOLDER
+    folder, cluster = ledger.run / PERMUTATIONS_FOLDER, context.cluster
+    missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
     # Where a worker's memory does not hold a whole run, they come one after another, each with its
     # trees grown by all workers.
-    whole = context.cluster is not None and fits_workers(context)
-    missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
-    if whole:
-        found = bests_from_workers(context, missing, n_iterations)
+    if cluster is not None and fits_workers(context):
+        store = WorkerStore.of(context.store, cluster.worker_memory_mb)
+        job = PermutationJob(store, spec.to_json(), context.task.inputs, n_iterations)
+        parts, stage = dict.fromkeys(missing), "permutation runs"
+        found = from_workers(cluster, job, parts, stage, n_iterations, context.watch)
     else:
         found = _one_after_another(ledger, context, missing, n_iterations)
     for number, best in found:
@@ -300,22 +291,3 @@ def fits_workers(context: RunContext) -> bool:
             -(-needed // MB),
         )
     return fits
-
-
-def bests_from_workers(
-    context: RunContext, numbers: list[int], n_iterations: int
-) -> Iterator[tuple[int, tuple[float, float]]]:
-    """Yield what permutation runs reach, in any order; end if told to stop.
-
-    Raises
-    ------
-    UsageError
-        If the model is no tree.
-    """
-    cluster, spec = context.cluster, context.spec
-    check_cluster(spec)
-    assert cluster is not None
-    store = WorkerStore.of(context.store, cluster.worker_memory_mb)
-    job = PermutationJob(store, spec.to_json(), context.task.inputs, n_iterations)
-    parts = dict.fromkeys(numbers)
-    yield from from_workers(cluster, job, parts, "permutation runs", n_iterations, context.watch)

@@ -43,7 +43,6 @@ from srs_ooc.evidence.verdict import (
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import best_score, best_strength, bests_of_permutation_runs
 from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.run_trees import TreeWriter
@@ -155,6 +154,17 @@ def verdict_on(
     }
     facts |= _marginal_facts(strengths[:n_features], float(level))
     return rows[~is_decoy].view(np.recarray), facts
+
+
+def best_score(state: Elimination) -> float:
+    """Return the best score of the last closing round."""
+    in_last = state.rounds == state.rounds.max()
+    return float(state.scores.max(where=in_last, initial=0.0))
+
+
+def best_strength(strengths: NDArray[np.float32]) -> float:
+    """Return the best strength of any item that is tested."""
+    return float(np.nanmax(strengths))
 
 
 def _judge(
@@ -504,6 +514,8 @@ def conclude(
     state, until = closed
     permuted = None
     if spec.permutations:
+        from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
+
         permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return

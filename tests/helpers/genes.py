@@ -19,7 +19,10 @@ METHODS = {
 """Options of each method, quick."""
 
 
-def expression(n_genes, n_regulators, n_rows, *, seed, noise):
+N_GENES, N_REGULATORS = 12, 6
+
+
+def expression(n_genes=N_GENES, n_regulators=N_REGULATORS, n_rows=80, *, seed=1, noise=0.1):
     """Genes (n_genes, n_rows): each beyond the regulators follows two of them; and those two."""
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((n_genes, n_rows))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command import error_of
 from command import srs_ooc as command
-from genes import expression, write_genes
+from genes import METHODS, N_GENES, files_of
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import make_store
@@ -17,19 +17,12 @@ import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.networks import network_plan as planning
+from srs_ooc.networks import network_task
 from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.networks.network_task import METHODS, NetworkRequest, settle_network
+from srs_ooc.networks.network_task import NetworkRequest, settle_network
 from srs_ooc.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
 
-N_GENES, N_REGULATORS = 12, 6
-SMALL = {
-    "genie3": {"trees": 60},
-    "srs": {"method": "srs", "trees": 60, "subspace_size": 4},
-    "prs": {"method": "prs", "models": 4, "folds": 2, "epochs": 3, "inclusion": 0.3},
-    "joint": {"method": "prs", "models": 4, "folds": 2, "epochs": 3, "inclusion": 0.3,
-              "joint": 0.001},
-}  # fmt: skip
 PAGE = Path(__file__).parents[2] / "docs" / "methods" / "networks.md"
 EXAMPLE = re.compile(r"^    \$ srs-ooc network (.*)\n((?:    .+\n)+)", re.MULTILINE)
 
@@ -39,31 +32,26 @@ def short_trial(monkeypatch):
     monkeypatch.setattr(planning, "TRIAL_SECONDS", 0.01)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a store of genes and files of the names of regulators and targets."""
-    values, _ = expression(N_GENES, N_REGULATORS, 40, seed=1, noise=0.1)
-    return write_genes(tmp_path_factory.mktemp("network"), values, N_REGULATORS, 4)
-
-
 def test_every_method_is_among_those_planned_here():
-    assert {settle_network(options).method for options in SMALL.values()} == {*METHODS}
+    assert {settle_network(options).method for options in METHODS.values()} == {
+        *network_task.METHODS
+    }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_plan_that_accounts_for_every_byte(folder, tmp_path, name):
-    files = {side: folder / f"{side}.txt" for side in ("regulators", "targets")}
-    plan = srs_ooc.plan_network(folder / "t.zarr", memory_mb=500, **files, **SMALL[name])
+    files = files_of(folder)
+    plan = srs_ooc.plan_network(folder / "t.zarr", memory_mb=500, **files, **METHODS[name])
     assert sum(lease["mb"] for lease in plan["leases"]) + plan["free_mb"] == pytest.approx(500)
-    assert (plan["n_regulators"], plan["n_targets"], plan["n_rows"]) == (6, 8, 40)
+    assert (plan["n_regulators"], plan["n_targets"], plan["n_rows"]) == (6, 8, 80)
     assert plan["n_edges_at_most"] == 6 * 8 - 2  # two regulators are targets as well
     assert plan["total_seconds"] >= plan["targets_seconds"] > 0
     assert plan["disk_mb"] >= 8 * 6 * 8 / 1e6
     cap = plan["smallest_memory_mb"]
     with pytest.raises(BudgetError, match=rf"memory_mb={cap}\.$"):
-        srs_ooc.plan_network(folder / "t.zarr", memory_mb=1, **files, **SMALL[name])
+        srs_ooc.plan_network(folder / "t.zarr", memory_mb=1, **files, **METHODS[name])
     out = tmp_path / "edges.csv"
-    done = srs_ooc.network(folder / "t.zarr", out, memory_mb=cap, **files, **SMALL[name])
+    done = srs_ooc.network(folder / "t.zarr", out, memory_mb=cap, **files, **METHODS[name])
     assert done.is_done
 
 
@@ -96,9 +84,9 @@ def test_workers_elsewhere_are_refused_by_name(folder):
         planning.plan_of_network(Store.open(folder / "t.zarr"), request)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_network_says_what_it_will_take_before_it_begins(folder, tmp_path, name):
-    params = settle_network(SMALL[name])
+    params = settle_network(METHODS[name])
     request = NetworkRequest(tmp_path / "edges.csv", params)
     notes, begun = [], []
 

@@ -2,28 +2,15 @@
 
 import json
 
-import genes
 import numpy as np
 import pytest
 from command import error_of, peak_kb
 from command import srs_ooc as command
-from genes import METHODS, edges_of, files_of, network, write_genes
+from genes import METHODS, N_GENES, N_REGULATORS, edges_of, expression, files_of, network
 from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
-
-N_GENES, N_REGULATORS = 12, 6
-
-
-def expression():
-    return genes.expression(N_GENES, N_REGULATORS, 80, seed=1, noise=0.1)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a store of genes and files of the names of regulators and targets."""
-    return write_genes(tmp_path_factory.mktemp("network"), expression()[0], N_REGULATORS, 4)
 
 
 def learning(method):
@@ -110,7 +97,7 @@ def test_names_that_are_none_are_refused_by_name(folder, tmp_path):
 
 
 def test_a_regulator_that_is_the_target_again_is_said(tmp_path):
-    values, _ = genes.expression(24, 6, 150, seed=0, noise=0.3)
+    values, _ = expression(24, 6, 150, seed=0, noise=0.3)
     values[1] = 3 * values[0] + 1  # other values, the same order
     make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
     notes = []

@@ -1,23 +1,22 @@
 """Learnt probabilities: all targets under one penalty, and what they depend on."""
 
-import genes
 import numpy as np
 import pytest
-from genes import METHODS, edges_of, files_of, network, write_genes
+from genes import (
+    METHODS,
+    N_GENES,
+    N_REGULATORS,
+    edges_of,
+    expression,
+    files_of,
+    network,
+    write_genes,
+)
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.networks.network_task import settle_network
 from srs_ooc.networks.prs_edges import JointDescent, ProbabilityParams
-
-N_GENES, N_REGULATORS = 12, 6
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a store of genes and files of the names of regulators and targets."""
-    values, _ = genes.expression(N_GENES, N_REGULATORS, 80, seed=1, noise=0.1)
-    return write_genes(tmp_path_factory.mktemp("network"), values, N_REGULATORS, 4)
 
 
 @growth_counted()  # the tests before have made the process larger than the cap
@@ -94,7 +93,7 @@ def test_joint_steps_are_taken_by_one_thread():
 
 def test_probabilities_depend_on_values_unless_thresholds_are_between_ranks(tmp_path):
     """Regulators that are not targets are stretched: ranks stay, what is midway does not."""
-    values, _ = genes.expression(N_GENES, N_REGULATORS, 40, seed=1, noise=0.1)
+    values, _ = expression(n_rows=40)
     options = METHODS["prs"] | {"learning_rate": 0.03}
     stretched = values.copy()
     stretched[:N_REGULATORS] = np.exp(3 * values[:N_REGULATORS])

@@ -294,10 +294,10 @@ def test_workers_let_go_of_what_they_prepared_once_a_run_is_over(store, tmp_path
     options = {"judge": "probe", "iterations": 30, "q": 20, "memory_mb": 4000}
     srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
     for _ in range(1000):
-        if not PREPARED._jobs:
+        if not PREPARED:
             break
         time.sleep(0.01)
-    assert not PREPARED._jobs
+    assert not PREPARED
 
 
 # Targets, permutation runs and folds spread over Dask workers have the bits of one core.
@@ -363,7 +363,7 @@ def test_a_network_stopped_on_a_cluster_goes_on_here_and_back(genes, tmp_path, c
         srs_ooc.network(genes, parts, threads=2, progress=stop_at(15), **options)
     srs_ooc.network(genes, parts, client=client, **options)
     assert parts.read_bytes() == whole.read_bytes()
-    assert not PREPARED._jobs
+    assert not PREPARED
 
 
 def test_a_joint_network_is_refused_by_name(genes, tmp_path, client):

@@ -1,6 +1,7 @@
 """What a worker process keeps between batches, without any cluster."""
 
 import shutil
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +13,7 @@ from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
 from srs_ooc.runs import resources
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, PreparedJobs, WorkerStore
+from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
@@ -27,12 +28,12 @@ def store(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def prepared(monkeypatch):
-    prepared = PreparedJobs()
-    monkeypatch.setattr(worker, "PREPARED", prepared)
-    yield prepared
-    for token in {found.job.token for found in prepared._jobs.values()}:
-        prepared.forget(token)
+def _nothing_prepared(monkeypatch):
+    monkeypatch.setattr(worker, "_over", deque())
+    yield
+    for found in list(PREPARED.values()):
+        worker.forget(found.job.token)
+    assert not PREPARED
 
 
 def job_of(store, token="a", memory_mb=400, **options):
@@ -84,27 +85,27 @@ def test_a_store_written_over_between_batches_is_an_error(store, tmp_path):
         grown(job, BATCH)
 
 
-def test_the_next_job_of_a_run_takes_the_place_of_the_last(store, prepared):
+def test_the_next_job_of_a_run_takes_the_place_of_the_last(store):
     first, second = job_of(store, "a"), job_of(store, "b")
     once = importances(grown(first, BATCH))
     assert importances(grown(second, BATCH)) == once
-    assert [found.job.token for found in prepared._jobs.values()] == ["b"]
+    assert [found.job.token for found in PREPARED.values()] == ["b"]
     assert importances(grown(first, BATCH)) == once  # a late batch of the last
 
 
-def test_only_so_many_runs_are_kept(store, prepared):
+def test_only_so_many_runs_are_kept(store):
     for seed in range(worker.MOST_RUNS + 2):
         grown(job_of(store, seed=seed), BATCH)
-    assert len(prepared._jobs) == worker.MOST_RUNS
+    assert len(PREPARED) == worker.MOST_RUNS
 
 
-def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, prepared):
+def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store):
     job = job_of(store)
     grown(job, BATCH)
     worker.forget(job.token)
     with pytest.raises(RunError, match="one before"):
         grown(job, BATCH)
-    assert not prepared._jobs
+    assert not PREPARED
 
 
 def test_threads_of_a_worker_without_room_for_their_blocks_take_turns(store):

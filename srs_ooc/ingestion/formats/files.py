@@ -22,20 +22,7 @@ from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
-from srs_ooc.ingestion.formats.in_memory import (
-    BAD_HEADER,
-    SparseTable,
-    are_narrow,
-    are_texts,
-    as_float64,
-    check_dtype,
-    check_shape,
-    is_narrow,
-    item_blocks,
-    read_column,
-    read_header,
-)
+from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 
@@ -74,26 +61,26 @@ class NpyTable(NumbersTable):
     held = ()
 
     def __init__(self, path: Path, what: str) -> None:
-        shape, self._dtype, is_fortran, self._offset = read_header(path, what)
-        check_shape(shape, what)
-        check_dtype(self._dtype, what)
+        shape, self._dtype, is_fortran, self._offset = in_memory.read_header(path, what)
+        in_memory.check_shape(shape, what)
+        in_memory.check_dtype(self._dtype, what)
         # Of one row or column both orders are the same.
         self.by_rows = not is_fortran or shape[0] == 1
         self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = is_narrow(self._dtype)
+        self.narrow = in_memory.is_narrow(self._dtype)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         n_items = self.shape[1] if self.by_rows else self.shape[0]
         lines = self._lines(n_items, positions)
-        return as_float64(lines, self._what)
+        return in_memory.as_float64(lines, self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         n_rows, n_columns = self.shape
         if not self.by_rows:
-            yield from item_blocks(self._lines(n_rows, np.array([position]))[0])
+            yield from in_memory.item_blocks(self._lines(n_rows, np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
         if line_nbytes > _LONG:
@@ -233,18 +220,20 @@ def _open_sparse(
     path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
 ) -> Table:
     held, opening = ingest_memory.sparse_leases(nbytes, max(shape))
-    lines = ingest_memory.lines_lease(shape, ingest_memory.WORK_NBYTES[SparseTable.format])
+    lines = ingest_memory.lines_lease(
+        shape, ingest_memory.WORK_NBYTES[in_memory.SparseTable.format]
+    )
     options.memory(shape[1], shape[0], (*held, lines), opening).check(what)
     import scipy.sparse
 
     try:
         matrix = scipy.sparse.load_npz(path)
-    except (*BAD_HEADER, *_BAD_ARCHIVE) as error:
+    except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
         raise InputError(
             f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
             "Get the file again."
         ) from error
-    table = SparseTable(matrix, what)
+    table = in_memory.SparseTable(matrix, what)
     table.held, table.opening = held, opening
     return table
 
@@ -286,7 +275,7 @@ class _Numbered(Collection[str]):
         return (f"f{i}" for i in self._indices)
 
 
-class SvmlightTable(SparseTable):
+class SvmlightTable(in_memory.SparseTable):
     """A svmlight file as a sparse matrix; the targets stand apart.
 
     Indices begin at 1, or at 0 if the file has a 0.
@@ -528,7 +517,7 @@ class ArrowFile(NumbersTable):
                 f"{what}: expected a {self.format} file, could not read it: {_one_line(error)}. "
                 "Get the file again."
             ) from error
-        check_shape(self.shape, what)
+        in_memory.check_shape(self.shape, what)
         self.held = self._held(self.shape[1])
 
     def _held(self, n_columns: int) -> tuple[Lease, ...]:
@@ -561,8 +550,8 @@ class ArrowFile(NumbersTable):
         is_column = [field.name not in self.index_names for field in schema]
         fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
         self.names: list[str] = [field.name for field in fields]
-        self.text_columns: NDArray[np.bool_] = are_texts(f.type for f in fields)
-        self.narrow = are_narrow(f.type for f in fields)
+        self.text_columns: NDArray[np.bool_] = in_memory.are_texts(f.type for f in fields)
+        self.narrow = in_memory.are_narrow(f.type for f in fields)
         self.shape: tuple[int, int] = (int(n_rows), len(fields))
 
     def _count_feather(self) -> int:
@@ -610,12 +599,12 @@ class ArrowFile(NumbersTable):
         are_text = self.text_columns[positions].tolist()
         for line, name, is_text in zip(out, names, are_text, strict=True):
             what = f"{self._what}, column {name!r}"
-            read_column(line, table.column(name), pool, what, is_text=is_text)
+            in_memory.read_column(line, table.column(name), pool, what, is_text=is_text)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         name = self.names[position]
-        return item_blocks(self._columns([name]).column(name))
+        return in_memory.item_blocks(self._columns([name]).column(name))
 
 
 def _index_names(schema: Any) -> list[str]:
