@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from srs_ooc.base.records import Outcome
+from srs_ooc.runs.batches import GrowJob, pack
 from srs_ooc.runs.jobs import Batch
-from srs_ooc.runs.resources import GrowJob, pack
 
 SPLITS = 120
 """Columns of a subspace that a tree of 1,000 rows of madelon splits on, about."""

@@ -37,10 +37,9 @@ from dask_waiting import WAIT, Timed, wait
 from scale_dask import make, work
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.runs.batches import BatchExecutor
+from srs_ooc.runs.batches import BatchExecutor, GrowJob
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine, dask_cluster
 from srs_ooc.runs.jobs import Batch
-from srs_ooc.runs.resources import GrowJob
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 WITHOUT_ROUNDS = 10**6

@@ -26,6 +26,8 @@ _PUBLIC = {
     "option": "srs_ooc.base.options",
     "Candidates": "srs_ooc.base.records",
     "Criterion": "srs_ooc.base.records",
+    "EBIC": "srs_ooc.base.records",
+    "RIC": "srs_ooc.base.records",
     "Iteration": "srs_ooc.base.records",
     "Outcome": "srs_ooc.base.records",
     "Pages": "srs_ooc.base.records",

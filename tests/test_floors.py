@@ -85,6 +85,20 @@ def test_imports_only_go_down() -> None:
     )
 
 
+def test_no_module_imports_what_is_for_packages_from_outside() -> None:
+    found = {
+        module_name(path): [
+            name
+            for name in imported_modules(
+                path.read_text(), module_name(path), is_package=path.name == "__init__.py"
+            )
+            if name.startswith("srs_ooc.extend")
+        ]
+        for path in MODULES
+    }
+    assert_none(found)
+
+
 def test_the_page_for_developers_has_the_same_floors() -> None:
     page = (PACKAGE.parent / "docs" / "internals.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, re.MULTILINE)
@@ -219,7 +233,7 @@ def test_what_is_imported_later_makes_no_circle(second: str) -> None:
     assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
 
 
-AT_MOST = {"modules": 146, "code lines": 29_264, "classes": 288}
+AT_MOST = {"modules": 146, "code lines": 29_208, "classes": 286}
 """How large the package may be, as benchmarks/research/count_code.py counts it.
 
 They fall: whoever makes the package smaller lowers them. A commit that raises one says why.

@@ -11,7 +11,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.records import State, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.evidence.judges import DecoyJudge, NoJudge, PositiveJudge
+from srs_ooc.evidence.judges import DecoyJudge, Judge, PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.run_memory import TrainingShape
@@ -270,7 +270,7 @@ def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkey
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("judge", [NoJudge(), PositiveJudge()])
+@pytest.mark.parametrize("judge", [Judge(), PositiveJudge()])
 def test_less_passes_with_weights_that_differ(replacement, judge):
     weights = (np.arange(400, dtype=np.uint32) % 7) ** 9
     params = replace(defaults(dict(methods())["less"]), replacement=replacement)

@@ -3,6 +3,7 @@
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,7 +22,9 @@ from srs_ooc.ensemble.compaction import (
 from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Cluster
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 SHOWN = 3
 """Stand-ins named in a table."""
@@ -53,7 +56,7 @@ def compact_command(
     store: Place | None,
     memory_mb: int | None,
     threads: int | None,
-    cluster: Cluster | None,
+    cluster: "DaskCluster | None",
     as_csv: bool,
     as_json: bool,
     **how: int,

@@ -16,13 +16,7 @@ from srs_ooc.cli.output import STORE, say, with_options
 from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest import forecast, made_first_at, make_at, make_store, remarks_of
-from srs_ooc.ingestion.ingest_options import (
-    WORDS,
-    ForcedKinds,
-    IngestOptions,
-    SideColumns,
-    pair_of,
-)
+from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 

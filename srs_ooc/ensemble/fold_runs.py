@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +29,16 @@ from srs_ooc.ensemble.ensemble_memory import (
     room_for,
     sampled_nbytes,
 )
-from srs_ooc.evidence.correlation import HEAD, RankColumns, lead, sampled_rows
+from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, sampled_rows
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
-from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
+from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import whole_run_nbytes
-from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
@@ -49,6 +49,9 @@ from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # How well a few features predict rows held out: a forest of the run's own kind of trees.
 
@@ -179,7 +182,7 @@ def nest(
     leaders : uint32 (n,)
         The representative of each candidate.
     """
-    leader = lead(columns_of(parts, features), np.arange(len(features)))
+    leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
@@ -234,7 +237,7 @@ class Site:
         Workers; None for the cores of this machine.
     watch : callable
         Told where the work stands.
-    cluster : Cluster or None
+    cluster : DaskCluster or None
         Workers elsewhere that folds are spread over; None for this process alone.
     """
 
@@ -242,7 +245,7 @@ class Site:
     memory_mb: int
     threads: int | None
     watch: Watch
-    cluster: Cluster | None = None
+    cluster: "DaskCluster | None" = None
 
 
 @dataclass(frozen=True)

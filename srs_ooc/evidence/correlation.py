@@ -111,7 +111,7 @@ ENOUGH = 0.9
 """... but no more than this, however few the rows."""
 
 
-def cluster_items(
+def single_linkage(
     codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
 ) -> NDArray[np.intp]:
     """Return the cluster of each item: the first place of its members (single linkage).
@@ -152,7 +152,7 @@ def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
     return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
 
 
-def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
+def average_linkage(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
     """Return the cluster of each item by average linkage: the first place of its members.
 
     Two clusters are joined while the mean correlation between their members is that of single
@@ -180,7 +180,7 @@ def largest_cluster(clusters: NDArray[np.intp], members: NDArray[np.bool_]) -> i
     Parameters
     ----------
     clusters : intp (m,)
-        As :func:`cluster_items` returns them.
+        As :func:`single_linkage` returns them.
     members : bool (m,)
         Which count.
     """
@@ -198,7 +198,9 @@ ALIKE = 0.8
 """Absolute rank correlation from which a feature stands in for another."""
 
 
-def lead(columns: RankColumns, order: NDArray[np.intp], least: float = ALIKE) -> NDArray[np.intp]:
+def leader_clustering(
+    columns: RankColumns, order: NDArray[np.intp], least: float = ALIKE
+) -> NDArray[np.intp]:
     """Return the representative of each column.
 
     Parameters
@@ -266,7 +268,7 @@ HEAD = 400
 """Features, by importance, among which redundancy is looked at; all others keep their order."""
 
 
-def by_worth(
+def mrmr_order(
     importance: NDArray[np.float64],
     columns: RankColumns,
     items: NDArray[np.integer],

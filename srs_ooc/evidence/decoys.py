@@ -167,27 +167,11 @@ class Exchangeability:
         rows: Rows = self._rows[np.repeat(self._first[units], sizes) + offset]
         return rows
 
-    def involution(self, key: int) -> Rows:
-        """Return a random pairing of rows: where row i takes its value from; int32 (n_rows,).
-
-        No row is paired with itself, save one unit of each class with an odd number of them.
-        """
-        order = self._shuffled(key)
-        classes = self._class[order]
-        starts = np.searchsorted(classes, classes)
-        is_left = (np.arange(len(order)) - starts) % 2 == 0
-        has_partner = np.append(classes[1:] == classes[:-1], False)
-        places = np.flatnonzero(is_left & has_partner)
-        left, right = self._rows_of(order[places]), self._rows_of(order[places + 1])
-        partners = np.arange(self.n_rows, dtype=np.int32)
-        partners[left], partners[right] = right, left
-        return partners
-
     def families(self, key: int, count: int) -> Rows:
         """Return ``count`` pairings of a random group: where row i takes its value from.
 
-        int32 (count, n_rows). Of one family and four units of a class or more the same as
-        :meth:`involution`.
+        int32 (count, n_rows). Of one family no row is paired with itself, save one unit of each
+        class with an odd number of them, and those of some classes of fewer than four.
         """
         order = self._shuffled(key)
         sources = np.empty((count, self.n_rows), np.int32)
@@ -249,11 +233,6 @@ class Exchangeability:
 
 def _log_factorials(counts: NDArray[Any]) -> float:
     return fsum(log_factorial(count) for count in counts.tolist())
-
-
-def involution(key: int, n_rows: int) -> Rows:
-    """Return a random pairing of rows that are all exchangeable; int32 (n_rows,)."""
-    return Exchangeability(n_rows).involution(key)
 
 
 # Which rows are held out together: folds that keep groups whole and strata and classes even.

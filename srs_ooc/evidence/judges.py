@@ -30,13 +30,13 @@ LEADERS = 10
 
 
 class Judge(Params):
-    """A relevance test and its options.
+    """A relevance test and its options; as it stands here no feature is judged, but ranked.
 
     One that :attr:`admits` says after each iteration which features enter F, never to be undone.
     Of others nothing is heard before the last iteration.
     """
 
-    admits: ClassVar[bool] = True
+    admits: ClassVar[bool] = False
 
     def probe(self, key: int, subspace_size: int) -> Probe | None:
         """Return the irrelevant column to grow beside the subspace, if one is needed."""
@@ -49,7 +49,7 @@ class Judge(Params):
     @property
     def n_leaders(self) -> int:
         """Leading items that a sampler holds, where nothing is admitted on the way."""
-        return 0
+        return LEADERS
 
     @property
     def n_copies(self) -> int:
@@ -63,20 +63,11 @@ class PositiveJudge(Judge):
     Sound with infinite samples (Section 4.1); on finite data nearly every feature passes in time.
     """
 
+    admits = True
+
     def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
         """Return which importances are positive."""
         return outcome.importance > 0
-
-
-class NoJudge(Judge):
-    """No feature is judged: the run ranks them."""
-
-    admits = False
-
-    @property
-    def n_leaders(self) -> int:
-        """As many as decoys hold by default."""
-        return LEADERS
 
 
 class ProbeJudge(Judge):
@@ -86,6 +77,7 @@ class ProbeJudge(Judge):
     drawn more than L times and strictly better than the probe in at least a share beta of them.
     """
 
+    admits = True
     probe_min_draws: int = option(
         Whole(0), "A feature must have been drawn more often than this.", default=10, metavar="L"
     )
@@ -123,7 +115,6 @@ class ProbeJudge(Judge):
 class DecoyJudge(Judge):
     """A final verdict that bounds the share of false features (docs/evidence.md)."""
 
-    admits = False
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",

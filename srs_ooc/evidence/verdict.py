@@ -177,7 +177,7 @@ def passing_level(level: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledRanking:
     """A ranking of items.
 
     Attributes
@@ -211,7 +211,7 @@ def pool(
     outstanding: NDArray[np.uint32],
     strengths: NDArray[np.float32],
     key: int,
-) -> Pooled:
+) -> PooledRanking:
     """Put outstanding items before those of a closing stage.
 
     Parameters
@@ -228,7 +228,7 @@ def pool(
     order = by_score(strengths.astype(np.float64), outstanding, key)
     first = outstanding[order]
     others = np.flatnonzero(~np.isin(closing, first))
-    return Pooled(
+    return PooledRanking(
         np.concatenate([first, closing[others]]),
         np.concatenate([_places(closing, first), others]),
         strengths[order],

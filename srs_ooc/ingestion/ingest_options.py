@@ -18,10 +18,7 @@ from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
-from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    KINDS,
-)
+from srs_ooc.store.manifest import CATEGORICAL, KINDS
 
 # Kinds of feature that the user forces.
 

@@ -36,13 +36,7 @@ from srs_ooc.ingestion.ingest_options import (
     cells_of,
 )
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
-from srs_ooc.ingestion.scratch import (
-    Panels,
-    ScratchArray,
-    TextSpool,
-    anonymous_array,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native

@@ -19,11 +19,7 @@ from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
-from srs_ooc.ingestion.ingest_options import (
-    IngestOptions,
-    StoredColumns,
-    check_distinct,
-)
+from srs_ooc.ingestion.ingest_options import IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
     TextSpool,

@@ -104,11 +104,7 @@ class EstimatorLearner:
         return Outcome(features, _whole(gains), losses=np.array([loss]))
 
     def _fitted(
-        self,
-        table: DecodedBlock,
-        fitted: NDArray[np.integer],
-        held: NDArray[np.integer],
-        key: int,
+        self, table: DecodedBlock, fitted: NDArray[np.integer], held: NDArray[np.integer], key: int
     ) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]]:
         """Return what a model fitted on some rows predicts, and the others as it wants them."""
         train, rest = table.standardised(fitted, held)

@@ -157,7 +157,7 @@ class TreeLearner:
         predictions = None
         if split is None:
             for key in keys:
-                grown = self._grow(block, columns, key)
+                grown = self.grow(block, columns, key)
                 importance += grown.importance
                 records.append(grown.record)
         else:
@@ -189,7 +189,7 @@ class TreeLearner:
         return kernel.grow_and_ask(
             block,
             columns.features,
-            rows.resampled(key) if self.bootstrap else rows,
+            self._sampled(rows, key),
             split.predicted,
             key,
             self.limits,
@@ -239,44 +239,43 @@ class TreeLearner:
 
         return self._known(id(split), made)[1]
 
-    def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
+    def grow(
+        self,
+        block: Block,
+        columns: Columns,
+        key: int,
+        rows: TrainingRows | None = None,
+        *,
+        record: bool = False,
+    ) -> GrownTree:
         """Grow a tree on the first columns of ``block``.
 
         Parameters
         ----------
         block : Block
             The codes.
-        features : uint32 (n_columns,)
-            The feature of each column.
-        tree_key : int
+        columns : Columns
+            What its columns are.
+        key : int
             64-bit key of the tree.
+        rows : TrainingRows, optional
+            Rows to grow on; default the learner's, or as many drawn from them.
+        record : bool
+            Whether the tree itself is returned, where the learner does not return it anyway.
         """
-        return self._grow(block, Columns(features, features), tree_key)
-
-    def _grow(self, block: Block, columns: Columns, tree_key: int) -> GrownTree:
-        rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
-        return self.grow_on(block, columns, rows, tree_key, record=self.records)
-
-    def grow_on(
-        self,
-        block: Block,
-        columns: Columns,
-        rows: TrainingRows,
-        tree_key: int,
-        *,
-        record: bool = True,
-    ) -> GrownTree:
-        """Grow a tree on ``rows`` of the first columns of ``block``."""
         return kernel.grow_tree(
             block,
             columns.features,
-            rows,
-            tree_key,
+            self._sampled(self.rows, key) if rows is None else rows,
+            key,
             self.limits,
-            record=record,
+            record=record or self.records,
             categorical=self._categories(columns),
             n_threads=self.n_threads,
         )
+
+    def _sampled(self, rows: TrainingRows, key: int) -> TrainingRows:
+        return rows.resampled(key) if self.bootstrap else rows
 
     def _categories(self, columns: Columns) -> NDArray[np.bool_] | None:
         """Return which columns hold categories; None if none does."""
@@ -346,10 +345,7 @@ class TreeParams(Params):
         Flag(), "Grow each tree on as many rows drawn with replacement.", default=False
     )
     class_weight: str = option(
-        Text(),
-        "none, balanced, or NAME=WEIGHT,NAME=WEIGHT.",
-        default=UNWEIGHTED,
-        metavar="WEIGHTS",
+        Text(), "none, balanced, or NAME=WEIGHT,NAME=WEIGHT.", default=UNWEIGHTED, metavar="WEIGHTS"
     )
     max_depth: int | None = option(
         Whole(1), "Deepest split level.", default_text="no limit", metavar="DEPTH"
@@ -458,7 +454,7 @@ class SensitiveLearner:
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Grow the tree of an iteration on ``columns`` of ``block``; score what it splits on."""
         key, rows = iteration.tree_key, self._trees.rows.resampled(iteration.tree_key)
-        grown = self._trees.grow_on(block, columns, rows, key)
+        grown = self._trees.grow(block, columns, key, rows, record=True)
         assert grown.record is not None
         importance = np.zeros(len(columns.features), np.int64)
         unseen = np.ones(block.n_rows, np.bool_)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,6 @@ from srs_ooc.networks.weighing import (
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
-from srs_ooc.runs.resources import Cluster
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
@@ -50,6 +49,9 @@ from srs_ooc.runs.run_memory import (
     smallest_cap,
 )
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 METHODS: dict[str, type[EdgeParams]] = {
     GENIE3: ForestParams,
@@ -116,7 +118,7 @@ class NetworkRequest:
         Workers; None for the cores there are.
     safe : bool
         No name in the CSV file is a formula to a spreadsheet.
-    cluster : Cluster or None
+    cluster : DaskCluster or None
         Workers elsewhere that targets are spread over; None for threads of this process.
     """
 
@@ -130,7 +132,7 @@ class NetworkRequest:
     memory_mb: int = 512
     threads: int | None = None
     safe: bool = False
-    cluster: Cluster | None = None
+    cluster: "DaskCluster | None" = None
 
     @property
     def folder(self) -> Path:

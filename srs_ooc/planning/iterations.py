@@ -133,9 +133,7 @@ def times_to_draw(draft: RunDraft) -> dict[str, float | None]:
 def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
     spec = draft.spec
-    own_end = spec.method.most_iterations(
-        spec.sampler, draft.shape.n_candidates, spec.subspace_size
-    )
+    own_end = spec.sampler.most_iterations(draft.shape.n_candidates, spec.subspace_size)
     if own_end is not None:
         return own_end
     if spec.concludes:

@@ -46,7 +46,8 @@ def seconds_of_a_tree(draft: RunDraft, n_rows: int, n_columns: int, seconds: flo
     learner = TreeLearner(_made_up_rows(draft, n_rows), spec.limits, spec.subspace_size)
     block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
     features = np.arange(n_columns, dtype=np.uint32)
-    return _mean_seconds(lambda number: learner.grow(block, features, number), seconds)
+    columns = Columns(features, features)
+    return _mean_seconds(lambda number: learner.grow(block, columns, number), seconds)
 
 
 def seconds_of_candidates(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
-from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
+from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
@@ -702,7 +702,7 @@ def _correlations_of(report: Report) -> Correlations:
         codes[places] = some
     columns = RankColumns(codes, report.manifest.missing_code)
     everyone = np.arange(len(features))
-    leaders = lead(columns, everyone)
+    leaders = leader_clustering(columns, everyone)
     order = np.lexsort((everyone, leaders))
     among = report.selected if len(report.selected) else report.listed
     absolute = np.sqrt(columns.squared(order, order))

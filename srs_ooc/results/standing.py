@@ -14,10 +14,9 @@ from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
-from srs_ooc.runs.ledger import FILE, Ledger, hold, is_held
+from srs_ooc.runs.ledger import FILE, VALID, Ledger, hold, is_held
 from srs_ooc.runs.resources import ClusterNote, cluster_note
 from srs_ooc.runs.run_memory import is_growth
-from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.session import is_done
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec

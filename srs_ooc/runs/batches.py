@@ -3,21 +3,34 @@
 Iterations are ordered ahead of the loop; parts that do not depend on each other in any order.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.runs.jobs import Batch, Work
-from srs_ooc.runs.resources import unpack
-from srs_ooc.runs.run_memory import most_iterations_ahead
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.files import Kept, recently
+from srs_ooc.base.records import Iteration, Outcome, RowSplit
+from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
+from srs_ooc.runs.engine import Executor, fit_iteration, pool_of, taken
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
+from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
+from srs_ooc.runs.run_memory import most_iterations_ahead, shape_of, worker_budget
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task, training_response
+from srs_ooc.samplers.elimination import TREES
+from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskLine
+    from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
@@ -33,6 +46,124 @@ def next_size(size: int, done: Batch, most: int) -> int:
     each = done.seconds / max(1, len(done.parts))
     wanted = ceil(TASK_SECONDS / each) if each > 0 else most
     return max(1, min(wanted, 4 * size, most))
+
+
+# What travels: the job that a worker prepares for once, its iterations, and what comes back.
+
+_log = logging.getLogger("distributed.worker.srs_ooc")
+
+
+@dataclass(frozen=True)
+class GrowJob(Job):
+    """What a worker needs to grow any iteration of a stage of a run; its identity is the run's.
+
+    Nothing in it grows with the number of features.
+
+    Attributes
+    ----------
+    rows : int32 (n_rows,) or None
+        Rows of the store trained on; None for all.
+    target : int32 or float64 (n_rows,)
+        Of these rows: a permutation run's is permuted.
+    records : bool
+        Trees are returned.
+    closing : pair of int or None
+        Of a closing stage, the rows of a leaf at least and the items of a tree at most; None for
+        the main loop.
+    """
+
+    rows: NDArray[np.int32] | None
+    target: NDArray[np.int32] | NDArray[np.float64]
+    records: bool = False
+    closing: tuple[int, int] | None = None
+
+    @property
+    def round_size(self) -> int:
+        """Iterations that are proposed from one state."""
+        return int(self.identity["round_size"]) if self.closing is None else TREES
+
+    @property
+    def label(self) -> str:
+        """What its tasks are called."""
+        return "grow" if self.closing is None else "close"
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker: the store, opened once, blocks and a learner."""
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        with store.unchanged():
+            inputs = Inputs(rows=self.rows)
+            task = replace(Task.of_run(spec, store, inputs), target=self.target)
+            shape = shape_of(store.manifest, inputs, spec.values())
+            room = self.store.memory_mb, n_threads, store.reading_nbytes
+            budget = worker_budget(spec, shape, *room, saves=self.records)
+            response = training_response(task)
+            learner = learner_of(spec, store, task, response, 1, records=self.records)
+            source, ahead = open_source(spec, store, task, budget, stack)
+        tiled = self.closing is not None or learner.tiled
+        fits: Learner = learner
+        if self.closing is not None:
+            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
+            fits = closing_learner(learner, spec, self.closing)
+        blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
+        how = "mapped" if budget.mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
+        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
+
+        def same(split: RowSplit) -> RowSplit:
+            """Return the split with the same rows that came first: the learner knows it again."""
+            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+
+        def grow(batch: Batch, _: Tell) -> Batch:
+            with taken(blocks) as block:
+
+                def one(_: int, iteration: Iteration) -> Outcome:
+                    subspace = iteration.subspace
+                    if subspace.split is not None:
+                        subspace = replace(subspace, split=same(subspace.split))
+                        iteration = replace(iteration, subspace=subspace)
+                    return pack(fit_iteration(source, fits, block, iteration))
+
+                for iteration in batch.parts.values():
+                    ahead.ask(iteration.features)
+                reply = batch.done(one)
+            store.check_unchanged()  # else nothing of the batch is returned
+            return reply
+
+        return grow
+
+
+def pack(outcome: Outcome) -> Outcome:
+    """Return an outcome as it travels: without what the one who ordered it knows.
+
+    A tree splits on few of its columns, so most importances are 0: the others are there, and, in
+    place of the features, where in the subspace they are.
+    """
+    places = np.flatnonzero(outcome.importance).astype(np.uint32)
+    return replace(outcome, features=places, importance=outcome.importance[places])
+
+
+def unpack(packed: Outcome, iteration: Iteration) -> Outcome:
+    """Return the outcome of ``iteration``, as it was packed."""
+    importance = np.zeros(len(iteration.features), np.int64)
+    importance[packed.features] = packed.importance
+    return replace(packed, features=iteration.features, importance=importance)
+
+
+def grown_elsewhere(
+    cluster: "DaskCluster", spec: RunSpec, store: Store, task: Task, *, records: bool
+) -> Callable[..., Executor]:
+    """Return what makes an executor of a cluster, ``executor(n_columns, closing=None)``.
+
+    It is for the main loop, whose trees are returned with ``records``, or for a closing stage.
+    """
+    there = WorkerStore.of(store, cluster.worker_memory_mb)
+
+    def executor(n_columns: int, closing: tuple[int, int] | None = None) -> Executor:
+        returned = records and closing is None
+        job = GrowJob(there, spec.to_json(), task.rows, task.target, returned, closing)
+        return cluster.executor(job, n_columns)
+
+    return executor
 
 
 # An executor that orders iterations from elsewhere in batches, and fetches what came of them.

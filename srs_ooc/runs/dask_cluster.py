@@ -18,9 +18,8 @@ from weakref import WeakSet
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
-from srs_ooc.runs.batches import BatchExecutor
+from srs_ooc.runs.batches import BatchExecutor, GrowJob
 from srs_ooc.runs.jobs import Batch, Job, Tell, check_version, forget, work
-from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.run_memory import LARGE_JOB_NBYTES
 
 # Batches as tasks of a Dask worker: whether they are still wanted, and how far they are.

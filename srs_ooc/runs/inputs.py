@@ -30,7 +30,6 @@ from srs_ooc.runs.run_memory import (
     names_at_once,
     scores_lease,
 )
-from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.samplers.column_scores import integer_weights
@@ -39,6 +38,7 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeReader
     from srs_ooc.store.remote_cache import CacheOptions
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
@@ -614,7 +614,7 @@ def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
 # The trees of a run that predict: all that it keeps, or those that its method says.
 
 
-def trees_of(ledger: Ledger) -> TreeReader:
+def trees_of(ledger: Ledger) -> "TreeReader":
     """Return the trees of a run that predict, as of its last commit.
 
     Raises
@@ -622,6 +622,8 @@ def trees_of(ledger: Ledger) -> TreeReader:
     RunError
         If the run keeps no trees, has none yet that predict, or its file is damaged.
     """
+    from srs_ooc.runs.run_trees import TreeReader
+
     return TreeReader(ledger, ensemble_of(ledger))
 
 

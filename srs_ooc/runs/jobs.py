@@ -92,11 +92,6 @@ class WorkerStore:
         return open_store(self.place, self.fingerprint, self.cache)
 
 
-def new_token() -> str:
-    """Return a token that no other job has."""
-    return uuid4().hex[:8]
-
-
 @dataclass(frozen=True)
 class Job(ABC):
     """What a worker prepares for once; it travels there.
@@ -115,7 +110,7 @@ class Job(ABC):
 
     store: WorkerStore
     identity: dict[str, Any]
-    token: str = field(default_factory=new_token, kw_only=True)
+    token: str = field(default_factory=lambda: uuid4().hex[:8], kw_only=True)
     tells = False
 
     @property

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Semaphore
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,15 @@ from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
-from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext
+from srs_ooc.runs.resources import MarginalTests, Resources, RunContext
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_verdict import best_score, best_strength
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 BESTS = "replays"
 """Arrays of the ledger with what permutation runs reached; by the word of its first format."""
@@ -208,13 +211,13 @@ def _watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
 
 
 def from_workers(
-    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
+    cluster: "DaskCluster", job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
 
     Parameters
     ----------
-    cluster : Cluster
+    cluster : DaskCluster
         The workers.
     job : Job
         What the parts are of.

@@ -4,26 +4,24 @@ A job is what a worker prepares for once: it keeps the store, blocks and learner
 Columns of single items are looked at here too, once a closing stage is over.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.files import Kept, recently
-from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
-from srs_ooc.learners.tree_learner import MOST_SPLITS, RANK, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
@@ -33,24 +31,17 @@ from srs_ooc.runs.engine import (
     ThreadExecutor,
     check_needs,
     fit_iteration,
-    pool_of,
-    taken,
 )
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore, new_token
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
     RunBudget,
     TrainingShape,
     shape_of,
-    worker_budget,
 )
-from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
 from srs_ooc.samplers.base import SamplerContext
-from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
@@ -58,123 +49,10 @@ from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
     from srs_ooc.learners.model_learner import EstimatorLearner
-    from srs_ooc.runs.dask_cluster import DaskLine
-
-# What travels: the job that a worker prepares for once, its batches, and what comes back.
+    from srs_ooc.runs.dask_cluster import DaskCluster
+    from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
-
-
-@dataclass(frozen=True)
-class GrowJob(Job):
-    """What a worker needs to grow any iteration of a stage of a run; its identity is the run's.
-
-    Nothing in it grows with the number of features.
-
-    Attributes
-    ----------
-    rows : int32 (n_rows,) or None
-        Rows of the store trained on; None for all.
-    target : int32 or float64 (n_rows,)
-        Of these rows: a permutation run's is permuted.
-    records : bool
-        Trees are returned.
-    closing : pair of int or None
-        Of a closing stage, the rows of a leaf at least and the items of a tree at most; None for
-        the main loop.
-    """
-
-    rows: NDArray[np.int32] | None
-    target: NDArray[np.int32] | NDArray[np.float64]
-    records: bool = False
-    closing: tuple[int, int] | None = None
-
-    @property
-    def round_size(self) -> int:
-        """Iterations that are proposed from one state."""
-        return int(self.identity["round_size"]) if self.closing is None else TREES
-
-    @property
-    def label(self) -> str:
-        """What its tasks are called."""
-        return "grow" if self.closing is None else "close"
-
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
-        """Prepare for it in a worker: the store, opened once, blocks and a learner."""
-        spec, store = RunSpec.from_json(self.identity), self.store.open()
-        with store.unchanged():
-            inputs = Inputs(rows=self.rows)
-            task = replace(Task.of_run(spec, store, inputs), target=self.target)
-            shape = shape_of(store.manifest, inputs, spec.values())
-            room = self.store.memory_mb, n_threads, store.reading_nbytes
-            budget = worker_budget(spec, shape, *room, saves=self.records)
-            response = training_response(task)
-            learner = learner_of(spec, store, task, response, 1, records=self.records)
-            source, ahead = open_source(spec, store, task, budget, stack)
-        tiled = self.closing is not None or learner.tiled
-        fits: Learner = learner
-        if self.closing is not None:
-            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
-            fits = closing_learner(learner, spec, self.closing)
-        blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
-        how = "mapped" if budget.mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
-
-        def same(split: RowSplit) -> RowSplit:
-            """Return the split with the same rows that came first: the learner knows it again."""
-            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
-
-        def grow(batch: Batch, _: Tell) -> Batch:
-            with taken(blocks) as block:
-
-                def one(_: int, iteration: Iteration) -> Outcome:
-                    subspace = iteration.subspace
-                    if subspace.split is not None:
-                        subspace = replace(subspace, split=same(subspace.split))
-                        iteration = replace(iteration, subspace=subspace)
-                    return pack(fit_iteration(source, fits, block, iteration))
-
-                for iteration in batch.parts.values():
-                    ahead.ask(iteration.features)
-                reply = batch.done(one)
-            store.check_unchanged()  # else nothing of the batch is returned
-            return reply
-
-        return grow
-
-
-class Cluster(Protocol):
-    """Workers elsewhere."""
-
-    worker_memory_mb: int
-    """What each worker may grow by."""
-
-    def executor(self, job: GrowJob, n_columns: int) -> Executor:
-        """Return what has iterations of ``job``, of at most ``n_columns``, grown."""
-
-    def line(self, job: Job) -> "DaskLine":
-        """Return the way to workers who do parts of a job."""
-
-    def standing(self) -> tuple[int, int, int, int]:
-        """Return the workers there are, their threads, the orders out, and the parts in them."""
-
-
-def pack(outcome: Outcome) -> Outcome:
-    """Return an outcome as it travels: without what the one who ordered it knows.
-
-    A tree splits on few of its columns, so most importances are 0: the others are there, and, in
-    place of the features, where in the subspace they are.
-    """
-    places = np.flatnonzero(outcome.importance).astype(np.uint32)
-    return replace(outcome, features=places, importance=outcome.importance[places])
-
-
-def unpack(packed: Outcome, iteration: Iteration) -> Outcome:
-    """Return the outcome of ``iteration``, as it was packed."""
-    importance = np.zeros(len(iteration.features), np.int64)
-    importance[packed.features] = packed.importance
-    return replace(packed, features=iteration.features, importance=importance)
 
 
 @dataclass(frozen=True)
@@ -193,7 +71,7 @@ class RunContext:
         Cap on the memory of the whole process.
     threads : int or None
         Workers; None for the cores of this machine.
-    cluster : Cluster or None
+    cluster : DaskCluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
     watch : callable
         Told where the work stands; says whether to go on.
@@ -204,7 +82,7 @@ class RunContext:
     task: Task
     cap_nbytes: int
     threads: int | None
-    cluster: Cluster | None = None
+    cluster: "DaskCluster | None" = None
     watch: Callable[[Step], bool] = lambda _: True
 
     @contextmanager
@@ -279,9 +157,9 @@ class Resources:
         beside_nbytes += store.reading_nbytes
         self._elsewhere: Callable[..., Executor] | None = None
         if cluster is not None:
-            there = WorkerStore.of(store, cluster.worker_memory_mb)
-            job = GrowJob(there, spec.to_json(), task.rows, task.target, saves)
-            self._elsewhere = partial(_executor_elsewhere, cluster, job)
+            from srs_ooc.runs.batches import grown_elsewhere
+
+            self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
         room = context.cap_nbytes, threads
@@ -313,7 +191,7 @@ class Resources:
         return self.learner
 
     def engine(
-        self, book: Ledger | None, seed: int | None = None, trees: TreeWriter | None = None
+        self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
     ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
@@ -377,16 +255,6 @@ class Resources:
                 executor = ThreadExecutor(fit, self.blocks, ahead)
             stack.callback(executor.close)
             yield executor
-
-
-def _executor_elsewhere(
-    cluster: Cluster, job: GrowJob, n_columns: int, closing: tuple[int, int] | None = None
-) -> Executor:
-    """Return a cluster's executor for the main loop, or for trees of a closing stage."""
-    records = job.records and closing is None
-    return cluster.executor(
-        replace(job, token=new_token(), closing=closing, records=records), n_columns
-    )
 
 
 def open_source(
@@ -458,8 +326,6 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 
 
 # What a worker process keeps for a job: the store, opened once, its blocks and its learner.
-
-_log = logging.getLogger("distributed.worker.srs_ooc")
 
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.
@@ -591,7 +457,7 @@ def cluster_note(ledger: Ledger) -> ClusterNote | None:
 
 
 def noting(
-    ledger: Ledger, cluster: Cluster | None, watch: Callable[[Step], bool]
+    ledger: Ledger, cluster: "DaskCluster | None", watch: Callable[[Step], bool]
 ) -> Callable[[Step], bool]:
     """Return ``watch``, with how the cluster stands noted in the ledger every few seconds."""
     if cluster is None:

@@ -19,7 +19,7 @@ import numpy as np
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of, sync_folder
 from srs_ooc.base.records import Outcome, Saved, State
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.trees.saved import Trees, decode_trees
 
@@ -127,13 +127,6 @@ def check_length(path: Path, valid: int) -> None:
 ALL = Ensemble()
 TREES_FILE = "trees.bin"
 BUFFER_NBYTES = 1 << 16
-VALID = "trees_nbytes"
-"""Name under which the ledger keeps up to which byte the file is valid."""
-
-
-def saves_trees(ledger: Ledger) -> bool:
-    """Return whether the run of an open ledger keeps its trees."""
-    return ledger.meta(VALID) is not None
 
 
 class TreeWriter:

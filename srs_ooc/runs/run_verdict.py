@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,18 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.correlation import (
     HEAD,
     RankColumns,
-    by_worth,
-    cluster_items,
-    dependent_items,
+    average_linkage,
     largest_cluster,
+    mrmr_order,
     sampled_rows,
+    single_linkage,
 )
 from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
 from srs_ooc.evidence.verdict import (
     Comparison,
-    Pooled,
+    PooledRanking,
     Verdict,
     certify,
     count_decoys,
@@ -45,12 +45,14 @@ from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import NAMES_NBYTES
-from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeWriter
 
 # The verdict: one row for each place of the pooled ranking, in the ledger one array a column.
 
@@ -144,7 +146,7 @@ def verdict_on(
     rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
     rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
     rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
-    clusters = cluster_items(*_codes_of(resources, items[:CLUSTERED]))
+    clusters = single_linkage(*_codes_of(resources, items[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
     facts = {
@@ -170,7 +172,7 @@ def best_strength(strengths: NDArray[np.float32]) -> float:
 def _judge(
     resources: Resources,
     state: Elimination,
-    ranking: Pooled,
+    ranking: PooledRanking,
     comparison: Comparison | None,
     strengths: NDArray[np.float32],
     largest_group: int,
@@ -275,10 +277,10 @@ def largest_decoy_cluster(
     members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
     if not members.any():
         return 1
-    return largest_cluster(dependent_items(*_codes_of(resources, items[place])), members)
+    return largest_cluster(average_linkage(*_codes_of(resources, items[place])), members)
 
 
-def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
+def largest_outstanding_cluster(resources: Resources, ranking: PooledRanking) -> int:
     """Return the most correlated decoys among the first that are marginally significant.
 
     Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
@@ -290,7 +292,7 @@ def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
     if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
         return 1
     decoys = items[is_decoy][:CLUSTERED]
-    clusters = dependent_items(*_codes_of(resources, decoys))
+    clusters = average_linkage(*_codes_of(resources, decoys))
     return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
 
 
@@ -406,8 +408,8 @@ def first_by_worth(
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
     Selected features come before all others. The ``HEAD`` most important are ordered by what they
-    are worth together (:func:`srs_ooc.evidence.correlation.by_worth`); further selected ones follow
-    by importance. All that are not here follow by importance too.
+    are worth together (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones
+    follow by importance. All that are not here follow by importance too.
 
     Parameters
     ----------
@@ -433,7 +435,7 @@ def first_by_worth(
     codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, head)])
     columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
-    places = by_worth(importance, columns, head, tie, np.arange(len(head)) < n_first)
+    places = mrmr_order(importance, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
 
 
@@ -488,7 +490,7 @@ def conclude(
     ledger: Ledger,
     context: RunContext,
     until: int,
-    trees: TreeWriter | None,
+    trees: "TreeWriter | None",
     *,
     until_stable: bool = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import floor
+from typing import TYPE_CHECKING
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
@@ -10,9 +11,8 @@ from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.ledger import VALID, Ledger, StageBook
 from srs_ooc.runs.resources import Resources, RunContext
-from srs_ooc.runs.run_trees import TreeWriter, saves_trees
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
     LEAF_SHARE,
@@ -21,6 +21,9 @@ from srs_ooc.samplers.elimination import (
     TREES,
     Elimination,
 )
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeWriter
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
@@ -34,7 +37,7 @@ def screen_and_close(
     stage: str,
     *,
     seed: int | None = None,
-    trees: TreeWriter | None = None,
+    trees: "TreeWriter | None" = None,
     until_stable: bool = False,
 ) -> tuple[Elimination, int] | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
@@ -84,13 +87,20 @@ def _screen(
     return engine.iteration if engine.iteration >= until or is_over() else None
 
 
+def saves_trees(ledger: Ledger) -> bool:
+    """Return whether the run of an open ledger keeps its trees."""
+    return ledger.meta(VALID) is not None
+
+
 @contextmanager
-def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
+def tree_writer(ledger: Ledger) -> "Iterator[TreeWriter | None]":
     """Yield what keeps the trees of a run, None where they are not kept, and close it after."""
     if not saves_trees(ledger):
         yield None
         return
     spec = spec_of(ledger)
+    from srs_ooc.runs.run_trees import TreeWriter
+
     some_only = spec.method.splits_rows  # most of its trees only serve to learn
     trees = TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
     try:
@@ -99,7 +109,9 @@ def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
         trees.close()
 
 
-def screen_only(ledger: Ledger, context: RunContext, until: int, trees: TreeWriter | None) -> None:
+def screen_only(
+    ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter | None"
+) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
     with context.resources(saves=trees is not None) as resources:
         engine = resources.engine(ledger, trees=trees)

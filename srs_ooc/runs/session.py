@@ -28,7 +28,7 @@ from srs_ooc.runs.inputs import (
     spec_of,
 )
 from srs_ooc.runs.item_weights import needs_of, with_weights
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
@@ -39,9 +39,8 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
-from srs_ooc.runs.screening import Watch, screen_only, tree_writer
+from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     UNTIL_STABLE,

@@ -11,7 +11,7 @@ from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
@@ -35,11 +35,13 @@ from srs_ooc.learners.models import (
     check_model_name,
 )
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
-from srs_ooc.runs.resources import Cluster
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -401,7 +403,7 @@ class Request:
         End the screen of a run with a verdict once its blind ranking is stable.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
-    cluster : Cluster or None
+    cluster : DaskCluster or None
         Workers elsewhere on which trees are grown; None for threads of this process.
     """
 
@@ -415,7 +417,7 @@ class Request:
     save_trees: bool | None = None
     until_stable: bool = False
     validation_file: Path | None = None
-    cluster: Cluster | None = None
+    cluster: "DaskCluster | None" = None
 
     def __post_init__(self) -> None:
         for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1)):
@@ -529,7 +531,7 @@ def asked_in_python(**names: NamesOrFile) -> Iterator[dict[str, Path | None]]:
         yield {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
 
 
-def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
+def cluster_given(client: Any, worker_memory_mb: int) -> "DaskCluster | None":
     """Return the workers of a client; None without one: nothing of Dask is imported then."""
     if client is None:
         return None

@@ -9,7 +9,6 @@ from srs_ooc.evidence.judges import (
     VERSIONS,
     DecoyJudge,
     Judge,
-    NoJudge,
     PositiveJudge,
     ProbeJudge,
 )
@@ -22,7 +21,7 @@ JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
     "positive": PositiveJudge,
     "decoy": DecoyJudge,
-    "none": NoJudge,
+    "none": Judge,
 }
 """Each judge by its name."""
 INPUTS = ("excluded", "rows", "validation")

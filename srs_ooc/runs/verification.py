@@ -22,11 +22,12 @@ from srs_ooc.runs.ledger import (
     FILE,
     NOTE_FILE,
     PERMUTATIONS_FOLDER,
+    VALID,
     Ledger,
     checksums_digest,
     page_checks,
 )
-from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
+from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
 from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
-from srs_ooc.evidence.judges import Judge, NoJudge
+from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.trees.response import Response
 
@@ -180,7 +180,7 @@ class SamplerContext:
     subspace_size: int
     key: int
     tally: Tally
-    judge: Judge = NoJudge()  # noqa: RUF009 (frozen)
+    judge: Judge = Judge()  # noqa: RUF009 (frozen)
     round_size: int = 1
     candidates: NDArray[np.uint32] | None = None
     weights: NDArray[np.uint32] | None = None

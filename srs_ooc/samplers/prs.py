@@ -17,13 +17,7 @@ from srs_ooc.base.options import Number, Params, Share, Text, Whole, exact_share
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers import prs_math
-from srs_ooc.samplers.base import (
-    PREDICTIONS,
-    SCREEN_NBYTES,
-    Ensemble,
-    Sampler,
-    SamplerContext,
-)
+from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler, SamplerContext
 from srs_ooc.samplers.held_out import (
     Folds,
     HeldOutMethod,
@@ -216,9 +210,8 @@ class ParametricRandomSubspace(Sampler):
         by_beta += self._penalty
         if self._grid is not None:
             by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
-        taken = prs_math.projected(self.beta, by_beta)
-        rate = float(self._params.learning_rate)
-        change, self._powers = prs_math.adam_step(self._moments, self._powers, taken, rate)
+        moving = self._moments, self._powers, float(self._params.learning_rate)
+        change, self._powers = prs_math.adam_step(prs_math.projected(self.beta, by_beta), *moving)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
 
@@ -230,10 +223,8 @@ class ParametricRandomSubspace(Sampler):
             return prs_math.feasible(self.beta - change, self._may, *bounds)
 
         def keeps(beta: NDArray[np.float64]) -> bool:
-            return (
-                prs_math.effective_number(self._weights(fold, beta))
-                >= prs_math.BOUND * self._wanted_worth
-            )
+            worth = prs_math.effective_number(self._weights(fold, beta))
+            return worth >= prs_math.BOUND * self._wanted_worth
 
         return prs_math.shortened(self.beta, change, taken, keeps)
 

@@ -28,21 +28,21 @@ _MOST_HALVINGS = 30
 
 
 def adam_step(
+    gradient: NDArray[np.float64],
     moments: NDArray[np.float64],
     powers: tuple[float, float],
-    gradient: NDArray[np.float64],
     rate: float,
 ) -> tuple[NDArray[np.float64], tuple[float, float]]:
     """Take a gradient in; return what is to be taken from beta, and the powers after it.
 
     Parameters
     ----------
+    gradient : float64 (p,)
+        Lost.
     moments : float64 (2, p)
         Moving averages of the gradient and of its square; changed.
     powers : tuple of float
         Their decay rates to the power of the steps taken, which correct for the start at 0.
-    gradient : float64 (p,)
-        Lost.
     rate : float
         Adam's learning rate.
     """

@@ -46,13 +46,7 @@ class Block:
     """
 
     def __init__(
-        self,
-        n_columns: int,
-        n_rows: int,
-        code_nbytes: int,
-        *,
-        tiled: bool,
-        n_values: int = 0,
+        self, n_columns: int, n_rows: int, code_nbytes: int, *, tiled: bool, n_values: int = 0
     ) -> None:
         self.n_columns, self.n_rows = n_columns, n_rows
         self.code_nbytes, self.tiled = code_nbytes, tiled

@@ -74,11 +74,7 @@ _DTYPES = (*_INT, np.int32, np.uint32, np.int32, np.int64)
 
 
 def decode_trees(
-    data: bytes,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    *,
-    regression: bool = False,
+    data: bytes, starts: NDArray[np.int64], stops: NDArray[np.int64], *, regression: bool = False
 ) -> Trees:
     """Return the trees that lie in ``data`` at ``starts[i]:stops[i]``, without the GIL.
 

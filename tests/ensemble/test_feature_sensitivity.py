@@ -11,13 +11,13 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble import feature_sensitivity as module
 from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
-from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
+from srs_ooc.trees import kernel
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
 
@@ -44,15 +44,15 @@ def stored(tmp_path, kind="classes"):
 @pytest.fixture
 def grown(monkeypatch):
     """Bytes of each tree that is grown, with the rows that it was grown on."""
-    seen, grow = {}, TreeLearner.grow_on
+    seen, grow = {}, kernel.grow_tree
 
-    def noted(self, block, columns, rows, key, *, record=True):
-        tree = grow(self, block, columns, rows, key, record=record)
+    def noted(block, features, rows, *given, **named):
+        tree = grow(block, features, rows, *given, **named)
         if tree.record is not None:
             seen[tree.record] = rows.order
         return tree
 
-    monkeypatch.setattr(TreeLearner, "grow_on", noted)
+    monkeypatch.setattr(kernel, "grow_tree", noted)
     return seen
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence import correlation
-from srs_ooc.evidence.correlation import RankColumns, by_worth, lead, sampled_rows
+from srs_ooc.evidence.correlation import RankColumns, leader_clustering, mrmr_order, sampled_rows
 
 MISSING = 255
 
@@ -65,9 +65,9 @@ def test_correlations_do_not_depend_on_the_pieces_they_are_computed_in(monkeypat
     again = [[columns.squared(places[i], places[j]) for j in pieces] for i in pieces]
     np.testing.assert_array_equal(np.block(again), whole)
     importance = np.random.default_rng(2).random(40)
-    order = by_worth(importance, columns, places, 5)
+    order = mrmr_order(importance, columns, places, 5)
     monkeypatch.undo()
-    np.testing.assert_array_equal(by_worth(importance, columns, places, 5), order)
+    np.testing.assert_array_equal(mrmr_order(importance, columns, places, 5), order)
 
 
 def test_a_constant_column_is_correlated_with_nothing():
@@ -93,7 +93,7 @@ def test_no_more_rows_are_taken_than_it_is_made_for():
 def test_the_order_is_that_of_its_definition(seed, n):
     codes = made_codes(seed, n, 31)
     importance = np.random.default_rng(seed).random(n)
-    order = by_worth(importance, RankColumns(codes, MISSING), np.arange(n), 5)
+    order = mrmr_order(importance, RankColumns(codes, MISSING), np.arange(n), 5)
     squares = RankColumns(codes, MISSING).squared(np.arange(n), np.arange(n))
     assert order.tolist() == slow_order(importance, squares)
 
@@ -104,13 +104,13 @@ def test_the_order_is_a_permutation_that_follows_rows_and_features(seed, n, rand
     codes = made_codes(seed, n, 24)
     items = np.arange(n) * 7
     importance = np.random.default_rng(seed).integers(-1, 4, n).astype(np.float64)
-    order = by_worth(importance, RankColumns(codes, MISSING), items, 5)
+    order = mrmr_order(importance, RankColumns(codes, MISSING), items, 5)
     assert sorted(order.tolist()) == list(range(n))
     rows, places = list(range(24)), list(range(n))
     random.shuffle(rows)
     random.shuffle(places)
     moved = RankColumns(codes[np.ix_(places, rows)], MISSING)
-    again = by_worth(importance[places], moved, items[places], 5)
+    again = mrmr_order(importance[places], moved, items[places], 5)
     assert items[places][again].tolist() == items[order].tolist()
 
 
@@ -121,7 +121,7 @@ def test_a_copy_comes_after_all_that_tell_something(seed, n, which):
     twin = np.vstack([codes, codes[[which % n]]])
     importance = np.random.default_rng(seed).random(n + 1) + 0.01
     importance[n] = importance[which % n]
-    order = by_worth(importance, RankColumns(twin, MISSING), np.arange(n + 1), 5).tolist()
+    order = mrmr_order(importance, RankColumns(twin, MISSING), np.arange(n + 1), 5).tolist()
     assert order[-1] in (which % n, n)
 
 
@@ -130,13 +130,13 @@ def test_a_copy_comes_after_all_that_tell_something(seed, n, which):
 def test_the_selected_come_first_in_their_own_order(seed, n):
     rng = np.random.default_rng(seed)
     codes, importance, is_selected = made_codes(seed, n, 31), rng.random(n), rng.random(n) < 0.4
-    order = by_worth(importance, RankColumns(codes, MISSING), np.arange(n), 5, is_selected)
+    order = mrmr_order(importance, RankColumns(codes, MISSING), np.arange(n), 5, is_selected)
     assert sorted(order.tolist()) == list(range(n))
     n_selected = np.count_nonzero(is_selected)
     assert is_selected[order[:n_selected]].all()
     alone = RankColumns(codes[is_selected], MISSING)
     places = np.flatnonzero(is_selected)
-    expected = places[by_worth(importance[places], alone, places, 5)]
+    expected = places[mrmr_order(importance[places], alone, places, 5)]
     assert order[:n_selected].tolist() == expected.tolist()
 
 
@@ -149,7 +149,7 @@ def test_every_member_can_stand_in_for_its_representative(seed, n, least, in_pie
     squares = columns.squared(np.arange(n), np.arange(n))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(correlation, "CELLS", 121 if in_pieces else 1 << 18)
-        leader = lead(columns, order, least)
+        leader = leader_clustering(columns, order, least)
     leaders: list[int] = []
     for place in order.tolist():
         near = [squares[place, other] for other in leaders]
@@ -163,7 +163,7 @@ def test_every_member_can_stand_in_for_its_representative(seed, n, least, in_pie
 
 def test_what_is_not_clustered_has_no_representative():
     columns = RankColumns(made_codes(3, 6, 20), MISSING)
-    leader = lead(columns, np.array([4, 1]), 0.5)
+    leader = leader_clustering(columns, np.array([4, 1]), 0.5)
     assert leader[[0, 2, 3, 5]].tolist() == [-1] * 4
     assert leader[4] == 4
 

@@ -24,12 +24,7 @@ from rank_tests_reference import (
 )
 from scipy import stats
 
-from srs_ooc.evidence.rank_tests import (
-    NO_CONTRAST,
-    Contrast,
-    RankTarget,
-    strongest_contrasts,
-)
+from srs_ooc.evidence.rank_tests import NO_CONTRAST, Contrast, RankTarget, strongest_contrasts
 
 
 @examples(150)

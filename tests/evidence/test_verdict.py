@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from srs_ooc.evidence.correlation import cluster_items, dependent_items, largest_cluster
+from srs_ooc.evidence.correlation import average_linkage, largest_cluster, single_linkage
 from srs_ooc.evidence.rank_tests import least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_items, best_of_each
 from srs_ooc.evidence.verdict import (
@@ -152,8 +152,8 @@ def test_average_linkage_does_not_chain_clusters_that_touch():
         values[j] = 0.7 * values[j - 1] + 0.51**0.5 * values[j]
     codes = (values.argsort(1).argsort(1) // 16).astype(np.uint8)
     everyone = np.ones(60, bool)
-    assert largest_cluster(cluster_items(codes, 255), everyone) == 60
-    assert largest_cluster(dependent_items(codes, 255), everyone) <= 4
+    assert largest_cluster(single_linkage(codes, 255), everyone) == 60
+    assert largest_cluster(average_linkage(codes, 255), everyone) <= 4
 
 
 @pytest.mark.parametrize("r", [0.6, 0.95])
@@ -162,7 +162,7 @@ def test_blocks_of_correlated_items_are_found_whole(r):
     causes = np.repeat(rng.normal(size=(6, 2000)), 10, axis=0)
     values = r**0.5 * causes + (1 - r) ** 0.5 * rng.normal(size=(60, 2000))
     codes = (values.argsort(1).argsort(1) // 8).astype(np.uint8)
-    np.testing.assert_array_equal(dependent_items(codes, 255), np.arange(60) // 10 * 10)
+    np.testing.assert_array_equal(average_linkage(codes, 255), np.arange(60) // 10 * 10)
 
 
 def test_decoys_alone_are_no_selection():
@@ -246,9 +246,9 @@ def test_items_correlated_directly_or_through_others_are_one_group():
     codes = values.argsort(axis=1).argsort(axis=1) * 250 // 400
     codes[1, :7] = 255
     codes[6] = 3
-    assert cluster_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
+    assert single_linkage(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
     members = np.array([1, 0, 1, 0, 0, 1, 0, 0, 1], bool)
-    assert largest_cluster(cluster_items(codes, 255), members) == 3
+    assert largest_cluster(single_linkage(codes, 255), members) == 3
     assert largest_cluster(np.arange(3), np.zeros(3, bool)) == 1
     assert largest_cluster(np.zeros(0, np.intp), np.zeros(0, bool)) == 1
 
@@ -269,7 +269,7 @@ def test_a_group_that_leads_is_not_taken_for_many_features(size):
 @pytest.mark.parametrize("n_rows", [8, 30, 36, 40, 400])
 def test_the_same_column_twice_is_a_group_however_few_the_rows(n_rows):
     codes = np.random.default_rng(1).permuted(np.tile(np.arange(n_rows), (3, 1)), axis=1)
-    assert cluster_items(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]
+    assert single_linkage(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]
 
 
 def test_the_best_of_each_feature_is_met_first():

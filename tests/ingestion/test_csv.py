@@ -339,11 +339,7 @@ labels = st.text(alphabet='ab",\né', min_size=1, max_size=3)
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[str, list[list[str]]]:
     rows = draw(
-        st.lists(
-            st.tuples(numbers, labels, numbers, words, words, numbers),
-            min_size=1,
-            max_size=6,
-        )
+        st.lists(st.tuples(numbers, labels, numbers, words, words, numbers), min_size=1, max_size=6)
     )
     end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
     out = io.StringIO(newline="")

@@ -15,11 +15,7 @@ from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.results.exporting import export_columns
-from srs_ooc.store.arrays import (
-    Categories,
-    Names,
-    read_array,
-)
+from srs_ooc.store.arrays import Categories, Names, read_array
 from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader

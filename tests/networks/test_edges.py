@@ -23,7 +23,7 @@ def names(tmp_path_factory):
 
 @pytest.mark.parametrize("most_nbytes", [1 << 20, 40])  # with the latter, far ones are read alone
 def test_names_read_together_are_those_read_one_by_one(names, monkeypatch, most_nbytes):
-    monkeypatch.setattr(store_names, "_BLOCK_NBYTES", most_nbytes)
+    monkeypatch.setattr(store_names, "TEXTS_NBYTES", most_nbytes)
     for count in (0, 1, 40, 1100):
         some = np.random.default_rng(count).choice(1100, count, replace=False).tolist()
         assert names.several(some) == {i: names[i] for i in some}

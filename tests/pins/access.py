@@ -26,9 +26,9 @@ from srs_ooc.networks.network_task import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
 from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
-from srs_ooc.runs.run_trees import TREES_FILE, VALID
+from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options

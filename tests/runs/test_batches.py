@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.records import Iteration, Outcome, Subspace
-from srs_ooc.runs.batches import LEAST_SECONDS, TASK_SECONDS, BatchExecutor
+from srs_ooc.runs.batches import LEAST_SECONDS, TASK_SECONDS, BatchExecutor, pack, unpack
 from srs_ooc.runs.engine import Speculation
 from srs_ooc.runs.jobs import Batch
-from srs_ooc.runs.resources import pack, unpack
 from srs_ooc.testing import check_executor, fit_by_hash
 
 

@@ -23,12 +23,12 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import batches, dask_cluster, resources
-from srs_ooc.runs.batches import BatchExecutor, parallel_map
+from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
-from srs_ooc.runs.resources import GrowJob, RunContext, pack
+from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

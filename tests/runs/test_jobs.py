@@ -11,15 +11,15 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
-from srs_ooc.runs import resources
+from srs_ooc.runs.batches import GrowJob
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
-from srs_ooc.runs.resources import GrowJob
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
+from srs_ooc.trees.response import TrainingRows
 
 
 @pytest.fixture
@@ -125,13 +125,13 @@ def test_threads_at_different_stages_of_a_run_change_nothing(store):
 
 
 def test_a_split_that_comes_again_is_known(store, monkeypatch):
-    job, made, learner_of = job_of(store), [], resources.learner_of
+    job, made, only = job_of(store), [], TrainingRows.only
 
-    def noted(*what, **how):
-        made.append(learner_of(*what, **how))
-        return made[-1]
+    def noted(self, rows):
+        made.append(rows)
+        return only(self, rows)
 
-    monkeypatch.setattr(resources, "learner_of", noted)
+    monkeypatch.setattr(TrainingRows, "only", noted)
 
     def split():
         return RowSplit(np.arange(40, dtype=np.int32), np.arange(40, 50, dtype=np.int32))
@@ -139,5 +139,4 @@ def test_a_split_that_comes_again_is_known(store, monkeypatch):
     for number in range(5):
         reply = grown(job, [iteration_of(number, split())])
         assert reply.parts[number].predictions.shape == (1, 10, 2)
-    (learner,) = made
-    assert len(learner._splits) == 1
+    assert len(made) == 1

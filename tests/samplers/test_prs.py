@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.samplers.held_out import make_folds
-from srs_ooc.samplers.prs import (
-    FINAL,
-    DescentParams,
-    ParametricRandomSubspace,
-    Prs,
-    largest_mean,
-)
+from srs_ooc.samplers.prs import FINAL, DescentParams, ParametricRandomSubspace, Prs, largest_mean
 from srs_ooc.samplers.prs_math import BOUND, Truth, effective_number, feasible
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
@@ -202,10 +196,7 @@ def test_a_version_says_when_a_proposal_would_differ():
             assert seen.setdefault((guess, sampler.version(guess)), proposed) == proposed
 
 
-@given(
-    st.lists(st.floats(-0.5, 1.5), min_size=3, max_size=30),
-    st.floats(0.1, 5.0),
-)
+@given(st.lists(st.floats(-0.5, 1.5), min_size=3, max_size=30), st.floats(0.1, 5.0))
 def test_the_set_is_reached_by_the_nearest_point(numbers, largest):
     beta = np.array(numbers)
     found = feasible(beta.copy(), None, largest, 0.01)

@@ -46,12 +46,7 @@ def test_it_keeps_the_contract_of_samplers(criterion, q):
 
 def test_it_keeps_the_contract_on_some_of_the_features():
     some = np.arange(3, 400, 5, dtype=np.uint32)
-    check_sampler(
-        settled().make,
-        subspace_size=24,
-        n_iterations=40,
-        candidates=some,
-    )
+    check_sampler(settled().make, subspace_size=24, n_iterations=40, candidates=some)
 
 
 def weights_of(n_candidates, heavy, counts, unit, light):

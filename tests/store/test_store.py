@@ -18,7 +18,7 @@ from tree_reference import shuffled
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError
-from srs_ooc.evidence.decoys import involution
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.native import _native
@@ -170,7 +170,8 @@ def test_gather_equals_indexing(
     rows = np.arange(0, n_rows, 2, dtype=np.int32) if subset else np.zeros(0, dtype=np.int32)
     n_kept = len(rows) if subset else n_rows
     block = Block(len(items), n_kept, width, tiled=tiled)
-    families = np.array([involution(m, n_kept) for m in range(n_families)], dtype=np.int32)
+    rows_of = Exchangeability(n_kept)
+    families = np.array([rows_of.families(m, 1)[0] for m in range(n_families)], dtype=np.int32)
     shape = (91, families.reshape(-1), 7, n_rows, rows, width, tiled)
     if mapped:
         addresses = np.array([part.ctypes.data for part in parts], dtype=np.uint64)

@@ -500,8 +500,7 @@ def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
     """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
     known: dict[Any, bool] = {}
     return np.array(
-        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds],
-        np.bool_,
+        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds], np.bool_
     )
 
 
