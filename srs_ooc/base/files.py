@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
@@ -208,31 +208,27 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Key, Value]):
-    """Keeps what was made for the last keys; several threads may ask at once.
+Kept = Callable[[Key, Callable[[], Value]], Value]
+"""Given a key and what makes its value, returns the value made for the key, now or before."""
 
-    Parameters
-    ----------
-    most : int
-        Values that are kept, at most.
+
+def recently(most: int) -> Kept[Key, Value]:
+    """Return what keeps the last ``most`` values made; several threads may ask at once.
+
+    Of two values made at once for a key one is kept.
     """
+    kept: dict[Key, Value] = {}
+    lock = Lock()
 
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
-        self._kept: dict[Key, Value] = {}
-
-    def __len__(self) -> int:
-        """Return how many values are kept."""
-        return len(self._kept)
-
-    def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return what was made for a key, or make it now; of two made at once one is kept."""
-        found = self._kept.get(key)
+    def get(key: Key, make: Callable[[], Value]) -> Value:
+        found = kept.get(key)
         if found is not None:
             return found
         made = make()
-        with self._lock:
-            kept = self._kept.setdefault(key, made)
-            if len(self._kept) > self._most:
-                del self._kept[next(iter(self._kept))]
-        return kept
+        with lock:
+            found = kept.setdefault(key, made)
+            if len(kept) > most:
+                del kept[next(iter(kept))]
+        return found
+
+    return get

@@ -17,7 +17,8 @@ from srs_ooc.cli.output import FILE, with_options
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
+from srs_ooc.store.remote_cache import DIR_VARIABLE, CacheOptions
+from srs_ooc.store.store_memory import DEFAULT_CACHE_MB, MB_VARIABLE
 
 # Command-line options from what the parts of a run declare.
 

@@ -466,9 +466,10 @@ def make_at(
     """
     if isinstance(place, Path):
         return make(place)
-    from srs_ooc.store.objects import Objects, Publishing
+    from srs_ooc.store.objects import Objects, check_free, copy_store
 
-    target = Publishing(Objects(place), replaces=overwrite)
+    target = Objects(place)
+    there = check_free(target, replaces=overwrite)
     folder = made_first_at(place).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -481,7 +482,8 @@ def make_at(
         ) from error
     with scratch as made, _held(Path(made) / LOCK):
         manifest = make(Path(made) / "made.zarr")
-        target.copy(Path(made) / "made.zarr", progress or (lambda stage, done, total: None))
+        tell = {} if progress is None else {"progress": progress}
+        copy_store(Path(made) / "made.zarr", target, there, **tell)
     return manifest
 
 

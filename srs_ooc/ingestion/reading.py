@@ -46,7 +46,7 @@ from srs_ooc.ingestion.scratch import (
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import CATEGORICAL, Shape, look_at, put_rows
+from srs_ooc.store.manifest import CATEGORICAL, Shape
 
 
 @dataclass(frozen=True)
@@ -393,7 +393,7 @@ class TableReading:
         columns = self._columns.astype(np.int64)
         pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
         for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
@@ -422,7 +422,7 @@ class TableReading:
 
     def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""
-        infinite, narrow = look_at(values)
+        infinite, narrow = _native.look_at(values)
         if infinite >= 0:
             at, row = divmod(infinite, values.shape[1])
             self._refuse(row, int(columns[at]), values[at, row])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import Recent
+from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.options import (
     Choice,
     Flag,
@@ -126,7 +126,7 @@ class TreeLearner:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
         self.n_threads, self.n_trees = n_threads, n_trees
-        self._splits = Recent[int, tuple[RowSplit, TrainingRows]](MOST_SPLITS)
+        self._known: Kept[int, tuple[RowSplit, TrainingRows]] = recently(MOST_SPLITS)
         self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
@@ -237,7 +237,7 @@ class TreeLearner:
         def made() -> tuple[RowSplit, TrainingRows]:
             return split, self.rows.only(split.fitted)  # held, so that no other has its id
 
-        return self._splits.get(id(split), made)[1]
+        return self._known(id(split), made)[1]
 
     def grow(
         self,

@@ -27,8 +27,8 @@ from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import MAKING_NBYTES, n_values_of
-from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
+from srs_ooc.store.store_memory import making_tables_nbytes
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -410,7 +410,7 @@ def target_nbytes(shape: TrainingShape) -> int:
 
 def value_leases(shape: TrainingShape) -> list[Lease]:
     """Return what reading the values of codes needs, where the method has use for them."""
-    making = MAKING_NBYTES + VALUE_ROW_NBYTES * shape.n_stored_rows
+    making = making_tables_nbytes(shape.n_stored_rows)
     return [Lease("reading the values of codes", making)] if shape.n_values else []
 
 

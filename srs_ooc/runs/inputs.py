@@ -21,7 +21,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.native import _native
+from srs_ooc.native._native import hash_text
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     LINES_NBYTES,
@@ -199,7 +199,7 @@ def hashed_names(
     size = max(FEWEST, names_at_once(spare_nbytes))
     texts = names.texts()
     for first in range(0, len(names), size):
-        hashes = np.fromiter(map(_native.hash_text, islice(texts, size)), np.uint64)
+        hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         yield partial(_places, names, first, order, hashes)
@@ -212,7 +212,7 @@ def _places(
     hashes: NDArray[np.uint64],
     texts: list[bytes],
 ) -> NDArray[np.int64]:
-    wanted = np.fromiter(map(_native.hash_text, texts), np.uint64, len(texts))
+    wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
     out = np.full(len(texts), -1, np.int64)
     low = np.searchsorted(hashes, wanted)
     high = np.searchsorted(hashes, wanted, side="right")

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.files import Recent
+from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
-from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import SUBSPACES, load, one_thread
+from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import MOST_SPLITS, RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
     STEADINESS,
@@ -49,7 +48,7 @@ from srs_ooc.runs.run_memory import (
 )
 from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
+from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
 from srs_ooc.samplers.base import SamplerContext
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL
@@ -58,6 +57,7 @@ from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
+    from srs_ooc.learners.model_learner import EstimatorLearner
     from srs_ooc.runs.dask_cluster import DaskLine
 
 # What travels: the job that a worker prepares for once, its batches, and what comes back.
@@ -119,11 +119,11 @@ class GrowJob(Job):
         blocks = pool_of(blocks_of(budget.n_workers, spec, shape, tiled=tiled))
         how = "mapped" if budget.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", self.store.place, how, budget.n_workers)
-        splits = Recent[bytes, RowSplit](MOST_SPLITS)
+        known: Kept[bytes, RowSplit] = recently(MOST_SPLITS)
 
         def same(split: RowSplit) -> RowSplit:
             """Return the split with the same rows that came first: the learner knows it again."""
-            return splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+            return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
 
         def grow(batch: Batch, _: Tell) -> Batch:
             with taken(blocks) as block:
@@ -402,10 +402,13 @@ def open_source(
 
 def learner_of(
     spec: RunSpec, store: Store, task: Task, response: Response, n_threads: int, *, records: bool
-) -> TreeLearner | EstimatorLearner:
+) -> "TreeLearner | EstimatorLearner":
     """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
     if not spec.model.is_tree:
-        return model_learner(spec, task, response)
+        from srs_ooc.learners.model_learner import EstimatorLearner  # few runs have one
+
+        target = Target(task.target, max(1, len(task.classes)))
+        return EstimatorLearner(spec.model, target, folds_of(spec, task), response.center or 0.0)
     return TreeLearner(
         TrainingRows.of(response, spec.learner.impurity),
         spec.limits,

@@ -22,14 +22,14 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, decoded_nbytes, tried
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES, n_values_of
+from srs_ooc.store.store_memory import making_tables_nbytes
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
     block_nbytes,
@@ -44,6 +44,7 @@ from srs_ooc.trees.block import (
 )
 
 if TYPE_CHECKING:
+    from srs_ooc.learners.model_learner import Trial
     from srs_ooc.runs.inputs import Inputs
 
 # What a run holds: its workers, and what is there once.
@@ -168,6 +169,8 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         + values_nbytes(n_columns, shape.n_values)
     )
     if shape.is_decoded:
+        from srs_ooc.learners.model_learner import decoded_nbytes  # few runs are not of trees
+
         found += decoded_nbytes(n_rows, n_columns, shape.code_nbytes)
     if method.judges_candidates:
         found += sorted_nbytes(n_rows, n_columns)
@@ -190,11 +193,13 @@ def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     published = work_nbytes(spec, shape, spec.n_columns, saves=saves)
     if spec.model.is_tree:
         return published
+    from srs_ooc.learners.model_learner import decoded_nbytes
+
     decoded = decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
     return published + max(0, trial_of(spec, shape).work_nbytes - decoded)
 
 
-def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
+def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
     """Return what a subspace of the run's model takes, as tried once by this process.
 
     Raises
@@ -202,6 +207,8 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
+    from srs_ooc.learners.model_learner import tried
+
     method, sizes = spec.sampler, (shape.n_candidates, spec.subspace_size)
     judges = method.judges_candidates
     return tried(
@@ -230,6 +237,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     if shape.n_values:
         leases.append(values_lease(shape.n_stored_rows))
     if shape.is_decoded:
+        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
+
         leases.append(Lease("scikit-learn and what it loads", LIBRARY_NBYTES))
     if state:
         leases.append(Lease("what the method learns", state))
@@ -244,7 +253,7 @@ def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
 
 def values_lease(n_stored_rows: int) -> Lease:
     """Return what reading the values of codes takes."""
-    return Lease("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * n_stored_rows)
+    return Lease("reading the values of codes", making_tables_nbytes(n_stored_rows))
 
 
 def run_leases(
@@ -264,6 +273,8 @@ def run_leases(
         leases.append(Lease("what the stage looks at besides", beside_nbytes))
     what = "tree"
     if not spec.model.is_tree:
+        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
+
         what = "model"
         more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
         leases.append(Lease(f"what {spec.model.model} loads besides", max(0, more)))

@@ -14,8 +14,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability, deal_folds
-from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import REFUSE, TREE, Target
+from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
@@ -343,13 +342,3 @@ def folds_of(spec: RunSpec, task: Task) -> NDArray[np.intp] | None:
     key = key_of(spec.seed, Purpose.FOLDS)
     n_folds = spec.model.model_folds
     return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")
-
-
-def model_learner(spec: RunSpec, task: Task, response: Response) -> EstimatorLearner:
-    """Return the learner of a run whose model is no tree."""
-    return EstimatorLearner(
-        spec.model,
-        Target(task.target, max(1, len(task.classes))),
-        folds_of(spec, task),
-        response.center or 0.0,
-    )

@@ -30,7 +30,8 @@ from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store, Verified, verifying_nbytes
+from srs_ooc.store.store import Store, Verified
+from srs_ooc.store.store_memory import verifying_nbytes
 
 
 def verify_run(run: Path) -> Verified:

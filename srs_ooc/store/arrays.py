@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,18 @@ from srs_ooc.store.manifest import (
     ImpossibleError,
     Manifest,
     Record,
-    cannot_read,
     chunk_file,
     damaged,
     dtype_of,
     max_codes,
+    reading,
     require_file,
     small_file,
     values_file,
     verify_file,
     wrong,
 )
+from srs_ooc.store.store_memory import TEXTS_NBYTES
 
 # What must hold of the items of the small arrays, whatever their checksums say.
 
@@ -156,7 +157,7 @@ class ArrayCheck:
 
 
 def check_categories(
-    first: NDArray[Any], kinds: NDArray[np.uint8], n_codes: NDArray[Any], n_offsets: int
+    first: NDArray[Any], kinds: NDArray[Any], n_codes: NDArray[Any], n_offsets: int
 ) -> None:
     """Check that each categorical feature, and no other, has as many categories as codes.
 
@@ -212,23 +213,23 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
     """
     check_size(path, manifest, name)
     out = np.empty(manifest.lengths[name], dtype_of(name))
-    _verify(path, manifest, name, ArrayCheck(name, vars(manifest), out))
+    verify_array(path, manifest, name, out)
     return out
 
 
-def verify_array(path: Path, manifest: Manifest, name: str) -> int:
+def verify_array(
+    path: Path, manifest: Manifest, name: str, out: NDArray[np.generic] | None = None
+) -> int:
     """Read a small array; check its checksum and its items; return the bytes read.
+
+    ``out``, if given, is filled with the items.
 
     Raises
     ------
     StoreError
         If its bytes are not those that were written, its items cannot be, or it cannot be read.
     """
-    return _verify(path, manifest, name, ArrayCheck(name, vars(manifest)))
-
-
-def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck) -> int:
-    file = small_file(path, name).relative_to(path).as_posix()
+    file, check = f"{name}/c/0", ArrayCheck(name, vars(manifest), out)
     try:
         n_read = verify_file(path, file, manifest.checksums[file], check.feed)
         check.end()
@@ -251,43 +252,18 @@ def check_size(path: Path, manifest: Manifest, name: str) -> None:
     require_file(small_file(path, name), n_bytes)
 
 
-def array_pieces(
-    path: Path, manifest: Manifest, name: str
-) -> Iterator[tuple[int, NDArray[np.generic]]]:
-    """Yield (first item, items) of a small array, some at a time, in bounded memory.
-
-    Parameters and errors as :func:`read_array`.
-    """
-    check_size(path, manifest, name)
-    verify_array(path, manifest, name)
-    length = manifest.lengths[name]
-    with SmallFile(path, name) as file:
-        for start in range(0, length, PIECE_ITEMS):
-            yield start, file.items(start, min(PIECE_ITEMS, length - start))
-
-
 class SmallFile(Closing):
-    """The file of a small array, open: its items or bytes are read where they are asked for.
+    """The file of a small array, checked and open: items or bytes are read where asked for.
 
-    Parameters
-    ----------
-    path : Path
-        The store.
-    name : str
-        A key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
-
-    Raises
-    ------
-    StoreError
-        If it cannot be opened.
+    Parameters and errors as of :func:`read_array`.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, manifest: Manifest, name: str) -> None:
+        check_size(path, manifest, name)
+        verify_array(path, manifest, name)
         self.file, self._dtype = small_file(path, name), dtype_of(name)
-        try:
+        with reading(self.file):
             self._handle = os.open(self.file, os.O_RDONLY)
-        except OSError as error:
-            raise cannot_read(self.file, error) from error
         self._close = weakref.finalize(self, os.close, self._handle)
 
     def bytes(self, start: int, stop: int) -> bytes:
@@ -300,10 +276,8 @@ class SmallFile(Closing):
         """
         parts: list[bytes] = []
         while start < stop:
-            try:
+            with reading(self.file):
                 part = os.pread(self._handle, stop - start, start)
-            except OSError as error:
-                raise cannot_read(self.file, error) from error
             if not part:
                 expected = ImpossibleError(f"expected {stop} bytes at least, found {start}")
                 raise damaged(self.file, expected)
@@ -323,7 +297,7 @@ class SmallFile(Closing):
 
 # The texts of a store: feature names and row ids, decoded as they are asked for.
 
-_BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
+_BLOCK = 1 << 14
 _TOGETHER = 1 << 9
 
 
@@ -342,7 +316,7 @@ def text_of(data: bytes, file: Path) -> str:
 
 
 class Names:
-    """The feature names (in source order) or row ids of a store, decoded one at a time.
+    """The feature names (in source order), row ids or categories of a store, decoded one by one.
 
     Parameters
     ----------
@@ -350,7 +324,7 @@ class Names:
         The store.
     manifest : Manifest
         Its manifest.
-    which : {'names', 'row_ids'}
+    which : {'names', 'row_ids', 'categories'}
         Which texts.
 
     Raises
@@ -360,12 +334,10 @@ class Names:
     """
 
     def __init__(self, path: Path, manifest: Manifest, which: str = "names") -> None:
-        arrays = [f"{which}_{part}" for part in ("offsets", "bytes")]
-        for name in arrays:
-            check_size(path, manifest, name)
-            verify_array(path, manifest, name)
-        self._n = manifest.lengths[arrays[0]] - 1
-        self._offsets, self._bytes = (SmallFile(path, name) for name in arrays)
+        self._n = manifest.lengths[f"{which}_offsets"] - 1
+        self._offsets = SmallFile(path, manifest, f"{which}_offsets")
+        self._bytes = SmallFile(path, manifest, f"{which}_bytes")
+        self.file = self._bytes.file
 
     def __len__(self) -> int:
         return self._n
@@ -374,84 +346,57 @@ class Names:
         return self._offsets.items(start, count).astype(np.uint64, copy=False)
 
     def __getitem__(self, index: int) -> str:
-        return text_of(self.encoded(index), self._bytes.file)
+        return text_of(self.encoded(index), self.file)
 
     def encoded(self, index: int) -> bytes:
         """Return text ``index`` in UTF-8."""
         if not 0 <= index < len(self):
             raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
-        start, stop = self._ends(index, 2).tolist()
-        return self._bytes.bytes(start, stop)
+        return next(self.between(index, index + 1))
+
+    def between(self, first: int, last: int) -> Iterator[bytes]:
+        """Yield texts ``first .. last - 1`` in UTF-8, which are read together."""
+        ends: list[int] = self._ends(first, last - first + 1).tolist()
+        blob = self._bytes.bytes(ends[0], ends[-1])
+        for start, stop in pairwise(ends):
+            yield blob[start - ends[0] : stop - ends[0]]
 
     def several(self, indices: Iterable[int]) -> dict[int, str]:
         """Return texts by index; those that lie near each other are read together."""
         found: dict[int, str] = {}
         for _, some in groupby(sorted(set(indices)), lambda index: index // _TOGETHER):
             near = list(some)
-            first = near[0]
-            ends: list[int] = self._ends(first, near[-1] - first + 2).tolist()
-            if ends[-1] - ends[0] > _BLOCK_NBYTES:
+            first, last = near[0], near[-1] + 1
+            ends = self._ends(first, last - first + 1)
+            if int(ends[-1]) - int(ends[0]) > TEXTS_NBYTES:
                 found.update((index, self[index]) for index in near)
                 continue
-            blob = self._bytes.bytes(ends[0], ends[-1])
-            for index in near:
-                start, stop = (end - ends[0] for end in ends[index - first : index - first + 2])
-                found[index] = text_of(blob[start:stop], self._bytes.file)
+            texts = list(self.between(first, last))
+            found.update((i, text_of(texts[i - first], self.file)) for i in near)
         return found
 
     def __iter__(self) -> Iterator[str]:
         for text in self.texts():
-            yield text_of(text, self._bytes.file)
+            yield text_of(text, self.file)
 
     def texts(self) -> Iterator[bytes]:
         """Yield every text in UTF-8, in bounded memory."""
-        for first, ends, blob in self._blocks():
-            start = first
-            for end in ends:
-                yield blob[start - first : end - first]
-                start = end
-
-    def _blocks(self) -> Iterator[tuple[int, list[int], bytes]]:
         start = 0
         while start < len(self):
             offsets = self._ends(start, min(_BLOCK, len(self) - start) + 1)
-            limit = int(offsets[0]) + _BLOCK_NBYTES
-            n_texts = max(1, int(np.searchsorted(offsets, limit, side="right")) - 1)
-            ends: list[int] = offsets[: n_texts + 1].tolist()
-            yield ends[0], ends[1:], self._bytes.bytes(ends[0], ends[-1])
-            start += n_texts
+            limit = int(offsets[0]) + TEXTS_NBYTES
+            stop = start + max(1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+            yield from self.between(start, stop)
+            start = stop
 
     def find(self, texts: list[str]) -> NDArray[np.int64]:
         """Return the position of each of ``texts``, -1 where there is none."""
         wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(texts))}
         found = np.full(len(wanted), -1, np.int64)
-        position = 0
-        for first, ends, blob in self._blocks():
-            start = first
-            for end in ends:
-                i = wanted.get(blob[start - first : end - first])
-                if i is not None:
-                    found[i] = position
-                position += 1
-                start = end
+        for position, text in enumerate(self.texts()):
+            if (i := wanted.get(text)) is not None:
+                found[i] = position
         return found[[wanted[text.encode()] for text in texts]]
-
-
-# What a store says of its rows and features, read by name: target, weights, kinds, categories.
-
-
-def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
-    """Return the kind of each stored feature, uint8 (n_features,).
-
-    The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
-    :mod:`srs_ooc.store.manifest`, by name in :data:`srs_ooc.store.manifest.KINDS`.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged.
-    """
-    return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
 
 
 class Categories:
@@ -473,19 +418,21 @@ class Categories:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self._has_any = "categories_first" in manifest.small_arrays
         if self._has_any:
-            self._kinds = read_kinds(path, manifest)
+            self._kinds = read_array(path, manifest, "kinds")
             self._first = read_array(path, manifest, "categories_first")
-            for name in ("categories_offsets", "categories_bytes"):
-                check_size(path, manifest, name)
-                verify_array(path, manifest, name)
-            n_offsets = manifest.lengths["categories_offsets"]
-            self._offsets = SmallFile(path, "categories_offsets")
-            self._bytes = SmallFile(path, "categories_bytes")
+            self._texts = Names(path, manifest, "categories")
             n_codes = read_array(path, manifest, "n_codes")
             try:
-                check_categories(self._first, self._kinds, n_codes, n_offsets)
+                check_categories(self._first, self._kinds, n_codes, len(self._texts) + 1)
             except ImpossibleError as error:
                 raise damaged(small_file(path, "categories_first"), error) from error
+
+    def of(self, feature: int) -> list[str] | None:
+        """Return the categories of a stored feature, by code; None if it is not categorical."""
+        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+            return None
+        first, last = (int(i) for i in self._first[feature : feature + 2])
+        return [text_of(text, self._texts.file) for text in self._texts.between(first, last)]
 
     def wrong_code(self, feature: int, values: NDArray[np.floating[Any]]) -> tuple[int, str] | None:
         """Return the place of the first value of a feature that is no code, and what is wrong.
@@ -502,36 +449,8 @@ class Categories:
         at = int(bad.argmax())
         return at, f"expected codes of its {n_codes} categories, found {float(values[at]):g}"
 
-    def of(self, feature: int) -> list[str] | None:
-        """Return the categories of a stored feature, by code; None if it is not categorical."""
-        if not self._has_any or self._kinds[feature] != CATEGORICAL:
-            return None
-        first, last = (int(i) for i in self._first[feature : feature + 2])
-        ends = [int(i) for i in self._offsets.items(first, last + 1 - first)]
-        blob = self._bytes.bytes(ends[0], ends[-1])
-        starts = [end - ends[0] for end in ends]
-        return [text_of(blob[start:stop], self._bytes.file) for start, stop in pairwise(starts)]
-
 
 # Is a store whole? By the names and sizes of its files; `srs_ooc.store.store` reads them.
-
-
-def check_files(path: Path, manifest: Manifest) -> None:
-    """Check that every file of ``codes`` and of the small arrays is there, with its full size.
-
-    Reads no data, and so is cheap enough to do whenever a store is opened: an access past the end
-    of a mapped file kills the process.
-
-    Raises
-    ------
-    StoreError
-        Naming the first file that is missing or of another size.
-    """
-    check_chunks(path, manifest)
-    for name in manifest.small_arrays:
-        check_size(path, manifest, name)
-    for name, n_items in manifest.float_arrays.items():
-        _check_floats(path, manifest, name, n_items)
 
 
 def check_chunks(path: Path, manifest: Manifest) -> None:
@@ -546,11 +465,21 @@ def check_chunks(path: Path, manifest: Manifest) -> None:
         require_file(path / chunk_file(index), manifest.chunk_nbytes)
 
 
-def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> None:
+def check_files(path: Path, manifest: Manifest) -> None:
+    """Check that every file of a store is there, with its full size; those of values without it.
+
+    Reads no data, and so is cheap enough to do whenever a store is opened: an access past the end
+    of a mapped file kills the process. Errors as of :func:`check_chunks`.
+    """
+    check_chunks(path, manifest)
+    for name in manifest.small_arrays:
+        check_size(path, manifest, name)
     features, items = manifest.values_chunk
-    for i in range(ceil_div(manifest.n_features, features)):
-        for j in range(ceil_div(n_items, items)):
-            file = values_file(path, name, i, j)
+    for name, n_items in manifest.float_arrays.items():
+        grid = product(
+            range(ceil_div(manifest.n_features, features)), range(ceil_div(n_items, items))
+        )
+        for file in (values_file(path, name, i, j) for i, j in grid):
             if not file.is_file():
                 raise StoreError(
                     f"{file}: expected a chunk of values, found no file. "

@@ -112,44 +112,6 @@ def code_columns(
     return facts
 
 
-def look_at(values: NDArray[np.float64]) -> tuple[int, bool]:
-    """Return the flat position of an infinite value, the first, and whether float32 would do.
-
-    Parameters
-    ----------
-    values : float64 (m, n)
-        C-contiguous.
-
-    Returns
-    -------
-    infinite : int
-        -1 where none is.
-    narrow : bool
-        Whether every value survives the round trip through float32; NaN does.
-    """
-    return _native.look_at(values)
-
-
-def put_rows(
-    rows: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    panel: NDArray[np.float64],
-    first: int,
-) -> tuple[int, bool]:
-    """Write rows into a panel as columns, and look at the values written as :func:`look_at` does.
-
-    Parameters
-    ----------
-    rows : float64 (m, n_columns)
-        C-contiguous.
-    columns : int64 (n_features,)
-        The column that each line of the panel holds.
-    panel : float64 (n_features, panel_rows)
-        C-contiguous; columns ``first .. first + m - 1`` are filled.
-    """
-    return _native.put_rows(rows, columns, panel, first)
-
-
 # Where the arrays of a store lie on disk: their dtypes, shapes and chunk files.
 #
 # All arrays but ``values`` and the code ranges are uncompressed. The small ones are a single chunk
@@ -478,13 +440,18 @@ def check_record(record: Record) -> None:
     Parameters
     ----------
     record : dict
-        The manifest as JSON; it has the fields of its format, and no others.
+        The manifest as JSON.
 
     Raises
     ------
     ImpossibleError
         Naming the first field that is wrong.
     """
+    if odd := sorted(record.keys() ^ _FIELDS.keys()):
+        raise ImpossibleError(
+            f"expected a manifest with the fields of format {FORMAT}, "
+            f"found {', '.join(odd)} missing or unknown"
+        )
     for name, value in record.items():
         expected, holds = _FIELDS[name]
         if not holds(value):
@@ -771,9 +738,17 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
         )
     try:
         _check_sum(record, attributes)
-        return _from_record(record)
+        check_record(record)
     except (ImpossibleError, RecursionError) as error:
         raise damaged(metadata, error) from error
+    lists = ("classes", "class_counts", "values_chunk")
+    return Manifest(**record | {name: tuple(record[name]) for name in lists})
+
+
+def _check_sum(record: Record, attributes: Record) -> None:
+    expected, found = attributes.get(SHA256), sha256_of(record)
+    if expected != found:
+        raise ImpossibleError(f"expected a manifest of SHA-256 {expected!r}, found {found!r}")
 
 
 def parse(text: bytes) -> Any:
@@ -783,22 +758,3 @@ def parse(text: bytes) -> Any:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
-
-
-def _check_sum(record: dict[str, Any], attributes: dict[str, Any]) -> None:
-    expected, found = attributes.get(SHA256), sha256_of(record)
-    if expected != found:
-        raise ImpossibleError(f"expected a manifest of SHA-256 {expected!r}, found {found!r}")
-
-
-def _from_record(record: dict[str, Any]) -> Manifest:
-    fields = {field.name for field in dataclasses.fields(Manifest)}
-    wrong = sorted(fields.symmetric_difference(record))
-    if wrong:
-        raise ImpossibleError(
-            f"expected a manifest with the fields of format {FORMAT}, "
-            f"found {', '.join(wrong)} missing or unknown"
-        )
-    check_record(record)
-    lists = ("classes", "class_counts", "values_chunk")
-    return Manifest(**record | {name: tuple(record[name]) for name in lists})

@@ -11,62 +11,41 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.text import MB
 from srs_ooc.base.urls import WRITABLE, Url
 from srs_ooc.store.manifest import ATTRIBUTE, parse
+from srs_ooc.store.store_memory import OBJECT_PART_NBYTES, OBJECT_PIECE_NBYTES
 
 if TYPE_CHECKING:
     from zarr import Group
 
-PIECE_NBYTES = 4 * MB
-"""Bytes of an object that are asked for at a time where all of it is read."""
-PART_NBYTES = 5 * 1024 * 1024
-"""Bytes of a part of an object as it is written: the least that S3 takes."""
 _Found = TypeVar("_Found")
 _memories: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How often a request is made again, and how long each may take.
-
-    Attributes
-    ----------
-    attempts : int
-        Times that a request is made in all.
-    first_wait, longest_wait : float
-        Seconds before the second attempt, which double with each further one, and at most.
-    timeout : float
-        Seconds until a request that has not been answered in full has failed.
-    """
-
-    attempts: int = 6
-    first_wait: float = 0.25
-    longest_wait: float = 8.0
-    timeout: float = 30.0
-
-
-PATIENCE = Patience()
+ATTEMPTS = 6
+"""Times that a request is made in all."""
+FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
+"""Seconds before the second attempt, which double with each further one, and at most."""
+TIMEOUT = 30.0
+"""Seconds until a request that has not been answered in full has failed."""
 
 
 class Objects:
     """The objects below a URL, by their names relative to it.
 
-    All methods may be called by several threads at once.
+    All methods may be called by several threads at once. What may pass is tried again: timeouts,
+    errors of the server, connections that were cut.
 
     Parameters
     ----------
     url : Url
         The folder.
-    patience : Patience, optional
-        For failures that may pass: timeouts, errors of the server, connections that were cut.
 
     Raises
     ------
@@ -74,17 +53,17 @@ class Objects:
         If the library is missing, or the URL cannot be one.
     """
 
-    def __init__(self, url: Url, patience: Patience | None = None) -> None:
-        self.url, self._patience = url, patience or PATIENCE
+    def __init__(self, url: Url) -> None:
+        self.url = url
         self._api, self._errors = _library(url)
         self._prefix = ""  # of a process's own objects; other stores begin at their URL
         if url.scheme == "memory":
             bucket, _, self._prefix = url.text.removeprefix("memory://").partition("/")
             self._store = _memories.setdefault(bucket, self._api.store.MemoryStore())
         else:
-            self._store = _opened(self._api, url, self._patience)
+            self._store = _opened(self._api, url)
 
-    def nbytes(self, name: str) -> int:
+    def size(self, name: str) -> int:
         """Return the size of an object.
 
         Raises
@@ -97,7 +76,7 @@ class Objects:
         return int(self._tried(name, lambda: self._api.head(self._store, self._at(name)))["size"])
 
     def range(self, name: str, start: int, nbytes: int) -> memoryview:
-        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`nbytes`."""
+        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`size`."""
 
         def get() -> memoryview:
             found = self._api.get_range(self._store, self._at(name), start=start, length=nbytes)
@@ -109,13 +88,13 @@ class Objects:
         return self._tried(name, get)
 
     def pieces(self, name: str) -> Iterator[memoryview]:
-        """Yield the bytes of an object, some at a time; errors as of :meth:`nbytes`."""
-        size = self.nbytes(name)
-        for start in range(0, size, PIECE_NBYTES):
-            yield self.range(name, start, min(PIECE_NBYTES, size - start))
+        """Yield the bytes of an object, some at a time; errors as of :meth:`size`."""
+        size = self.size(name)
+        for start in range(0, size, OBJECT_PIECE_NBYTES):
+            yield self.range(name, start, min(OBJECT_PIECE_NBYTES, size - start))
 
     def read(self, name: str) -> bytes:
-        """Return a small object, in one request; errors as of :meth:`nbytes`."""
+        """Return a small object, in one request; errors as of :meth:`size`."""
         return self._tried(name, lambda: bytes(self._api.get(self._store, self._at(name)).bytes()))
 
     def write(self, name: str, data: Path | bytes) -> None:
@@ -129,7 +108,7 @@ class Objects:
         self._tried(
             name,
             lambda: self._api.put(
-                self._store, self._at(name), data, chunk_size=PART_NBYTES, max_concurrency=1
+                self._store, self._at(name), data, chunk_size=OBJECT_PART_NBYTES, max_concurrency=1
             ),
         )
 
@@ -174,8 +153,8 @@ class Objects:
 
     def _tried(self, name: str, call: Callable[[], _Found]) -> _Found:
         """Return what ``call`` does, trying again while its failures may pass."""
-        patience, wait = self._patience, self._patience.first_wait
-        for attempt in range(1, patience.attempts + 1):
+        wait = FIRST_WAIT
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 return call()
             except FileNotFoundError:
@@ -194,14 +173,14 @@ class Objects:
                     "Check the credentials in the environment (docs/remote.md).",
                 ) from error  # fmt: skip
             except (self._errors.BaseError, OSError, EOFError) as error:
-                if attempt == patience.attempts:
+                if attempt == ATTEMPTS:
                     raise self._failed(
                         name, f"{attempt} failures, the last one: {_said(error)}",
                         "This is the network's or the server's error, and need not be damage: try "
                         "again; what was committed is kept.",
                     ) from error  # fmt: skip
                 time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads requests)
-                wait = min(2 * wait, patience.longest_wait)
+                wait = min(2 * wait, LONGEST_WAIT)
         raise AssertionError("a request is made at least once")
 
     def _failed(self, name: str, found: str, remedy: str) -> StoreError:
@@ -226,8 +205,8 @@ def _library(url: Url) -> tuple[Any, Any]:
     return obstore, obstore.exceptions
 
 
-def _opened(api: Any, url: Url, patience: Patience) -> Any:
-    seconds = timedelta(seconds=patience.timeout)
+def _opened(api: Any, url: Url) -> Any:
+    seconds = timedelta(seconds=TIMEOUT)
     client = {"timeout": seconds, "connect_timeout": min(seconds, timedelta(seconds=10))}
     # One layer of patience: ours, which also knows of answers that are cut.
     try:
@@ -250,15 +229,11 @@ def _opened(api: Any, url: Url, patience: Patience) -> Any:
 # store, since objects are complete or absent, and clears the rest; nothing else is removed.
 
 N_WRITERS = 4
-WRITING_NBYTES = N_WRITERS * 2 * 5 * MB + 16 * MB
-"""Memory of copying: two parts of a file for each writer, and the library."""
 _MARK, _ROOT = ".srs-ooc-incomplete", "zarr.json"
 
 
-class Publishing:
-    """A place at a URL for a new store; makes sure that it is free when it is made.
-
-    One process may write a store at a URL at a time: there are no locks there.
+def check_free(objects: Objects, *, replaces: bool) -> dict[str, int]:
+    """Check that a new store may be copied to a URL; return the sizes of the objects there.
 
     Parameters
     ----------
@@ -274,75 +249,82 @@ class Publishing:
     StoreError
         If there is a store, or something that is none.
     """
+    objects.check_writable()
+    there = dict(objects.sizes())
+    if _ROOT in there and not replaces:
+        raise StoreError(
+            f"{objects.url}: expected a URL that is free, found a store there. Choose another "
+            "one, or replace it with --overwrite."
+        )
+    if there and _MARK not in there and not (_ROOT in there and _is_store(objects)):
+        raise StoreError(
+            f"{objects.url}: expected nothing there, or a store to replace, found something "
+            f"else ({min(there)}). Choose another URL, or remove it yourself."
+        )
+    return there
 
-    def __init__(self, objects: Objects, *, replaces: bool) -> None:
-        objects.check_writable()
-        self._objects = objects
-        self._sizes = dict(objects.sizes())
-        self._there = list(self._sizes)
-        if _ROOT in self._there and not replaces:
-            raise StoreError(
-                f"{objects.url}: expected a URL that is free, found a store there. Choose another "
-                "one, or replace it with --overwrite."
-            )
-        is_ours = _MARK in self._there or _ROOT not in self._there or self._is_store()
-        if self._there and not (is_ours and (_MARK in self._there or _ROOT in self._there)):
-            raise StoreError(
-                f"{objects.url}: expected nothing there, or a store to replace, found something "
-                f"else ({min(self._there)}). Choose another URL, or remove it yourself."
-            )
 
-    def _is_store(self) -> bool:
+def _is_store(objects: Objects) -> bool:
+    try:
+        return ATTRIBUTE in parse(objects.read(_ROOT))["attributes"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def copy_store(
+    folder: Path,
+    objects: Objects,
+    there: dict[str, int],
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> None:
+    """Copy the store in ``folder`` to a URL, telling of the bytes; what is there was checked.
+
+    One process may write a store at a URL at a time: there are no locks there.
+
+    Parameters
+    ----------
+    folder : Path
+        The store.
+    objects : Objects
+        Below the URL.
+    there : dict
+        Sizes of the objects there, from :func:`check_free`.
+    progress : callable
+        Told what is done, how many bytes of it, and of how many.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be written in full; then there is no store at the URL.
+    """
+    files = {f.relative_to(folder).as_posix(): f for f in folder.rglob("*") if f.is_file()}
+    sizes = {name: file.stat().st_size for name, file in files.items()}
+    mark = hashlib.sha256(files[_ROOT].read_bytes()).hexdigest().encode()
+    taken_up: set[str] = set()
+    if _MARK in there and objects.read(_MARK) == mark:  # a killed copy of the same store
+        taken_up = {name for name in sizes if there.get(name) == sizes[name]} - {_ROOT}
+    done, lock = sum(sizes[name] for name in taken_up), threading.Lock()
+
+    def write(name: str) -> None:
+        nonlocal done
+        objects.write(name, files[name])
+        with lock:
+            done += sizes[name]
+            progress("copying", done, sum(sizes.values()))
+
+    if not taken_up:
+        # Nothing of another store may be taken up after a kill: the mark says which this is
+        # once all that was there is gone.
+        objects.write(_MARK, b"")
+        objects.remove([name for name in there if name == _ROOT])
+        objects.remove(sorted(set(there) - {_MARK, _ROOT}))
+        objects.write(_MARK, mark)
+    with ThreadPoolExecutor(N_WRITERS, "copy") as pool:
         try:
-            return ATTRIBUTE in parse(self._objects.read(_ROOT))["attributes"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
-            return False
-
-    def copy(self, folder: Path, progress: Callable[[str, int, int], None]) -> None:
-        """Copy the store in ``folder``, telling of the bytes.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be written in full; then there is no store at the URL.
-        """
-        files = {f.relative_to(folder).as_posix(): f for f in folder.rglob("*") if f.is_file()}
-        sizes = {name: file.stat().st_size for name, file in files.items()}
-        taken_up = self._taken_up(mark := _digest_of(folder), sizes)
-        n_bytes = sum(sizes.values())
-        done, lock = sum(sizes[name] for name in taken_up), threading.Lock()
-
-        def write(name: str) -> None:
-            nonlocal done
-            self._objects.write(name, files[name])
-            with lock:
-                done += sizes[name]
-                progress("copying", done, n_bytes)
-
-        if not taken_up:
-            # Nothing of another store may be taken up after a kill: the mark says which this is
-            # once all that was there is gone.
-            self._objects.write(_MARK, b"")
-            self._objects.remove([name for name in self._there if name == _ROOT])
-            self._objects.remove(sorted(set(self._there) - {_MARK, _ROOT}))
-            self._objects.write(_MARK, mark)
-        with ThreadPoolExecutor(N_WRITERS, "copy") as pool:
-            try:
-                for _ in pool.map(write, sorted(set(files) - taken_up - {_ROOT})):
-                    pass
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        write(_ROOT)
-        self._objects.remove([_MARK])
-
-    def _taken_up(self, mark: bytes, sizes: dict[str, int]) -> set[str]:
-        """Return the files that a killed copy of the same store wrote."""
-        if _MARK not in self._there or self._objects.read(_MARK) != mark:
-            return set()
-        return {name for name, size in sizes.items() if self._sizes.get(name) == size} - {_ROOT}
-
-
-def _digest_of(folder: Path) -> bytes:
-    """Return what the mark of a copy says: which store it is of."""
-    return hashlib.sha256((folder / _ROOT).read_bytes()).hexdigest().encode()
+            for _ in pool.map(write, sorted(set(files) - taken_up - {_ROOT})):
+                pass
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    write(_ROOT)
+    objects.remove([_MARK])

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
-from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.store.arrays import Borrow
 from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror, RemoteColumns
+from srs_ooc.store.remote_cache import CacheOptions, Mirror, RemoteColumns
 from srs_ooc.store.store import ColumnStore, Store, Verified
+from srs_ooc.store.store_memory import MOST_REQUESTS, Geometry, cache_nbytes, requests_nbytes
 
 if TYPE_CHECKING:
     from zarr import Group
 
-_CONNECTIONS_NBYTES = 24 * MB
-"""Allowance for the library and its connections."""
-_SLOT_NBYTES = 48
-"""Memory of a slot: what it holds, since when, and looking for one to give up."""
 _open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
     weakref.WeakValueDictionary()
 )
@@ -47,25 +43,15 @@ class RemoteStore(Store):
 
     def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
         self._objects, self.cache = objects, cache
-        key = (str(url), manifest.fingerprint, str(cache.path), cache.nbytes)
+        key = (str(url), manifest.fingerprint, str(cache.path), cache_nbytes(cache.megabytes))
         mirror = _open.get(key)
         if mirror is None:
             mirror = _open[key] = Mirror(objects, manifest, cache)
-        self._mirror, self._url, self._has_all = mirror, url, False
+        self._mirror, self._has_all = mirror, False
         super().__init__(mirror.path, manifest)
-
-    @property
-    def place(self) -> Place:
-        """Its URL."""
-        return self._url
-
-    @property
-    def reading_nbytes(self) -> int:
-        """Memory of requests under way, received and being written, of slots and of the library."""
-        geometry = Geometry(self.manifest)
-        request = geometry.per_request * geometry.slot_nbytes
-        places = _SLOT_NBYTES * self._mirror.n_slots(geometry) + 4 * geometry.n_blocks
-        return _CONNECTIONS_NBYTES + 2 * geometry.n_requests * request + places
+        self._place = self._url = url
+        geometry = Geometry(manifest)
+        self._reading_nbytes = requests_nbytes(geometry, mirror.n_slots(geometry))
 
     @property
     def _borrow(self) -> Borrow:
@@ -97,7 +83,7 @@ class RemoteStore(Store):
     def _check_chunk(self, index: int) -> None:
         name, expected = chunk_file(index), self.manifest.chunk_nbytes
         try:
-            found = f"{self._objects.nbytes(name)} bytes"
+            found = f"{self._objects.size(name)} bytes"
         except FileNotFoundError:
             found = "no object"
         if found != f"{expected} bytes":
@@ -106,11 +92,10 @@ class RemoteStore(Store):
                 "damaged; ingest the table again."
             )
 
-    def stored_nbytes(self) -> int | None:
-        """Return the bytes of all its objects; None where a server does not list them."""
+    def _sizes(self) -> list[int] | None:
         if self._url.scheme in ("http", "https"):
-            return None
-        return sum(nbytes for _, nbytes in self._objects.sizes())
+            return None  # it lists none
+        return [size for _, size in self._objects.sizes()]
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
@@ -160,15 +145,12 @@ def open_store(
     where = place_of(place)
     if isinstance(where, Path):
         return Store.open(where, fingerprint)
-    store = _at(where, cache or CacheOptions())
+    objects = Objects(where)
+    manifest = read_remote_manifest(where, objects)
+    store = RemoteStore(where, objects, manifest, cache or CacheOptions())
     if fingerprint is not None:
         store.check_is(fingerprint)
     return store
-
-
-def _at(url: Url, cache: CacheOptions) -> Store:
-    objects = Objects(url)
-    return RemoteStore(url, objects, read_remote_manifest(url, objects), cache)
 
 
 @python_spelling()

@@ -22,9 +22,10 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of
+from srs_ooc.store.manifest import Manifest, chunk_file, verify_file
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore
+from srs_ooc.store.store_memory import Geometry, cache_nbytes, small_arrays_nbytes
 from srs_ooc.trees.block import Block
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
@@ -132,60 +133,8 @@ class SlotFile:
 
 # The blocks of a store at a URL that lie on a local disk, and the requests for the others.
 
-BLOCK_NBYTES = 1 << 16
-"""A request takes 10 to 100 ms wherever it goes, in which a connection carries MBs: less than this
-is not worth one."""
-REQUEST_NBYTES = 1 << 20
-"""Neighbouring blocks are asked for together up to this."""
-MOST_REQUESTS = 16
-"""Requests under way at once; fewer where columns are longer than a request shall be."""
 Fetch = Callable[[int, int, int], memoryview]
 """``fetch(chunk, offset, nbytes)`` returns bytes of a chunk file of codes."""
-
-
-class Geometry:
-    """How the columns of a store make blocks of neighbours, none of which crosses a chunk file.
-
-    Attributes
-    ----------
-    columns : int
-        Columns of a block; the last one of a chunk may have fewer.
-    per_chunk, n_blocks : int
-        Blocks of a chunk file, and of the store.
-    slot_nbytes : int
-        Bytes of a whole block.
-    per_request, n_requests : int
-        Blocks of a request at most, and requests under way at once.
-    """
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._column_nbytes = manifest.n_rows * manifest.code_nbytes
-        self._chunk_features = manifest.chunk_features
-        fitting = max(1, BLOCK_NBYTES // self._column_nbytes)
-        self.columns = min(fitting, self._chunk_features)
-        self.per_chunk = ceil_div(self._chunk_features, self.columns)
-        self.n_blocks = manifest.n_chunks * self.per_chunk
-        self.slot_nbytes = self.columns * self._column_nbytes
-        self.per_request = max(1, REQUEST_NBYTES // self.slot_nbytes)
-        largest = self.per_request * self.slot_nbytes
-        self.n_requests = max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
-
-    def place(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the block of each feature and its place there."""
-        chunk, inside = np.divmod(features, self._chunk_features)
-        block, within = np.divmod(inside, self.columns)
-        return chunk * self.per_chunk + block, within
-
-    def nbytes(self, block: int) -> int:
-        """Return the bytes of a block."""
-        first = block % self.per_chunk * self.columns
-        return min(self.columns, self._chunk_features - first) * self._column_nbytes
-
-    def bytes_of(self, first: int, count: int) -> tuple[int, int, int]:
-        """Return the chunk, the offset and the bytes of ``count`` blocks from ``first`` on."""
-        chunk, block = divmod(first, self.per_chunk)
-        nbytes = sum(self.nbytes(first + i) for i in range(count))
-        return chunk, block * self.slot_nbytes, nbytes
 
 
 class BlockCache:
@@ -352,8 +301,7 @@ class BlockCache:
 
 # Where and how much is kept on a local disk of stores at a URL.
 
-DEFAULT_CACHE_MB = 2048
-DIR_VARIABLE, MB_VARIABLE = "SRS_OOC_CACHE_DIR", "SRS_OOC_CACHE_MB"
+DIR_VARIABLE = "SRS_OOC_CACHE_DIR"
 
 
 @dataclass(frozen=True)
@@ -379,22 +327,6 @@ class CacheOptions:
             return Path(given).absolute()
         caches = os.environ.get("XDG_CACHE_HOME")
         return (Path(caches) if caches else Path.home() / ".cache") / "srs-ooc"
-
-    @property
-    def nbytes(self) -> int:
-        """The bound in bytes: as given, or ``SRS_OOC_CACHE_MB``, or 2048 MB.
-
-        Raises
-        ------
-        UsageError
-            If the environment holds no number.
-        """
-        if self.megabytes is not None:
-            return self.megabytes * MB
-        text = os.environ.get(MB_VARIABLE, str(DEFAULT_CACHE_MB))
-        if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
-            raise UsageError(f"{MB_VARIABLE}: expected MB as a whole number, found {text!r}.")
-        return int(text) * MB
 
 
 # What is kept on a local disk of a store at a URL: its small arrays whole, its columns in blocks.
@@ -431,7 +363,8 @@ class Mirror:
     """
 
     def __init__(self, objects: Objects, manifest: Manifest, options: CacheOptions) -> None:
-        self.objects, self.manifest, self._nbytes = objects, manifest, options.nbytes
+        self.objects, self.manifest = objects, manifest
+        self._nbytes = cache_nbytes(options.megabytes)
         try:
             self.path, lock = _own_folder(options.path, manifest.fingerprint)
         except OSError as error:
@@ -443,12 +376,6 @@ class Mirror:
         self._kept: set[str] = set()
         self._lock, self._n_users, self._borrowing = Lock(), 0, RLock()
         self._blocks: BlockCache | None = None
-
-    @property
-    def small_nbytes(self) -> int:
-        """Bytes of the small arrays."""
-        lengths = self.manifest.lengths
-        return sum(n * dtype_of(name).itemsize for name, n in lengths.items())
 
     def blocks(self, geometry: Geometry) -> BlockCache:
         """Return the blocks of columns, which all of the process share; to be released.
@@ -485,7 +412,7 @@ class Mirror:
 
     def n_slots(self, geometry: Geometry) -> int:
         """Return how many blocks there is room for."""
-        left = max(0, self._nbytes - self.small_nbytes)
+        left = max(0, self._nbytes - small_arrays_nbytes(self.manifest))
         return min(geometry.n_blocks, left // geometry.slot_nbytes)
 
     def _check_room(self, slot_nbytes: int) -> None:
@@ -496,7 +423,7 @@ class Mirror:
         UsageError
             If it does not; the size that would do is named.
         """
-        needed = self.small_nbytes + FEWEST_SLOTS * slot_nbytes
+        needed = small_arrays_nbytes(self.manifest) + FEWEST_SLOTS * slot_nbytes
         if self._nbytes < needed:
             raise UsageError(
                 f"--cache-mb: expected at least {ceil_div(needed, MB)} for {self.objects.url}, "
@@ -516,13 +443,15 @@ class Mirror:
         if name in self._kept:
             return
         expected = self.manifest.checksums[file]
-        if _crc_of(self.path / file) != expected:
+        try:
+            verify_file(self.path, file, expected)
+        except StoreError:  # it is not here, or not whole
             found = self._fetch(file)
             if found != expected:
                 raise StoreError(
                     f"{self.objects.url}/{file}: expected CRC-32 {expected:08x}, found "
                     f"{found:08x}. The store is damaged; ingest the table again."
-                )
+                ) from None
         self._kept.add(name)
 
     @contextmanager
@@ -572,17 +501,6 @@ class Mirror:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
         return crc
-
-
-def _crc_of(file: Path) -> int | None:
-    crc = 0
-    try:
-        with file.open("rb") as opened:
-            while piece := opened.read(MB):
-                crc = zlib.crc32(piece, crc)
-    except OSError:
-        return None
-    return crc
 
 
 def _own_folder(caches: Path, fingerprint: str) -> tuple[Path, int]:

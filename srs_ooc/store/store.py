@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import Closing
-from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import (
+    PIECE_ITEMS,
     Borrow,
     Categories,
     Names,
-    array_pieces,
+    SmallFile,
     check_chunks,
     check_files,
     local,
     read_array,
-    read_kinds,
     verify_array,
 )
 from srs_ooc.store.manifest import (
@@ -39,10 +38,18 @@ from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
     chunk_file,
+    code_columns,
     read_manifest,
     verify_file,
 )
-from srs_ooc.store.values import ValuesReader, ValueTables, boundaries, code_ranges
+from srs_ooc.store.store_memory import scanning_nbytes
+from srs_ooc.store.values import (
+    ValuesReader,
+    ValueTables,
+    midpoints,
+    n_values_of,
+    whole_columns,
+)
 from srs_ooc.store.zarr_group import verify_group
 from srs_ooc.trees.block import Block
 
@@ -191,21 +198,6 @@ class ColumnStore(Closing):
         self._maps.clear()
 
 
-# Reading every byte of a store that a command or a Zarr client could use, in bounded memory.
-
-_READING_NBYTES = 8 * MB
-"""Pieces of files, a chunk of values and its code, and what is read of them."""
-_NBYTES_PER_FEATURE, _NBYTES_PER_CATEGORICAL = 4, 24
-"""Which positions were seen, kinds and counts of codes; and places of categorical features."""
-
-
-def verifying_nbytes(manifest: Manifest) -> int:
-    """Return the memory that verifying a store takes, in bytes."""
-    n_categorical = manifest.kind_counts["categorical"]
-    per_feature = _NBYTES_PER_FEATURE * manifest.n_features
-    return _READING_NBYTES + per_feature + _NBYTES_PER_CATEGORICAL * n_categorical
-
-
 @dataclass(frozen=True)
 class Verified:
     """What was read of a store and found as it was written.
@@ -220,46 +212,6 @@ class Verified:
 
     nbytes: int
     files: dict[str, int]
-
-
-def verify_store(path: Path, manifest: Manifest, borrow: Borrow = local) -> Verified:
-    """Read a whole store and compare it with its checksums, and its parts with each other.
-
-    ``borrow`` has its files be there, whose sizes have been checked.
-
-    Raises
-    ------
-    StoreError
-        Naming the first file that differs.
-    """
-    counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-    counts["metadata"], nbytes = verify_group(path, manifest, borrow)
-    _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
-    for name, crc in manifest.checksums.items():
-        array = name.split("/")[0]
-        with borrow(path / name):
-            if array in manifest.small_arrays:
-                counts["small arrays"] += 1
-                nbytes += verify_array(path, manifest, array)
-            else:
-                counts["coordinates" if array in COORDINATES else "codes"] += 1
-                nbytes += verify_file(path, name, crc)
-    _verify_texts(path, manifest)
-    for name in manifest.float_arrays:
-        reader = ValuesReader(path, manifest, name, borrow)
-        counts["values"] += reader.n_chunks
-        nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
-    return Verified(nbytes, counts)
-
-
-def _verify_texts(path: Path, manifest: Manifest) -> None:
-    """Decode every text."""
-    for which in ("names", "row_ids"):
-        for _ in Names(path, manifest, which):
-            pass
-    categories = Categories(path, manifest)
-    for feature in range(manifest.n_features if manifest.kind_counts["categorical"] else 0):
-        categories.of(feature)
 
 
 class Store:
@@ -278,6 +230,8 @@ class Store:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
+        self._place: Place = path
+        self._reading_nbytes = 0
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
@@ -344,20 +298,16 @@ class Store:
     @property
     def place(self) -> Place:
         """Where it is: its folder, or its URL, whose ``path`` is what is kept of it here."""
-        return self.path
+        return self._place
 
     @property
     def reading_nbytes(self) -> int:
         """Memory that reading its columns takes besides the block."""
-        return 0
+        return self._reading_nbytes
 
     @property
     def _borrow(self) -> Borrow:
         return local
-
-    @property
-    def _checksums(self) -> list[str]:
-        return [f"{name}_crc32c" for name in self.manifest.float_arrays]
 
     def _have(self, *arrays: str) -> None:
         """Have the files of small arrays, as far as the store has them, be at its path."""
@@ -403,7 +353,10 @@ class Store:
     def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
         """Yield (first item, items) of a small array, some at a time, in bounded memory."""
         self._have(name)
-        return array_pieces(self.path, self.manifest, name)
+        length = self.manifest.lengths[name]
+        with SmallFile(self.path, self.manifest, name) as file:
+            for start in range(0, length, PIECE_ITEMS):
+                yield start, file.items(start, min(PIECE_ITEMS, length - start))
 
     def target(self) -> NDArray[np.int32] | NDArray[np.float64]:
         """Return the target of each row: int32 (n_rows,) classes, or float64 of a regression."""
@@ -413,27 +366,22 @@ class Store:
 
     def weights(self) -> NDArray[np.float64] | None:
         """Return the weight of each row, float64 (n_rows,); None if the store has none."""
-        if "weights" not in self.manifest.row_columns:
-            return None
-        return np.asarray(self.array("weights"), dtype=np.float64)
+        return self._of_rows("weights")
 
     def strata(self) -> NDArray[np.int32] | None:
         """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
-        return self._row_codes("strata")
+        return self._of_rows("strata")
 
     def groups(self) -> NDArray[np.int32] | None:
         """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
-        return self._row_codes("groups")
+        return self._of_rows("groups")
 
-    def _row_codes(self, name: str) -> NDArray[np.int32] | None:
-        if name not in self.manifest.row_columns:
-            return None
-        return np.asarray(self.array(name), dtype=np.int32)
+    def _of_rows(self, name: str) -> NDArray[Any] | None:
+        return self.array(name) if name in self.manifest.row_columns else None
 
     def kinds(self) -> NDArray[np.uint8]:
         """Return the kind of each stored feature, uint8 (n_features,)."""
-        self._have("kinds")
-        return read_kinds(self.path, self.manifest)
+        return np.asarray(self.array("kinds"), dtype=np.uint8)
 
     def categories(self) -> Categories:
         """Return what gives the categories of a stored feature."""
@@ -446,8 +394,9 @@ class Store:
 
     def value_tables(self) -> ValueTables:
         """Make the tables of the values of codes; to be closed."""
-        self._have("kinds", *self._checksums)
-        return ValueTables(self.path, self.manifest, self._borrow)
+        features = np.flatnonzero(self.kinds() != CATEGORICAL)
+        ranges = ((int(features[i]), low, high) for i, low, high in self.code_ranges(features))
+        return ValueTables(self.path, self.manifest, ranges)
 
     def values(self, array: str = "values") -> ValuesReader:
         """Return what reads the values, or ``code_lows`` or ``code_highs`` where none are kept."""
@@ -479,16 +428,50 @@ class Store:
     def boundaries(
         self, features: NDArray[np.int64], codes: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the values that separate codes: :func:`srs_ooc.store.values.boundaries`."""
-        self._have(*self._checksums)
-        return boundaries(self.path, self.manifest, features, codes, self._borrow)
+        """Return the value that separates ``codes[i]`` of ``features[i]`` from the next code.
+
+        Parameters
+        ----------
+        features : int64 (k,)
+            Stored features, ascending; repeated for each of their codes.
+        codes : int64 (k,)
+            Codes, not the highest of their feature.
+
+        Raises
+        ------
+        StoreError
+            If the store is damaged, or has no such codes.
+        """
+        used, first, counts = np.unique(features, return_index=True, return_counts=True)
+        out = np.empty(len(features))
+        with np.errstate(invalid="ignore"):
+            for i, lows, highs in self.code_ranges(used):
+                place = slice(first[i], first[i] + counts[i])
+                wanted = codes[place]
+                if wanted[-1] + 1 >= len(lows):
+                    out[place] = np.nan
+                    continue
+                out[place] = midpoints(highs[wanted], lows[wanted + 1])
+        if np.isnan(out).any():
+            raise StoreError(
+                f"{self.path}: expected the codes that the trees split on, found fewer in feature "
+                f"{int(features[np.isnan(out).argmax()])} as stored. Store and run do not belong "
+                "together, or one of them is damaged."
+            )
+        return out
 
     def code_ranges(
         self, used: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield the range of each code: :func:`srs_ooc.store.values.code_ranges`."""
-        self._have(*self._checksums)
-        return code_ranges(self.path, self.manifest, used, self._borrow)
+        """Yield (i, lowest, highest value of each code) of each of ``used``, stored features."""
+        if self.manifest.values_dtype is None:
+            columns = (whole_columns(self.values(a), used) for a in self.manifest.float_arrays)
+            yield from ((i, low, high) for (i, low), (_, high) in zip(*columns, strict=True))
+            return
+        codes = np.empty((1, self.n_rows), self.manifest.code_dtype)
+        for i, column in whole_columns(self.values(), used):
+            facts = code_columns(column[None], codes, ranges=n_values_of(self.manifest))
+            yield i, facts.lows[0], facts.highs[0]
 
     def check_files(self) -> None:
         """Check that every file is there, with its full size; reads no data."""
@@ -496,16 +479,43 @@ class Store:
 
     def stored_nbytes(self) -> int | None:
         """Return the bytes of all its files; None where they cannot be listed."""
-        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        sizes = self._sizes()
+        return None if sizes is None else sum(sizes)
+
+    def _sizes(self) -> list[int] | None:
+        return [file.stat().st_size for file in self.path.rglob("*") if file.is_file()]
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
         self.check_files()
-        found = verify_store(self.path, self.manifest, self._borrow)
-        if self.manifest.values_dtype is not None and self.manifest.kind_counts["categorical"]:
-            for _ in self.column_parts(np.flatnonzero(self.kinds() == CATEGORICAL)):
+        path, manifest = self.path, self.manifest
+        counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
+        counts["metadata"], nbytes = verify_group(path, manifest, self._borrow)
+        _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
+        for name, crc in manifest.checksums.items():
+            array = name.split("/")[0]
+            with self._borrow(path / name):
+                if array in manifest.small_arrays:
+                    counts["small arrays"] += 1
+                    nbytes += verify_array(path, manifest, array)
+                else:
+                    counts["coordinates" if array in COORDINATES else "codes"] += 1
+                    nbytes += verify_file(path, name, crc)
+        for texts in (self.names, self.row_ids):
+            for _ in texts:
                 pass
-        return found
+        is_category = self.kinds() == CATEGORICAL
+        categories = self.categories()
+        for feature in np.flatnonzero(is_category).tolist():
+            categories.of(feature)
+        for name in manifest.float_arrays:
+            reader = self.values(name)
+            counts["values"] += reader.n_chunks
+            nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
+        if manifest.values_dtype is not None and is_category.any():
+            for _ in self.column_parts(np.flatnonzero(is_category)):
+                pass
+        return Verified(nbytes, counts)
 
 
 # All columns of a store from first to last, as numbers: for passes that look at each of them.
@@ -534,6 +544,13 @@ class Scan:
     values : bool
         The values themselves rather than their codes.
 
+    Attributes
+    ----------
+    n_rows : int
+        Rows of a column as read.
+    nbytes : int
+        Memory of a pass.
+
     Raises
     ------
     StoreError
@@ -553,13 +570,8 @@ class Scan:
         self._rows, self._excluded = rows, excluded
         self._reader = store.values() if values else None
         self.n_rows = store.n_rows if rows is None else len(rows)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of a pass: a block as read and as numbers, and what making them takes."""
-        n_stored = self._manifest.n_rows
-        chunk = 2 * self._reader.chunk_nbytes if self._reader is not None else 128 * n_stored
-        return 24 * self._size * n_stored + chunk
+        chunk_nbytes = 0 if self._reader is None else self._reader.chunk_nbytes
+        self.nbytes = scanning_nbytes(store.manifest, block_columns, chunk_nbytes)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
         """Yield the first position and the columns (m, n_rows) of each block, float32 or float64.

@@ -5,7 +5,7 @@ The Zarr library is not needed.
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +18,10 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import Borrow, local, read_array, read_kinds
+from srs_ooc.store.arrays import Borrow, local, read_array
 from srs_ooc.store.manifest import (
-    CATEGORICAL,
     Manifest,
     cannot_read,
-    code_columns,
     max_codes,
     values_file,
 )
@@ -34,8 +32,6 @@ from srs_ooc.trees.block import Block
 # Five to ten times as fast as zstd on values, at about the same size. The codecs are of the Zarr
 # standard, so that any client reads them.
 
-_CRC_NBYTES = 4
-_BLOSC_HEADER_NBYTES = 16
 _LEVEL = 5
 ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
 """The same in the words of the Zarr standard."""
@@ -59,12 +55,7 @@ def _crc32c(data: bytes) -> int:
 def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
     """Return a C-contiguous array compressed, in the two parts of a chunk."""
     packed: bytes = _codec().encode(values)
-    return packed, _crc32c(packed).to_bytes(_CRC_NBYTES, "little")
-
-
-def packed_bound(nbytes: int) -> int:
-    """Return the most bytes that a chunk of ``nbytes`` takes on disk."""
-    return nbytes + _BLOSC_HEADER_NBYTES + _CRC_NBYTES
+    return packed, _crc32c(packed).to_bytes(4, "little")
 
 
 def crc_of(data: bytes) -> int:
@@ -75,9 +66,8 @@ def crc_of(data: bytes) -> int:
     ValueError
         If the chunk is damaged.
     """
-    packed, end = memoryview(data)[:-_CRC_NBYTES], data[-_CRC_NBYTES:]
-    crc = _crc32c(bytes(packed))
-    if crc != int.from_bytes(end, "little"):
+    crc = _crc32c(data[:-4])
+    if crc != int.from_bytes(data[-4:], "little"):
         raise ValueError("other bytes than were written (CRC-32C)")
     return crc
 
@@ -90,7 +80,7 @@ def decode(data: bytes, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
     ValueError
         If they are not ``n_items``; found before any memory is taken for them.
     """
-    packed = data[:-_CRC_NBYTES]
+    packed = data[:-4]
     nbytes, packed_nbytes = (int.from_bytes(packed[i : i + 4], "little") for i in (4, 12))
     if packed_nbytes != len(packed) or nbytes != n_items * dtype.itemsize:
         raise ValueError(f"{nbytes} bytes of values, packed in {packed_nbytes}")
@@ -120,6 +110,10 @@ class ValuesReader:
     ----------
     n_items : int
         Values of a feature: rows, or codes.
+    n_chunks : int
+        Chunk files of the array.
+    chunk_nbytes : int
+        Bytes of a chunk as decoded.
 
     Raises
     ------
@@ -139,20 +133,11 @@ class ValuesReader:
         self._array = array
         self._dtype = np.dtype(manifest.float_dtype)
         self.n_items = manifest.float_arrays[array]
-        self._n_features = manifest.n_features
         self._chunk = manifest.values_chunk
         self._n_across = ceil_div(self.n_items, self._chunk[1])
+        self.n_chunks = ceil_div(manifest.n_features, self._chunk[0]) * self._n_across
+        self.chunk_nbytes = self._chunk[0] * self._chunk[1] * self._dtype.itemsize
         self._crcs = read_array(path, manifest, f"{array}_crc32c")
-
-    @property
-    def n_chunks(self) -> int:
-        """Chunk files of the array."""
-        return ceil_div(self._n_features, self._chunk[0]) * self._n_across
-
-    @property
-    def chunk_nbytes(self) -> int:
-        """Bytes of a chunk as decoded."""
-        return self._chunk[0] * self._chunk[1] * self._dtype.itemsize
 
     def columns(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield values of stored features, decoding each chunk once.
@@ -208,7 +193,7 @@ class ValuesReader:
 
     def _read(self, file: Path, index: int) -> tuple[NDArray[Any], int]:
         n_items = self._chunk[0] * self._chunk[1]
-        most = packed_bound(n_items * self._dtype.itemsize)
+        most = n_items * self._dtype.itemsize + 16 + 4  # Blosc's header, and the CRC-32C
         try:
             with file.open("rb") as opened:
                 data = opened.read(most + 1)
@@ -246,71 +231,10 @@ def midpoints(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray
     return np.where(middle >= upper, lower, middle)
 
 
-def boundaries(
-    path: Path,
-    manifest: Manifest,
-    features: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    borrow: Borrow = local,
-) -> NDArray[np.float64]:
-    """Return the value that separates ``codes[i]`` of ``features[i]`` from the next code.
-
-    Parameters
-    ----------
-    path : Path
-        The store.
-    manifest : Manifest
-        Its manifest.
-    features : int64 (k,)
-        Stored features, ascending; repeated for each of their codes.
-    codes : int64 (k,)
-        Codes, not the highest of their feature.
-    borrow : callable
-        Has the chunks of values be there.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged, or has no such codes.
-    """
-    used, first, counts = np.unique(features, return_index=True, return_counts=True)
-    out = np.empty(len(features))
-    with np.errstate(invalid="ignore"):
-        for i, lows, highs in code_ranges(path, manifest, used, borrow):
-            place = slice(first[i], first[i] + counts[i])
-            wanted = codes[place]
-            if wanted[-1] + 1 >= len(lows):
-                out[place] = np.nan
-                continue
-            out[place] = midpoints(highs[wanted], lows[wanted + 1])
-    if np.isnan(out).any():
-        raise StoreError(
-            f"{path}: expected the codes that the trees split on, found fewer in feature "
-            f"{int(features[np.isnan(out).argmax()])} as stored. Store and run do not belong "
-            "together, or one of them is damaged."
-        )
-    return out
-
-
-def code_ranges(
-    path: Path, manifest: Manifest, used: NDArray[np.int64], borrow: Borrow = local
-) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield (i, lowest, highest value of each code) of each of ``used``."""
-    if manifest.values_dtype is None:
-        names = ("code_lows", "code_highs")
-        lows, highs = (ValuesReader(path, manifest, name, borrow) for name in names)
-        pairs = zip(_whole(lows, used), _whole(highs, used), strict=True)
-        yield from ((i, low, high) for (i, low), (_, high) in pairs)
-        return
-    width = min(max_codes(manifest.code_dtype), manifest.n_rows)
-    codes = np.empty((1, manifest.n_rows), manifest.code_dtype)
-    for i, column in _whole(ValuesReader(path, manifest, borrow=borrow), used):
-        facts = code_columns(column[None], codes, ranges=width)
-        yield i, facts.lows[0], facts.highs[0]
-
-
-def _whole(reader: ValuesReader, stored: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield whole columns; those of a chunk of several features come in one piece."""
+def whole_columns(
+    reader: ValuesReader, stored: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield (i, whole column of ``stored[i]``); the next one may overwrite it."""
     column: NDArray[Any] | None = None
     for i, first_row, part in reader.columns(stored):
         if len(part) == reader.n_items:
@@ -328,9 +252,6 @@ def _whole(reader: ValuesReader, stored: NDArray[np.int64]) -> Iterator[tuple[in
 # A code of one value stands for it, a code of several for the middle of their range. The values of
 # a feature are as many as a feature of the store can have codes.
 
-MAKING_NBYTES = 20 * MB
-"""Allowance for making the tables, besides :data:`ROW_NBYTES` for each row of the store."""
-ROW_NBYTES = 48
 _LARGEST = float(np.finfo(np.float64).max) / 4
 """Larger values count as this: the difference of two must be finite."""
 _NOTHING = np.zeros(0, dtype=np.int32)
@@ -339,6 +260,9 @@ _NOTHING = np.zeros(0, dtype=np.int32)
 def n_values_of(manifest: Manifest) -> int:
     """Return how many codes a feature of a store can have, and so how many values of codes."""
     return min(max_codes(manifest.code_dtype), manifest.n_rows)
+
+
+Ranges = Iterable[tuple[int, NDArray[np.float64], NDArray[np.float64]]]
 
 
 class ValueTables(Closing):
@@ -353,8 +277,9 @@ class ValueTables(Closing):
         The store.
     manifest : Manifest
         Its manifest.
-    borrow : callable
-        Has the chunks of values be there.
+    ranges : iterable
+        Of each feature that is no category: where it is stored, its codes' lowest and highest
+        values.
 
     Raises
     ------
@@ -362,12 +287,12 @@ class ValueTables(Closing):
         If the store is damaged, or there is no room for the file.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, borrow: Borrow = local) -> None:
+    def __init__(self, path: Path, manifest: Manifest, ranges: Ranges) -> None:
         self._column_nbytes = 8 * n_values_of(manifest)
         self._n_features = manifest.n_features
         self._file = _unnamed_file(path.parent)
         try:
-            self._fill(path, manifest, borrow)
+            self._fill(ranges)
         except OSError as error:
             self.close()
             n_bytes = self._n_features * self._column_nbytes
@@ -379,14 +304,13 @@ class ValueTables(Closing):
             self.close()
             raise
 
-    def _fill(self, path: Path, manifest: Manifest, borrow: Borrow) -> None:
+    def _fill(self, ranges: Ranges) -> None:
         handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
-        features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)
-        for i, lows, highs in code_ranges(path, manifest, features, borrow):
+        for feature, lows, highs in ranges:
             middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
             values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
-            os.pwrite(handle, values.tobytes(), int(features[i]) * size)
+            os.pwrite(handle, values.tobytes(), feature * size)
 
     def gather(self, features: NDArray[np.uint32], block: Block) -> None:
         """Read the values of ``features`` into the first columns of ``block``, without the GIL."""

@@ -7,14 +7,13 @@ The metadata beside them, with which any Zarr client reads them, are zarr's own
 import contextlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
     COORDINATE_CHUNK,
@@ -25,11 +24,11 @@ from srs_ooc.store.manifest import (
     values_chunk,
     values_file,
 )
+from srs_ooc.store.store_memory import PAD_NBYTES, TEXTS_HELD_NBYTES
 from srs_ooc.store.values import encode
 
 # Writing the chunk files of a store: every one of them, synced to disk, with its checksum.
 
-_PAD_NBYTES = 1 << 20
 TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
 """Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
@@ -129,7 +128,7 @@ class CodesWriter:
         if self._file is None:
             return
         size = self._chunk_features * self._shape.n_rows * self._fill.itemsize
-        padding = np.full(_PAD_NBYTES // self._fill.itemsize, self._fill).tobytes()
+        padding = np.full(PAD_NBYTES // self._fill.itemsize, self._fill).tobytes()
         while self._file.nbytes < size:
             self._file.write(padding[: size - self._file.nbytes])
         self._end_chunk()
@@ -243,8 +242,6 @@ def write_texts(folder: Path, name: str, blocks: TextBlocks) -> tuple[dict[str, 
 # Zarr strings (``vlen-utf8``: a count, then each text after its length), all numbers uint32.
 
 _BLOCK = 1 << 12
-_IN_MEMORY_NBYTES = 8 * MB
-"""Texts of which no more bytes are there are read at once, others one by one."""
 
 
 def write_coordinate(
@@ -271,59 +268,48 @@ def write_coordinate(
     offsets = small_file(folder, f"{texts}_offsets")
     n = offsets.stat().st_size // 8 - 1
     chunk, checksums = min(n, COORDINATE_CHUNK), {}
-    with _Texts(small_file(folder, f"{texts}_bytes"), offsets, order) as source:
+    with small_file(folder, f"{texts}_bytes").open("rb") as source:
+        read = _reader(source, in_order=order is None)
+        all_ends = None if order is None else np.fromfile(offsets, "<u8")
         for index, first in enumerate(range(0, n, chunk)):
             path = folder / name / "c" / str(index)
             with SyncedFile(path) as out:
                 out.write(np.array([chunk], "<u4"))
-                for data in source.encoded(first, min(first + chunk, n)):
-                    out.write(data)
+                for start in range(first, min(first + chunk, n), _BLOCK):
+                    stop = min(start + _BLOCK, first + chunk, n)
+                    if order is None or all_ends is None:
+                        ends = np.fromfile(offsets, "<u8", stop - start + 1, offset=8 * start)
+                        spans = ends[:-1], ends[1:]
+                    else:
+                        places = order[start:stop].astype(np.int64)
+                        spans = all_ends[places], all_ends[places + 1]
+                    for data in _encoded(read, *spans):
+                        out.write(data)
                 out.write(np.zeros(max(0, first + chunk - n), "<u4"))
             checksums[path.relative_to(folder).as_posix()] = out.crc32
     return checksums
 
 
-class _Texts(Closing):
-    """Texts of a store, read in an order."""
+def _reader(source: BinaryIO, *, in_order: bool) -> Callable[[int, int], bytes]:
+    """Return what reads bytes of texts from where one begins to where it ends."""
+    if in_order:
+        return lambda begin, end: source.read(end - begin)  # they follow each other
+    if os.fstat(source.fileno()).st_size <= TEXTS_HELD_NBYTES:
+        held = source.read()
+        return lambda begin, end: held[begin:end]
+    return lambda begin, end: os.pread(source.fileno(), end - begin, begin)
 
-    def __init__(self, texts: Path, offsets: Path, order: NDArray[np.uint32] | None) -> None:
-        self._order = order
-        self._offsets_file = offsets
-        self._offsets = None if order is None else np.fromfile(offsets, "<u8")
-        self._file = texts.open("rb")
-        size = texts.stat().st_size
-        small = order is not None and size <= _IN_MEMORY_NBYTES
-        self._all = self._file.read() if small else None
 
-    def close(self) -> None:
-        """Close the file of texts."""
-        self._file.close()
-
-    def encoded(self, first: int, last: int) -> Iterator[bytes]:
-        """Yield the texts at places ``first .. last - 1``, each after its length."""
-        for start in range(first, last, _BLOCK):
-            starts, stops = self._spans(start, min(start + _BLOCK, last))
-            pieces: list[bytes] = []
-            nbytes = 0
-            for begin, end in zip(starts, stops, strict=True):
-                pieces += [(end - begin).to_bytes(4, "little"), self._read(begin, end)]
-                nbytes += end - begin
-                if nbytes > MB:
-                    yield b"".join(pieces)
-                    pieces, nbytes = [], 0
+def _encoded(
+    read: Callable[[int, int], bytes], starts: NDArray[np.uint64], stops: NDArray[np.uint64]
+) -> Iterator[bytes]:
+    """Yield texts, each after its length, some at a time."""
+    pieces: list[bytes] = []
+    nbytes = 0
+    for begin, end in zip(starts.tolist(), stops.tolist(), strict=True):
+        pieces += [(end - begin).to_bytes(4, "little"), read(begin, end)]
+        nbytes += end - begin
+        if nbytes > MB:
             yield b"".join(pieces)
-
-    def _spans(self, start: int, stop: int) -> tuple[list[int], list[int]]:
-        if self._order is None:
-            ends = np.fromfile(self._offsets_file, "<u8", stop - start + 1, offset=8 * start)
-            return ends[:-1].tolist(), ends[1:].tolist()
-        assert self._offsets is not None
-        places = self._order[start:stop].astype(np.int64)
-        return self._offsets[places].tolist(), self._offsets[places + 1].tolist()
-
-    def _read(self, begin: int, end: int) -> bytes:
-        if self._all is not None:
-            return self._all[begin:end]
-        if self._order is None:
-            return self._file.read(end - begin)  # they follow each other
-        return os.pread(self._file.fileno(), end - begin, begin)
+            pieces, nbytes = [], 0
+    yield b"".join(pieces)

@@ -60,36 +60,28 @@ def make_group(store: Any, manifest: Manifest) -> None:
 
 def _arrays(manifest: Manifest) -> dict[str, dict[str, Any]]:
     """Return what zarr is asked for of each array, by its name."""
-    found = {"codes": _codes(manifest)}
+    from zarr.codecs import BloscCodec, Crc32cCodec
+
+    n_features, n_rows = manifest.n_features, manifest.n_rows
+    chunks, dtype = (manifest.chunk_features, n_rows), np.dtype(manifest.code_dtype)
+    codes = _array((n_features, n_rows), chunks, dtype, "feature", "row")
+    found = {"codes": codes | {"fill_value": manifest.missing_code}}
     for name in manifest.small_arrays:
         length = (manifest.lengths[name],)
         found[name] = _array(length, length, dtype_of(name), _dimension(name))
         about = _ORDERS.get(name.split("_", maxsplit=1)[0])
         found[name]["attributes"] = {} if about is None else {"description": about}
     for name, n_items in manifest.float_arrays.items():
-        found[name] = _floats(manifest, n_items, "row" if name == "values" else "code")
+        shape, dtype = (n_features, n_items), np.dtype(manifest.float_dtype)
+        across = "row" if name == "values" else "code"
+        found[name] = _array(shape, manifest.values_chunk, dtype, "feature", across)
+        blosc = BloscCodec(typesize=dtype.itemsize, blocksize=0, **ZARR_NAMES)
+        found[name] |= {"fill_value": np.nan, "compressors": [blosc, Crc32cCodec()]}
     for name, field in COORDINATES.items():
         length = (getattr(manifest, field),)
-        found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), "string", name, fill="")
+        found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), "string", name)
+        found[name]["fill_value"] = ""
     return found
-
-
-def _codes(manifest: Manifest) -> dict[str, Any]:
-    shape, chunks = (
-        (manifest.n_features, manifest.n_rows),
-        (manifest.chunk_features, manifest.n_rows),
-    )
-    dtype = np.dtype(manifest.code_dtype)
-    return _array(shape, chunks, dtype, "feature", "row", fill=manifest.missing_code)
-
-
-def _floats(manifest: Manifest, n_items: int, across: str) -> dict[str, Any]:
-    from zarr.codecs import BloscCodec, Crc32cCodec
-
-    shape, dtype = (manifest.n_features, n_items), np.dtype(manifest.float_dtype)
-    described = _array(shape, manifest.values_chunk, dtype, "feature", across, fill=np.nan)
-    blosc = BloscCodec(typesize=dtype.itemsize, blocksize=0, **ZARR_NAMES)
-    return described | {"compressors": [blosc, Crc32cCodec()]}
 
 
 def _dimension(name: str) -> str:
@@ -100,13 +92,13 @@ def _dimension(name: str) -> str:
 
 
 def _array(
-    shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, *dimensions: str, fill: Any = 0
+    shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, *dimensions: str
 ) -> dict[str, Any]:
     return {
         "shape": shape,
         "chunks": chunks,
         "dtype": dtype,
-        "fill_value": fill,
+        "fill_value": 0,
         "filters": None,
         "compressors": None,
         "dimension_names": dimensions,

@@ -24,9 +24,9 @@ from sklearn.pipeline import make_pipeline
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, RunError
 from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
+from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.learners.models import ModelParams
-from srs_ooc.runs import run_memory
 from srs_ooc.runs.settling import declared
 from srs_ooc.samplers.base import method_of, methods
 
@@ -563,7 +563,7 @@ def test_a_run_without_trees_predicts_nothing(tmp_path):
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch):
     """No process tries the model; it takes seconds."""
-    monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01))
+    monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
 
 
 @pytest.fixture

@@ -6,6 +6,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 
+from srs_ooc.store import objects
+
+
+def set_patience(monkeypatch, attempts, *seconds):
+    """Have requests be tried so often, and wait so long: at first, at most, for an answer."""
+    for name, value in zip(("FIRST_WAIT", "LONGEST_WAIT", "TIMEOUT"), seconds, strict=True):
+        monkeypatch.setattr(objects, name, value)
+    monkeypatch.setattr(objects, "ATTEMPTS", attempts)
+
 
 class ObjectServer(ThreadingHTTPServer):
     """Serves the files of a folder.

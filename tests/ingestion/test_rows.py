@@ -19,7 +19,6 @@ from srs_ooc.store.arrays import (
     Categories,
     Names,
     read_array,
-    read_kinds,
 )
 from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest
 from srs_ooc.store.store import Store
@@ -55,7 +54,7 @@ FULL = {
 def kinds_by_name(store: Path) -> dict[str, str]:
     manifest = read_manifest(store)
     names, positions = Names(store, manifest), read_array(store, manifest, "positions")
-    kinds = read_kinds(store, manifest)
+    kinds = Store.open(store).kinds()
     return {names[int(p)]: NAMES[k] for p, k in zip(positions, kinds, strict=True)}
 
 

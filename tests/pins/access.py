@@ -20,11 +20,11 @@ from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
+from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.network_task import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
-from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
@@ -54,7 +54,7 @@ def command(*arguments):
 
 def without_trials():
     """Try no model in a process of its own before a run: what it takes changes no result."""
-    return mock.patch.object(run_memory, "tried", return_value=Trial(0, 0, 0.001, 0.001))
+    return mock.patch.object(model_learner, "tried", return_value=Trial(0, 0, 0.001, 0.001))
 
 
 def json_of(*arguments):

@@ -10,7 +10,7 @@ import pytest
 from access import MEMORY, command, json_of
 from book import read
 from command import committing_often, error_of, peak_kb
-from object_server import serving
+from object_server import serving, set_patience
 from run_cases import CASES, results_of
 from stores import make_store, noise_table
 
@@ -20,8 +20,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.store import objects, remote_cache
-from srs_ooc.store.objects import Patience
+from srs_ooc.store import store_memory
 
 pytest.importorskip("obstore")
 PINS = read()["runs"]
@@ -76,8 +75,8 @@ def results(run, store):
 
 @pytest.mark.slow
 def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(objects, "PATIENCE", Patience(2, 0.001, 0.001, 2.0))
-    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 60)  # a request a column
+    set_patience(monkeypatch, 2, 0.001, 0.001, 2.0)
+    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 60)  # a request a column
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     whole = package.run(store, out=tmp_path / "whole", iterations=150, **QUICK)
     with serving(store.parent) as server:

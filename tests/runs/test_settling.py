@@ -14,10 +14,10 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.run_plan import plan_values
-from srs_ooc.runs import run_memory
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
@@ -35,7 +35,7 @@ RS = {"method": "rs", "q": 4, "progress": None}
 def no_processes(request, monkeypatch):
     """Most tests need no process that tries the model; it takes seconds."""
     if "tries_a_model" not in request.node.name:
-        monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01))
+        monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope
 
 
 def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
-    monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
+    monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
     plan = plan_values(RunDraft.of(Store.open(slope), request))
@@ -369,7 +369,7 @@ def test_a_cap_too_small_for_a_candidate_is_refused_with_the_smallest_that_works
 def test_a_cap_too_small_is_refused_with_the_smallest_that_works(
     checkerboard, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 90_000_000, 0.01))
+    monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 90_000_000, 0.01))
     with pytest.raises(BudgetError, match="memory_mb=") as caught:
         ranked(checkerboard, tmp_path / "x.run", model="knn", memory_mb=150)
     assert "block of 4 columns and its model 90." in str(caught.value)

@@ -9,14 +9,14 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from object_server import serving
+from object_server import serving, set_patience
 from stores import make_store
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.store import objects, remote_cache
-from srs_ooc.store.objects import Objects, Patience
+from srs_ooc.store import remote_cache, store_memory
+from srs_ooc.store.objects import Objects
 from srs_ooc.store.opening import open_store, open_zarr
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
@@ -28,7 +28,6 @@ MADE: dict[str, Path] = {}
 """A store and a cache for all examples of a property, which has no fixtures."""
 STALL = 0.5
 """Seconds after which a server that says nothing is asked again."""
-QUICK = Patience(attempts=6, first_wait=0.001, longest_wait=0.002, timeout=STALL)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +46,9 @@ def server(store):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, server):
-    monkeypatch.setattr(objects, "PATIENCE", QUICK)
-    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
-    monkeypatch.setattr(remote_cache, "REQUEST_NBYTES", 16 * N)
+    set_patience(monkeypatch, 6, 0.001, 0.002, STALL)
+    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
+    monkeypatch.setattr(store_memory, "REQUEST_NBYTES", 16 * N)
     server.fault = lambda number, path, part: None
     server.requests.clear()
 
@@ -100,7 +99,9 @@ def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
 ):
     monkeypatch.setattr(remote_cache, "MB", 1000)
     opened = remote(server, tmp_path)
-    opened._mirror._nbytes = room = opened._mirror.small_nbytes + 130 * 4 * N  # of 225 blocks
+    opened._mirror._nbytes = room = (  # of 225 blocks
+        store_memory.small_arrays_nbytes(opened.manifest) + 130 * 4 * N
+    )
     random = np.random.default_rng(1)
     local = Store.open(store)
     with opened.columns(mapped=False) as columns:
@@ -152,7 +153,7 @@ def test_failures_that_pass_change_nothing(server, store, tmp_path, fault):
 def test_a_server_that_does_not_answer_is_given_up_with_a_clear_error(
     server, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(objects, "PATIENCE", Patience(2, 0.001, 0.001, 0.2))
+    set_patience(monkeypatch, 2, 0.001, 0.001, 0.2)
     opened = remote(server, tmp_path)
     server.fault = lambda number, path, part: "stall" if "codes" in path else None
     with pytest.raises(StoreError, match=r"http.*codes/c/0/0: .*2 failures.*try again"):
@@ -234,7 +235,7 @@ def test_two_processes_do_not_share_a_folder(server, tmp_path):
 def test_a_cache_without_room_for_a_gather_is_refused_with_the_room_it_takes(
     server, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 1 << 14)
+    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 1 << 14)
     with pytest.raises(UsageError, match=r"--cache-mb: expected at least 3 .*found 1\."):
         remote(server, tmp_path).columns(mapped=False)
 

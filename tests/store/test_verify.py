@@ -8,11 +8,14 @@ import zlib
 
 import numpy as np
 import pytest
-from command import error_of, json_of, srs_ooc
+from command import error_of, json_of, peak_kb, srs_ooc
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import make_store
 
+from srs_ooc import ingest
+from srs_ooc import run as run_of
 from srs_ooc.base.errors import StoreError
 from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -341,3 +344,35 @@ def test_a_value_that_is_no_category_is_an_error_that_names_feature_and_row(whol
         with pytest.raises(StoreError, match=re.escape(message)):
             use()
     assert not (tmp_path / "out.csv").exists()
+
+
+# ``verify`` stays under its cap, which it names where it is too small.
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wide")
+    values = np.random.default_rng(0).integers(0, 9, (60_000, 8)).astype(np.float32)
+    store = make_store(folder / "t.zarr", values, np.arange(8) % 2)
+    run = folder / "t.run"
+    run_of(store, out=run, iterations=3, subspace_size=50, threads=1, memory_mb=512)
+    return store, run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [0, 1], ids=["store", "run"])
+def test_verify_works_at_the_smallest_cap_it_names_and_at_none_smaller(places, which):
+    refused = error_of("verify", places[which], "--memory-mb", 9)
+    cap = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert peak_kb("verify", places[which], "--memory-mb", cap) * 1024 / 1e6 < cap
+
+
+@pytest.mark.slow
+def test_texts_of_categories_do_not_take_the_cap(tmp_path):
+    frame = {f"c{i}": [f"text {i} {j % 3}" for j in range(9)] for i in range(3_000)}
+    pandas = pytest.importorskip("pandas")
+    store = tmp_path / "t.zarr"
+    ingest(pandas.DataFrame(frame), store, target=[0, 1, 2] * 3, memory_mb=700)
+    refused = error_of("verify", store, "--memory-mb", 9)
+    cap = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert peak_kb("verify", store, "--memory-mb", cap) * 1024 / 1e6 < cap

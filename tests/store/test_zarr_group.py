@@ -158,7 +158,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
     ))  # fmt: skip
     found = []
     for limit in (8_000_000, 0):
-        monkeypatch.setattr(writing, "_IN_MEMORY_NBYTES", limit)
+        monkeypatch.setattr(writing, "TEXTS_HELD_NBYTES", limit)
         out = tmp_path / f"{limit}.zarr"
         for module in ("manifest", "writing", "zarr_group"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)

@@ -9,7 +9,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
-from srs_ooc.store.arrays import Categories, read_array, read_kinds
+from srs_ooc.store.arrays import Categories, read_array
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
@@ -26,7 +26,7 @@ def feature(folder, thing, **options):
     categories = Categories(folder / "t.zarr", manifest).of(0)
     if categories:
         values = [None if math.isnan(v) else categories[int(v)] for v in values]
-    return int(read_kinds(folder / "t.zarr", manifest)[0]), values
+    return int(Store.open(folder / "t.zarr").kinds()[0]), values
 
 
 def test_masked_cells_are_missing(tmp_path):

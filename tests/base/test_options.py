@@ -1,4 +1,4 @@
-"""floor(alpha q) is taken on alpha's decimal text, everywhere by one function (law 9)."""
+"""floor(alpha q) is taken on alpha's decimal text, everywhere by one function (law 9); spelling."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import exact_share, floor_share, share_text
+from srs_ooc.base.options import exact_share, floor_share, python_spelling, share_text, spelled
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally
@@ -82,3 +82,24 @@ def test_what_is_no_share_is_refused(wrong):
             refuse(wrong)
     with pytest.raises(UsageError, match="from 0 to 1"):
         ProbeJudge.settle({"probe_min_wins": wrong}, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "spelt"),
+    [
+        ("--fdr: expected more", "fdr: expected more"),
+        ("at least --memory-mb 79.", "at least memory_mb=79."),
+        ("--class-weight NAME", "class_weight NAME"),
+        ("`srs-ooc run --seed 5` goes on", "`srs-ooc run --seed 5` goes on"),
+        ("a--b and -- alone", "a--b and -- alone"),
+    ],
+)
+def test_options_are_spelt_as_keywords_but_in_commands(said, spelt):
+    assert spelled(said) == spelt
+
+
+def test_only_errors_of_this_package_are_spelt_anew():
+    with pytest.raises(UsageError, match=r"^top=3$"), python_spelling():
+        raise UsageError("--top 3")
+    with pytest.raises(ValueError, match=r"^--top 3$"), python_spelling():
+        raise ValueError("--top 3")

@@ -1,4 +1,4 @@
-"""What others wrote moves no terminal and starts no formula; data stay exact."""
+"""Sizes and durations that people read; texts of others move no terminal, start no formula."""
 
 import csv
 import io
@@ -9,7 +9,15 @@ from command import error_of, json_of, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.text import no_formula, visible
+from srs_ooc.base.text import (
+    MB,
+    ceil_div,
+    describe_nbytes,
+    describe_seconds,
+    megabytes,
+    no_formula,
+    visible,
+)
 
 RED = "\x1b[31mred\x9b2J\u202etxt"
 FORMULA = "=1+1"
@@ -84,3 +92,55 @@ def test_data_are_exact_and_safe_for_spreadsheets_where_asked(folder, tmp_path):
             rows = list(csv.DictReader(file))
         assert name in rows[0]
         assert rows[0]["target"] == label
+
+
+# Sizes: rounding up, and what a person reads.
+
+
+@given(st.integers(0, 1 << 70), st.integers(1, 1 << 40))
+def test_ceil_div_is_the_least_enough(numerator: int, denominator: int) -> None:
+    quotient = ceil_div(numerator, denominator)
+    assert quotient * denominator >= numerator
+    assert (quotient - 1) * denominator < numerator
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (150_130_335, "150.1 MB"),
+        (20_000_000_000, "20.0 GB"),
+        (406_000_000_000_000, "406.0 TB"),
+    ],
+)
+def test_a_size_is_told_in_its_largest_unit(n_bytes: int, text: str) -> None:
+    assert describe_nbytes(n_bytes) == text
+
+
+def test_a_megabyte_is_a_million_bytes() -> None:
+    assert MB == 10**6
+    assert megabytes(128 * MB) == 128.0
+    assert megabytes(1_249_999) == 1.2
+
+
+# Durations in a unit that suits them.
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.00298, "2.98 ms"),
+        (1.0, "1 s"),
+        (119.0, "119 s"),
+        (120.0, "2 min"),
+        (3462.0, "57.7 min"),
+        (7200.0, "2 h"),
+        (2 * 86400.0, "2 days"),
+        (731 * 86400.0, "2 years"),
+        (1e12, "31,688 years"),
+    ],
+)
+def test_a_duration_has_the_unit_of_which_there_are_two_or_more(seconds, said):
+    assert describe_seconds(seconds) == said

@@ -1,11 +1,13 @@
-"""The value between two codes tells the rows of the store apart as the codes do."""
+"""Values of codes as blocks get them; what lies between two codes tells rows apart as these do."""
 
 import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import make_store
 
+from srs_ooc import ingest
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.ingest_memory import StoreForm
@@ -14,7 +16,67 @@ from srs_ooc.ingestion.rows import TableFacts
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.values import boundaries, midpoints
+from srs_ooc.store.store import Store
+from srs_ooc.store.values import midpoints, n_values_of
+from srs_ooc.trees.block import Block
+
+
+def block_with(store, features):
+    """The codes and the values of features of a store."""
+    manifest = read_manifest(store)
+    block = Block(
+        len(features),
+        manifest.n_rows,
+        manifest.code_nbytes,
+        tiled=False,
+        n_values=n_values_of(manifest),
+    )
+    with (
+        Store.open(store).columns(mapped=False) as columns,
+        Store.open(store).value_tables() as tables,
+    ):
+        columns.gather(features, block)
+        tables.gather(features, block)
+    return block
+
+
+@pytest.mark.parametrize("code_dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("n_rows", [40, 700])
+def test_a_code_has_its_value_or_the_middle_of_its_range(tmp_path, code_dtype, n_rows):
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.standard_normal((90, n_rows)))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    labels = np.arange(n_rows) % 2
+    store = make_store(tmp_path / "t.zarr", values, labels, code_dtype=code_dtype)
+    manifest = read_manifest(store)
+    features = np.array([3, 4, 80, 7, 7], dtype=np.uint32)
+    block = block_with(store, features)
+    from srs_ooc.ingestion.ingest_options import stored_positions
+
+    stored = values[stored_positions(90)]
+    if manifest.values_dtype == "float32":
+        stored = stored.astype(np.float32)
+    for column, (codes, table) in enumerate(zip(block.as_columns(), block.values, strict=False)):
+        own = stored[features[column]]
+        for code in np.unique(codes[codes != manifest.missing_code]):
+            at_code = own[codes == code]
+            assert table[code] == pytest.approx((at_code.min() + at_code.max()) / 2, rel=1e-12)
+            if at_code.min() == at_code.max():
+                assert table[code] == at_code[0]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_huge_values_stay_finite_and_in_order(tmp_path, kept):
+    values = np.array([[-1.7e308, -1.0, 0.0, 1.0, 1.7e308, np.nan]] * 2)
+    store = tmp_path / "t.zarr"
+    ingest(values.T, store, target=np.arange(6) % 2, keep_values=kept)
+    table = block_with(store, np.arange(2, dtype=np.uint32)).values[0]
+    assert np.isfinite(table[4] - table[0])
+    assert (np.diff(table[:5]) > 0).all()
+
+
+# The value between two codes tells the rows of the store apart as the codes do.
+
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -61,11 +123,10 @@ def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):
     path = tmp_path / "t.zarr"
     with published_folder(path) as scratch:
         write_store(scratch, columns, target, facts, names, form=StoreForm("uint8", values_dtype))
-    manifest = read_manifest(path)
     codes = np.fromfile(path / "codes/c/0/0", np.uint8).reshape(-1, n_rows)[:12]
     features = np.concatenate([np.full(row.max(), i) for i, row in enumerate(codes)])
     cuts = np.concatenate([np.arange(row.max()) for row in codes])
-    found = boundaries(path, manifest, features.astype(np.int64), cuts.astype(np.int64))
+    found = Store.open(path).boundaries(features.astype(np.int64), cuts.astype(np.int64))
     for feature, cut, boundary in zip(features, cuts, found, strict=True):
         own, row = columns.values[feature], codes[feature]
         np.testing.assert_array_equal(own <= boundary, row <= cut)
@@ -73,4 +134,4 @@ def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):
         assert boundary == middle
     beyond = np.array([codes[0].max()], np.int64)
     with pytest.raises(StoreError, match="belong"):
-        boundaries(path, manifest, np.zeros(1, np.int64), beyond)
+        Store.open(path).boundaries(np.zeros(1, np.int64), beyond)

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from srs_ooc.base import files
-from srs_ooc.base.files import MARKER, SCRATCH_SUFFIX, published_file, published_folder, try_lock
+from srs_ooc.base.files import (
+    MARKER,
+    SCRATCH_SUFFIX,
+    published_file,
+    published_folder,
+    recently,
+    try_lock,
+)
 
 Publisher = Callable[[Path], AbstractContextManager[Path]]
 
@@ -272,3 +279,26 @@ def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(
         write(scratch, "third")
     assert read(target) == "third"
     assert entries(tmp_path) == ["out"]
+
+
+def test_the_last_ones_made_are_kept_and_others_made_again():
+    keep, made = recently(2), []
+
+    def get(key):
+        def make():
+            made.append(key)
+            return [key]
+
+        return keep(key, make)
+
+    first = get("a")
+    assert get("a") is first
+    get("b")
+    assert get("a") is first
+    get("c")
+    assert get("c") == ["c"]
+    assert made == ["a", "b", "c"]
+    assert get("a") is not first
+    assert made == ["a", "b", "c", "a"]
+    get("c")
+    assert made == ["a", "b", "c", "a"]
