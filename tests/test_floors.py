@@ -111,9 +111,8 @@ def test_the_page_for_developers_names_files_that_are_there() -> None:
     named = set(re.findall(r"`([\w/]+\.(?:py|cpp|hpp))`", page))
     there = {name for name in named if (PACKAGE / name).exists()}
     assert {name for name in named - there if not (PACKAGE.parent / name).exists()} == set()
-    walk = page.partition("**A cell of a CSV**")[2].partition("`evidence/` and")[0]
-    table = re.findall(r"`[\w/]+\.py`", "".join(re.findall(r"^\|.*\|$", walk, re.MULTILINE)))
-    assert f" {len(set(table))} modules of Python" in walk.partition(",")[2]
+    walk = page.partition("**A cell of a CSV**")[2].partition("\n\n")[0]
+    assert len(set(re.findall(r"`[\w/]+\.py`", walk))) > 10
 
 
 def test_the_root_imports_no_part() -> None:
