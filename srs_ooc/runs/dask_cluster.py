@@ -5,7 +5,6 @@ This module is loaded only where a cluster is asked for, and in a worker; Dask i
 
 import logging
 import os
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
@@ -15,6 +14,8 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
+
+import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
@@ -127,7 +128,9 @@ class DaskLine:
         self.told: dict[int, int] = {}
         self.out: set[SentByDask] = set()
         self._job: Any = job
-        if len(pickle.dumps(job)) > LARGE_JOB_NBYTES:
+        parts = vars(job) | vars(getattr(job, "inputs", job))
+        arrays = [part for part in parts.values() if isinstance(part, np.ndarray)]
+        if sum(array.nbytes for array in arrays) > LARGE_JOB_NBYTES:
             key = f"srs_ooc_job-{self._unique}"
             self._job = client.submit(same, job, key=key, pure=False)
         self._listens = job.tells
