@@ -13,11 +13,11 @@ from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
+from srs_ooc.store.store_memory import READING_NBYTES
 
 if TYPE_CHECKING:
     from srs_ooc.runs.verification import Verification
 
-READING_NBYTES = 8 * MB
 _FIRST_NAMES = 5
 _FIRST_CLASSES = 20
 

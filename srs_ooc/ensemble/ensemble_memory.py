@@ -11,12 +11,12 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import InputFiles, Inputs
-from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import block_nbytes, effects_nbytes
+from srs_ooc.trees.block import SAVED_PIECE_NBYTES, block_nbytes, effects_nbytes
 
 if TYPE_CHECKING:
     from srs_ooc.ensemble.panels import Panels
@@ -60,7 +60,7 @@ def ensemble_nbytes(splits: SplitTable) -> int:
 def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
     """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
     record = RECORD_NBYTES_PER_ROW * n_training_rows
-    n_nodes = 2 * min(trees.nbytes, BATCH_NBYTES + record) // SPLIT_NBYTES
+    n_nodes = 2 * min(trees.nbytes, SAVED_PIECE_NBYTES + record) // SPLIT_NBYTES
     return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
 
 

@@ -21,6 +21,7 @@ from srs_ooc.base.files import crc_of, sync_folder
 from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.samplers.base import Ensemble
+from srs_ooc.trees.block import SAVED_BUFFER_NBYTES, SAVED_PIECE_NBYTES
 from srs_ooc.trees.saved import Trees, decode_trees
 
 # The records of a file of trees: how they are laid out, and whether they are whole.
@@ -34,7 +35,6 @@ from srs_ooc.trees.saved import Trees, decode_trees
 # cuts it off.
 
 TREES_MAGIC = b"srs-ooc trees 1\n"
-BATCH_NBYTES = 1 << 18
 HEAD = struct.Struct("<II")
 """Begins a record: the length of its bytes, and their CRC-32."""
 
@@ -126,7 +126,6 @@ def check_length(path: Path, valid: int) -> None:
 
 ALL = Ensemble()
 TREES_FILE = "trees.bin"
-BUFFER_NBYTES = 1 << 16
 
 
 class TreeWriter:
@@ -155,7 +154,7 @@ class TreeWriter:
                 valid = len(TREES_MAGIC)
             else:
                 check_length(self._path, valid)
-            self._file = self._path.open("r+b", buffering=BUFFER_NBYTES)
+            self._file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
             self._file.truncate(valid)
             self._n_trees = (
                 count_trees(self._file, valid)
@@ -275,7 +274,7 @@ class TreeReader:
                 file.seek(place)
                 while place + len(data) < self.nbytes:
                     left = self.nbytes - place - len(data)
-                    data += file.read(min(max(BATCH_NBYTES, short), left))
+                    data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
                     spans, used, short = whole_records(data)
                     if not spans:
                         if short > self.nbytes - place - len(data):

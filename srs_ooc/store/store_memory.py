@@ -35,7 +35,7 @@ MOST_REQUESTS = 16
 
 # Stages.
 
-_READING_NBYTES = 8 * MB
+READING_NBYTES = 8 * MB
 """Pieces of files, a chunk of values and its code, and what is read of them."""
 _NBYTES_PER_FEATURE, _NBYTES_PER_CATEGORICAL = 4, 24
 """Which positions were seen, kinds and counts of codes; and places of categorical features."""
@@ -51,7 +51,7 @@ def verifying_nbytes(manifest: Manifest) -> int:
     """Return the memory that verifying a store takes, in bytes; zarr is part of the program."""
     n_categorical = manifest.kind_counts["categorical"]
     per_feature = _NBYTES_PER_FEATURE * manifest.n_features
-    return _READING_NBYTES + per_feature + _NBYTES_PER_CATEGORICAL * n_categorical
+    return READING_NBYTES + per_feature + _NBYTES_PER_CATEGORICAL * n_categorical
 
 
 def scanning_nbytes(manifest: Manifest, block_columns: int, chunk_nbytes: int) -> int:

@@ -142,6 +142,10 @@ class Block:
 
 # What a block, trees on it, and the rows that they are grown on or asked about take of memory.
 
+SAVED_PIECE_NBYTES = 1 << 18
+"""Saved trees are read in pieces of so many bytes, ..."""
+SAVED_BUFFER_NBYTES = 1 << 16
+"""... and written once there are so many."""
 WORK_NBYTES = 4 * MB
 """Memory for rows that a tree is asked about together."""
 
