@@ -186,3 +186,9 @@ def test_every_exception_is_still_in_a_page():
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
     assert [start for start in NOT_RUN if f"\n{start}" not in text] == []
     assert [name for name in [*ELSEWHERE, *BEFORE, *AFTER] if name not in PAGES] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tests_and_benchmarks_that_a_page_names_are_there(name):
+    named = set(re.findall(r"\b(?:tests|benchmarks)/[\w/]+\.py", PAGES[name].read_text()))
+    assert {path for path in named if not (ROOT / path).exists()} == set()

@@ -266,7 +266,7 @@ class IngestOptions:
     missing_target : {'drop', 'refuse'}
         What becomes of rows without a target.
     min_class_rows : int or None
-        A class of fewer rows is refused; None as :func:`class_checks.check_counts` has it.
+        A class of fewer rows is refused; None as :mod:`srs_ooc.ingestion.rows` has it.
     kinds : ForcedKinds
         Kinds of feature that are not to be found out.
     weights, groups : str or None

@@ -93,7 +93,7 @@ class ModelParams(Params):
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle the options; :meth:`for_method` settles what depends on the method.
+        """Settle the options; :mod:`srs_ooc.runs.settling` what depends on the method.
 
         Raises
         ------

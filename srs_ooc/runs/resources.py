@@ -1,7 +1,7 @@
 """The parts of a run that work on its columns, under its memory cap, here or at workers.
 
-A job is what a worker prepares for once: it keeps the store, blocks and learner.
-Columns of single items are looked at here too, once a closing stage is over.
+Columns of single items are looked at here too, once a closing stage is over, and what is known of
+workers elsewhere is noted.
 """
 
 import time
@@ -323,9 +323,6 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
         return None
     flags: NDArray[np.bool_] = store.kinds() == CATEGORICAL
     return flags
-
-
-# What a worker process keeps for a job: the store, opened once, its blocks and its learner.
 
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.

@@ -2,7 +2,7 @@
 
 A commit of the ledger says up to which byte the file is valid, after those bytes are safe on disk.
 What lies beyond belongs to no commit: readers do not look at it, and a run that goes on cuts it
-off. :mod:`srs_ooc.runs.run_trees` says what a record is.
+off. The comment below says what a record is.
 """
 
 import os

@@ -265,7 +265,7 @@ def _positive(part: str, number: str) -> float:
     return weight
 
 
-# Base models on a run's table: what it must not hold, its folds, and the learner.
+# Base models on a run's table: what it must not hold, and its folds.
 
 
 def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:

@@ -1,1 +1,1 @@
-"""The on-disk column store: its layout, ingest, and reading."""
+"""The on-disk column store: its layout, writing and reading."""

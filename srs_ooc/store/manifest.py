@@ -542,21 +542,23 @@ def damaged(place: object, error: Exception) -> StoreError:
 # SHA-256 (of its canonical JSON, in hexadecimal digits), ``srs_ooc_sha256``. It holds:
 #
 # ========================  ======================================================================
-# ``format``                version of this layout (`FORMAT`) ``n_rows``, ``n_features``  shape of
-# the table ``task``                  ``classification`` or ``regression`` ``classes``,
-# ``class_counts``  labels as text, in code order, and rows of each; else empty ``n_dropped_rows``
-# rows of the source left out, having no target ``row_columns``           names of the source's
-# columns of ``weights``, ``strata``, ``groups`` ``kind_counts``           features of each kind
+# ``format``                version of this layout (`FORMAT`)
+# ``n_rows``, ``n_features``  shape of the table
+# ``task``                  ``classification`` or ``regression``
+# ``classes``, ``class_counts``  labels as text, in code order, and rows of each; else empty
+# ``n_dropped_rows``        rows of the source left out, having no target
+# ``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``
+# ``kind_counts``           features of each kind
 # ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
-# ``chunk_features``        features per chunk file of ``codes`` ``values_dtype``
-# ``float32``, ``float64``, or null where only codes are kept ``n_missing_cells``,
-# ``n_missing_features``  cells without a value; features with such a cell ``order_key``
-# key of the random order in which features lie on disk ``target_name``, ``row_id_name``,
-# ``inferred``, ``source``  where it came from; what was found ``checksums``             CRC-32 of
-# every file but those of ``values`` and the code ranges, by path ``lengths``               items of
-# every small array, by name ``values_chunk``          features and items of a chunk of ``values``,
-# or of the code ranges ========================
-# ======================================================================
+# ``chunk_features``        features per chunk file of ``codes``
+# ``values_dtype``          ``float32``, ``float64``, or null where only codes are kept
+# ``n_missing_cells``, ``n_missing_features``  cells without a value; features with such a cell
+# ``order_key``             key of the random order in which features lie on disk
+# ``target_name``, ``row_id_name``, ``inferred``, ``source``  where it came from; what was found
+# ``checksums``             CRC-32 of files, by path; not of ``values`` and the code ranges
+# ``lengths``               items of every small array, by name
+# ``values_chunk``          features and items of a chunk of ``values``, or of the code ranges
+# ========================  ======================================================================
 #
 # Arrays of the group (features in stored order unless said otherwise):
 #
@@ -569,8 +571,8 @@ def damaged(place: object, error: Exception) -> StoreError:
 # ``target_values``   (n_rows,) float64 targets; only of a regression
 # ``weights``         (n_rows,) float64, positive; these three only where given
 # ``strata``, ``groups``  (n_rows,) int32 codes of distinct texts or tuples of texts
-# ``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical, 4
-# constant
+# ``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical,
+#                     4 constant
 # ``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
 # ``categories_bytes``, ``categories_offsets``  UTF-8 texts of the categories, in code order
 # ``positions``       (n_features,) uint32 source position of each stored feature

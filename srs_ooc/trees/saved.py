@@ -188,7 +188,7 @@ def predict_block(
 # A tree's say of a row changes only for features on the row's path, so one walk of each tree by
 # each row finds the effects of all features: about depth squared steps, whatever the number of
 # features. All sums are of whole numbers, so that they do not depend on the order of rows, trees or
-# threads. `tests/helpers/sensitivity_reference.py` is the twin.
+# threads. `tests/helpers/forest_reference.py` is the twin.
 
 CLASS_BITS, TARGET_BITS = 36, 16
 """What a leaf says is counted in units of ``2**-bits``: class shares, or whole-number targets."""

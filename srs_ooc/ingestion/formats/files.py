@@ -381,10 +381,8 @@ def _lines(pieces: PieceReader) -> Iterator[bytes]:
         yield last
 
 
-# Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow.
-
-
-# The size of a Parquet file, from the beginning of its footer, before PyArrow decodes all of it.
+# Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow; first the size
+# of a Parquet file, from the beginning of its footer, before PyArrow decodes all of it.
 #
 # The footer is a structure in Thrift's compact protocol: a version, the list of the columns'
 # schemas, the number of rows, and then the bulk, which is not looked at.

@@ -19,7 +19,7 @@ using srs::Matrix, srs::Vector;
 namespace {
 
 // Numbers with the same bits on every machine: logarithms and powers of sums, products and quotients alone
-// (twin: tests/helpers/elementary_reference.py), sums of products, and eigenvectors.
+// (twin: tests/native/test_numerics.py), sums of products, and eigenvectors.
 constexpr double LN2_HIGH = 0.6931471805598903, LN2_LOW = 5.497923018708371e-14, INV_LN2 = 1.4426950408889634;
 constexpr double SQRT_HALF = 0.7071067811865476, LARGEST_POWER = 700.0;
 constexpr int LOG_TERMS = 12, EXP_TERMS = 14;
