@@ -468,7 +468,7 @@ def check_score(
     has_symmetry: bool = True,
     tolerance: float = _CLOSE,
 ) -> NDArray[np.float64]:
-    """Check that a score keeps to the contract of :class:`srs_ooc.samplers.column_scores.ColumnScore`.
+    """Check a score against the contract of :class:`srs_ooc.samplers.column_scores.ColumnScore`.
 
     Parameters
     ----------
