@@ -19,7 +19,7 @@ CONSTRAINTS ?= .ci/constraints.txt
 WORKERS ?= 2
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
-	-n $(WORKERS) --dist loadfile
+	-n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
