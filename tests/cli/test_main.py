@@ -298,11 +298,11 @@ def test_every_command_has_examples_that_its_options_allow():
         for line in lines:
             words = shlex.split(line.partition(" > ")[0])
             assert words.pop(0) == "srs-ooc"
-            context = click.Context(cli)
+            context = click.Context(cli, **cli.context_settings)  # help is made once in a process
             name, command, rest = cli.resolve_command(context, words)
             while isinstance(command, click.Group):
                 name, command, rest = command.resolve_command(context, rest)
-            command.make_context(name, rest).close()
+            command.make_context(name, rest, context).close()
 
 
 def test_the_shell_completes_commands_and_options(monkeypatch, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from srs_ooc.cli import main
+from srs_ooc.cli import cli, main
 from srs_ooc.cli.synth import synth_command
 from srs_ooc.synthetic.problems import PROBLEMS
 
@@ -14,7 +14,7 @@ GOOD = ["--rows", "30", "--features", "12", "--relevant", "4", "--seed", "7"]
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(synth_command, list(arguments))
+    return CliRunner().invoke(cli, ["synth", *arguments])
 
 
 def test_every_problem_is_a_command() -> None:
