@@ -1,6 +1,5 @@
 """``srs-ooc inspect`` and ``verify``: what a store says of itself, and damage to it or to a run."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say
+from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say, write
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -66,11 +65,11 @@ def inspect_command(
     opened.check_files()
     if listed is not None:
         for text in opened.names if listed == "names" else opened.row_ids:
-            say(text)
+            write(text + "\n")
         return
     facts = _facts(opened, verify)
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        echo_json(facts)
     else:
         _show(store, facts)
 

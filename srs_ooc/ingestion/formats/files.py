@@ -185,7 +185,10 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     """Return the dimensions of a sparse matrix, for each of which SciPy keeps places."""
     with archive.open("shape.npy") as file:
         data = file.read(1 << 12)
-    shape = np.load(io.BytesIO(data), allow_pickle=False)
+    try:
+        shape = np.load(io.BytesIO(data), allow_pickle=False)
+    except in_memory.BAD_HEADER:
+        shape = np.zeros(0)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InputError(
             f"{what}: expected a sparse matrix of rows and columns, found a shape that is none. "
@@ -230,8 +233,8 @@ def _open_sparse(
         matrix = scipy.sparse.load_npz(path)
     except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
         raise InputError(
-            f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
-            "Get the file again."
+            f"{what}: expected a sparse matrix saved by SciPy, found arrays that cannot be "
+            "read. Get the file again."
         ) from error
     table = in_memory.SparseTable(matrix, what)
     table.held, table.opening = held, opening

@@ -97,11 +97,13 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
             elif version == (2, 0):
                 shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(file)
             else:
-                raise ValueError(f"version {version} of the format")
+                raise _refused(what, f"found version {version} of the format")
             offset = file.tell()
         found = path.stat().st_size - offset
-    except BAD_HEADER as error:
-        raise _refused(what, f"could not read it: {str(error)[:200]}") from error
+    except OSError as error:
+        raise _refused(what, f"could not read it: {error.strerror or error}") from error
+    except BAD_HEADER as error:  # what NumPy says of it advises to allow pickles
+        raise _refused(what, "found a header that cannot be read") from error
     if dtype.hasobject:
         raise _refused(what, "found one of Python objects")
     if min(shape, default=0) < 0:
