@@ -23,7 +23,7 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_records
+from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_reason, kept_records
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -64,7 +64,7 @@ def features_command(
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
-    Where its store is gone, those that a verdict put first are read from RUN itself.
+    Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
     \b
     name, rank                place in the order shown
@@ -97,7 +97,18 @@ def features_command(
     try:
         found = find_store(ledger, store)
     except RunError as error:
-        kept = None if store is not None or why is not None else kept_records(ledger)
+        if store is not None:
+            raise
+        if why is not None:
+            said = kept_reason(ledger, why)
+            if said is None:
+                raise RunError(
+                    f"{error} --why without a store knows only the features that the verdict put "
+                    "first: `srs-ooc features RUN` shows them."
+                ) from None
+            say(said)
+            return
+        kept = kept_records(ledger)
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)

@@ -207,8 +207,7 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     if spec.permutations:
         how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
-        above = counted(facts["n_decoys_above"], "decoy")
-        how = f"Level {spec.fdr}, with {above} above the cut ({spec.decoys} for each feature)"
+        how = verdict.held
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
