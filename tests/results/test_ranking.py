@@ -162,6 +162,29 @@ def test_the_reason_has_the_rank_of_the_list(moved):
         assert f": rank {record['rank']}" in found.why(record["name"])
 
 
+def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
+    run, store = moved[0], moved[0].with_name("elsewhere.zarr")
+    for name, arguments in (("a.csv", (run,)), ("b.csv", (store, run))):
+        asked = () if name == "b.csv" else ("--store", store)
+        done = called("export", *arguments, tmp_path / name, *asked)
+        assert done.exit_code == 0, done.exception
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    both = called("export", store, run, tmp_path / "c.csv", "--store", store)
+    assert "expected RUN and OUT, found 3 paths" in str(both.exception)
+
+
+def test_status_begins_with_what_is_asked_first(moved):
+    run, before = moved
+    lines = [line.split(maxsplit=1) for line in called("status", run).stdout.splitlines()]
+    n = sum(record["selected"] for record in before)
+    assert lines[:4] == [
+        ["state", "finished"],
+        ["selected", f"{n} features"],
+        ["iterations", "200 of 200"],
+        ["next", f"srs-ooc features {run}"],
+    ]
+
+
 def test_what_needs_the_store_says_so(moved):
     run, _ = moved
     assert isinstance(called("features", run, "--why", "nobody").exception, RunError)
