@@ -15,6 +15,7 @@ from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
     INPUT_OPTIONS,
     Count,
+    Sectioned,
     identity_options,
     only_store,
     read_config,
@@ -54,7 +55,7 @@ WORK_OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("run")
+@click.command("run", cls=Sectioned)
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @with_cluster

@@ -299,6 +299,21 @@ def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["run", "plan"])
+def test_help_has_options_in_sections(name):
+    said = srs_ooc(name, "--help").stdout
+    titles = re.findall("^([A-Z].*):$", said, re.MULTILINE)
+    assert titles[:3] == ["Data and size", "Evidence", "Trees"]
+    assert {"With --method srs", "With --method prs or rase", "With --method less"} < set(titles)
+    parts = dict(zip(titles, re.split("^[A-Z].*:$", said, flags=re.MULTILINE)[1:], strict=True))
+    assert "--alpha SHARE" in parts["With --method srs"]
+    assert "With --method srs: " not in parts["With --method srs"]
+    assert "--fdr LEVEL" in parts["Evidence"]
+    assert "--help" in parts["Output"]
+    options = cli.get_command(None, name).params[1:]
+    assert all(re.search(rf"^  .*{option.opts[0]}\b", said, re.MULTILINE) for option in options)
+
+
 def test_every_command_that_shows_progress_can_be_quiet():
     with_progress = set()
     for name, (module, _) in COMMANDS.items():
