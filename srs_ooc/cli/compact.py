@@ -10,7 +10,7 @@ import click
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, echo_json, stream_csv, stream_table
-from srs_ooc.cli.progress import RunProgress, watched
+from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
@@ -49,6 +49,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               help="Workers; results do not depend on it.  "
               "[default: the cores there are]")  # fmt: skip
 @with_cluster
+@progress_option
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
@@ -57,6 +58,7 @@ def compact_command(
     memory_mb: int | None,
     threads: int | None,
     cluster: "DaskCluster | None",
+    shows: str | None,
     as_csv: bool,
     as_json: bool,
     **how: int,
@@ -71,7 +73,7 @@ def compact_command(
     with closing(Ledger(run, writable=True)) as ledger:
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        with watched(RunProgress(megabytes)) as (watch, received):
+        with watched(RunProgress(megabytes, shows)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)
             small = compact(ledger, site, **how)
     if small is None:

@@ -23,7 +23,7 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_records
+from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_reason, kept_records
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -64,7 +64,7 @@ def features_command(
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
-    Where its store is gone, those that a verdict put first are read from RUN itself.
+    Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
     \b
     name, rank                place in the order shown
@@ -97,7 +97,18 @@ def features_command(
     try:
         found = find_store(ledger, store)
     except RunError as error:
-        kept = None if store is not None or why is not None else kept_records(ledger)
+        if store is not None:
+            raise
+        if why is not None:
+            said = kept_reason(ledger, why)
+            if said is None:
+                raise RunError(
+                    f"{error} --why without a store knows only the features that the verdict put "
+                    "first: `srs-ooc features RUN` shows them."
+                ) from None
+            say(said)
+            return
+        kept = kept_records(ledger)
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
@@ -190,24 +201,26 @@ def _lines(found: Comparison) -> list[tuple[str, str]]:
 
 
 @click.command("export")
-@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="[STORE] RUN OUT")
+@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="RUN OUT")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
 @click.option("--names", "names_file", type=FILE, metavar="FILE",
               help="The features that FILE names, one a line, instead.")  # fmt: skip
+@RUN_STORE_OPTION
 @SAFE_OPTION
 @MEMORY_OPTION
 def export_command(
     paths: tuple[Path, ...],
     top: int | None,
     names_file: Path | None,
+    store: Place | None,
     safe_csv: bool,
     memory_mb: int,
 ) -> None:
     """Write the features that RUN selected to OUT, best first.
 
-    STORE is the run's store; it is found by itself if it was not moved. Each row has its row id,
-    the real values of these features, and the target. How OUT ends says the format:
+    Each row has its row id, the real values of these features, and the target. A store that was
+    moved may also stand before RUN, without --store. How OUT ends says the format:
 
     \b
     .csv, .csv.gz             CSV, also where OUT ends in nothing known
@@ -219,12 +232,12 @@ def export_command(
     """
     from srs_ooc.results import exporting
 
-    if len(paths) not in (2, 3):
+    if len(paths) != 2 and (len(paths) != 3 or store is not None):
         raise UsageError(
-            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
-            "`srs-ooc export --help` shows examples."
+            f"expected RUN and OUT, found {counted(len(paths), 'path')}. Name a store that was "
+            "moved with --store. `srs-ooc export --help` shows examples."
         )
-    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else None), paths[-2:]
+    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else store), paths[-2:]
     exporting.check_one(top, names_file)
     exporting.check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work

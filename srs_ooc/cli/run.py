@@ -15,6 +15,7 @@ from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
     INPUT_OPTIONS,
     Count,
+    Sectioned,
     identity_options,
     only_store,
     read_config,
@@ -54,7 +55,7 @@ WORK_OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("run")
+@click.command("run", cls=Sectioned)
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @with_cluster
@@ -207,8 +208,7 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     if spec.permutations:
         how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
-        above = counted(facts["n_decoys_above"], "decoy")
-        how = f"Level {spec.fdr}, with {above} above the cut ({spec.decoys} for each feature)"
+        how = verdict.held
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"

@@ -1,7 +1,7 @@
 """Command-line options from what the parts of a run declare, and from a TOML file."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from functools import wraps
@@ -14,6 +14,8 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli.output import FILE, with_options
+from srs_ooc.learners.models import ModelParams
+from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
@@ -77,6 +79,48 @@ def _type(kind: Kind) -> Any:
     if isinstance(kind, Whole):
         return click.INT
     return click.Choice(kind.words) if isinstance(kind, Choice) else click.STRING
+
+
+# Help in sections: options by what they are of, those of a method under its name.
+
+_SECTIONS: dict[str, Collection[str]] = {
+    "Data and size": (
+        *("n_rows", "n_features", "n_classes", "iterations", "memory_mb", "threads", "method"),
+        *("subspace_size", "seed", "round_size", "exclude_file", "exclude_missing", "rows_file"),
+        "validation_file",
+    ),
+    "Evidence": ("judge", "until_stable"),
+    "Trees": TreeParams.options(),
+    "Models other than trees": ModelParams.options(),
+    "Cluster, and stores at a URL": (
+        *("dask", "dask_scheduler_file", "worker_memory_mb", "cache_mb", "cache_dir"),
+    ),
+}
+_OTHERS = "Output"
+
+
+class Sectioned(click.Command):
+    """A command whose help has its options in sections, those of methods last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections."""
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*_SECTIONS, _OTHERS)}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                title = _section_of(str(parameter.name))
+                said = record[0], record[1].removeprefix(f"{title}: ")
+                found.setdefault(title, []).append(said)
+        for title in filter(found.get, found):
+            with formatter.section(title):
+                formatter.write_dl(found[title])
+
+
+def _section_of(name: str) -> str:
+    owner = owner_of(name)
+    if owner.startswith("--method"):
+        return f"With {owner}"
+    among = (title for title, names in _SECTIONS.items() if name in names)
+    return "Evidence" if owner else next(among, _OTHERS)
 
 
 # Options from a TOML file.

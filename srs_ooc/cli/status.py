@@ -4,13 +4,14 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import MB, counted, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
 from srs_ooc.results.ranking import READING_NBYTES
 from srs_ooc.results.standing import (
@@ -30,7 +31,7 @@ from srs_ooc.runs.ledger import Ledger
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @MEMORY_OPTION
 def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
-    """Show where RUN stands: state, iterations, features selected, memory, time.
+    """Show where RUN stands: whether it is done, what it found, what is left and what to do next.
 
     RUN may be the folder of a network, too.
 
@@ -69,7 +70,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         lines = _network_lines(values)
     else:
         assert status is not None
-        values, lines = values_of(status), _lines(status)
+        values, lines = values_of(status), _lines(status, quote(str(run)))
     if as_json:
         echo_json(values)
         return
@@ -77,11 +78,13 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         say(f"{name:<12}{value}")
 
 
-def _lines(status: Status) -> list[tuple[str, str]]:
+def _lines(status: Status, run: str) -> list[tuple[str, str]]:
     return [
         ("state", status.state),
-        ("iterations", f"{status.iterations} of {status.iterations_asked}"),
         ("selected", _selected(status)),
+        ("iterations", f"{status.iterations} of {status.iterations_asked}"),
+        *([] if status.state == "finished" else [("left", _left(status))]),
+        ("next", _next(status, run)),
         ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
@@ -111,7 +114,25 @@ def _selected(status: Status) -> str:
         return "no verdict yet: it comes after the iterations"
     if status.ranks_only:
         return "none: this method ranks features"
-    return f"{status.n_selected} features"
+    return counted(status.n_selected, "feature")
+
+
+def _left(status: Status) -> str:
+    then = ", then the verdict" if status.is_provisional else ""
+    each, n = status.seconds_per_iteration, status.iterations_asked - status.iterations
+    if each is None or n <= 0:
+        return f"{counted(max(n, 0), 'iteration')}{then}"
+    return f"about {describe_seconds(n * each)} of work for {counted(n, 'iteration')}{then}"
+
+
+def _next(status: Status, run: str) -> str:
+    if status.state == "stopped":
+        return f"srs-ooc resume {run}"
+    if status.state == "running":
+        return f"wait; the ranking so far: srs-ooc features {run}"
+    if status.n_selected or status.ranks_only:
+        return f"srs-ooc features {run}"
+    return f"srs-ooc resume {run} --iterations T (more of them); ranking: srs-ooc features {run}"
 
 
 def _cluster(note: dict[str, Any]) -> str:

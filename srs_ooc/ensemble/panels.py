@@ -119,6 +119,11 @@ class CsvPanels:
         self.fixed_nbytes = 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
         self.row_nbytes = 9 * len(self._wanted) + 2 * TEXT_NBYTES
 
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the rows came from, as of the manifest of a store, once all are read."""
+        return self._stream.origin()
+
     def _take_names(self, names: Texts) -> None:
         for name in names:
             slot = self._wanted.get(name, IGNORED)
@@ -260,6 +265,7 @@ class StorePanels:
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
         self._store, self._splits, self.as_codes = store, splits, as_codes
+        self.source = store.manifest.source
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used

@@ -72,9 +72,9 @@ class VerdictReading:
         """Return the stored positions of the selected features, in the order to show."""
         return self.order[np.isin(self.order, self.features[self.is_selected])]
 
-    def place_of(self, feature: int) -> int | None:
-        """Return the place of a stored feature in the ranking, from 0; None if it is not there."""
-        return self._place.get(feature)
+    def judged(self, feature: int) -> bool:
+        """Return whether a stored feature is in the ranking that was cut."""
+        return feature in self._place
 
     def row(self, feature: int) -> dict[str, Any]:
         """Return what is said of a stored feature, by fields of :class:`FeatureRecord`."""
@@ -94,13 +94,28 @@ class VerdictReading:
             "passes_alone": p_value <= self.facts["marginal_cutoff"],
         }
 
-    def is_before_its_decoys(self, i: int) -> bool:
-        """Return whether the feature at a place stands before all of its own decoys."""
-        return bool(self._record.is_best[i] or self.is_outstanding[i])
+    def stands_out(self, feature: int) -> bool:
+        """Return whether a stored feature stands before the others by its marginal test."""
+        return bool(self.is_outstanding[self._place[feature]])
 
-    def members(self, cluster: int) -> list[int]:
-        """Return the stored positions of the features of a cluster, best first."""
-        return [int(f) for f in self.features[self._record.groups == cluster - 1]]
+    def is_before_its_decoys(self, feature: int) -> bool:
+        """Return whether a stored feature stands before all of its own decoys."""
+        return bool(self._record.is_best[self._place[feature]] or self.stands_out(feature))
+
+    def beside(self, feature: int) -> list[int]:
+        """Return the stored positions of the other features of its cluster, best first."""
+        groups = self._record.groups
+        group = groups[self._place[feature]] if self.judged(feature) else -1
+        return [int(f) for f in self.features[groups == group] if f != feature and group >= 0]
+
+    @property
+    def held(self) -> str:
+        """The level, beside the q-value that says by how much the selection keeps it."""
+        levels = self._record.levels
+        chosen = levels[self.is_selected]
+        if not len(chosen):
+            return f"Level {self.spec.fdr}, smallest q-value {levels.min(initial=1.0):.4g}"
+        return f"Level {self.spec.fdr}, q-values of the selected up to {chosen.max():.4g}"
 
     @property
     def clusters_selected(self) -> str | None:
@@ -158,11 +173,12 @@ def none_if_nan(value: float) -> float | None:
 def explain(
     name: str,
     feature: int,
-    n_drawn: int,
+    rank: int,
     verdict: VerdictReading,
     names: list[str],
+    n_drawn: int = 0,
     *,
-    is_excluded: bool,
+    is_excluded: bool = False,
 ) -> str:
     """Say in one plain sentence why a feature is in or out.
 
@@ -172,17 +188,19 @@ def explain(
         The feature.
     feature : int
         Its stored position.
-    n_drawn : int
-        Subspaces it was in.
+    rank : int
+        Its rank, as records have it.
     verdict : VerdictReading
         The verdict.
     names : list of str
         Other features of its cluster.
+    n_drawn : int
+        Subspaces it was in.
     is_excluded : bool
         Whether the run leaves the feature out.
     """
-    i, row = verdict.place_of(feature), verdict.row(feature)
-    if i is None:
+    row = verdict.row(feature)
+    if not row:
         if is_excluded:
             return f"{name} is out: the run was told to leave it out (--exclude)."
         if n_drawn == 0:
@@ -192,26 +210,16 @@ def explain(
             "the screen nor among the marginally most significant."
         )
     spec, level = verdict.spec, row["q_value"]
-    tail = _tail(row, names, is_outstanding=bool(verdict.is_outstanding[i]))
+    tail = _tail(row, names, is_outstanding=verdict.stands_out(feature))
+    is_in = f"{name} is {'in' if row['selected'] else 'out'}: rank {rank}"
     if spec.permutations:
         more = "more" if row["selected"] else "no more"
-        verb = "is in" if row["selected"] else "is out"
-        return (
-            f"{name} {verb}: place {i + 1}, reaching {more} than the permutation runs do "
-            f"(level {level:.3g}, {spec.fdr} asked).{tail}"
-        )
-    if not row["selected"]:
-        reason = (
-            f"it is at place {i + 1}, and of the cuts there or further down the best has "
-            f"an estimated {level:.2g} of the features false ({spec.fdr} asked)"
-            if verdict.is_before_its_decoys(i)
-            else "one of its own decoys ranks before it"
-        )
-        return f"{name} is out: {reason}.{tail}"
-    return (
-        f"{name} is in: place {i + 1}, where an estimated {level:.2g} of the "
-        f"features are false ({spec.fdr} asked).{tail}"
-    )
+        reason = f"reaching {more} than the permutation runs do (level {level:.4g}"
+    elif verdict.is_before_its_decoys(feature):
+        reason = f"q-value {level:.4g} (the smallest level at which it would be selected"
+    else:
+        return f"{is_in}. One of its own decoys is ahead of it in the verdict.{tail}"
+    return f"{is_in}, {reason}; {spec.fdr} asked).{tail}"
 
 
 def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str:

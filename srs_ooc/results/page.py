@@ -55,7 +55,8 @@ _CAPTIONS = {
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
-        "The q-value of each feature by its place in the ranking that is cut. Selected are the "
+        "The q-value of each feature by its place in the ranking that is cut. That is by evidence "
+        "alone; ranks in the list also put near copies of a feature late. Selected are the "
         "features above the last place that is below the level.",
     ),
     "discoveries": ("Discoveries", "Features found by so many iterations."),
@@ -94,8 +95,8 @@ _LEADING_SO_FAR = (
 )
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (
-    "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
-    "permuted. Where decoys are as good, features cannot be distinguished from chance."
+    "Scores of features in the closing stage, beside those of decoys, which are their own columns "
+    "with the rows permuted. Where decoys are as good, features look like chance."
 )
 _CUT_OF_PROBE = (
     "Share of draws in which the first features, by rank, were better than an irrelevant column. "

@@ -283,13 +283,19 @@ class Ranking:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
-        cluster = self.verdict.row(stored).get("cluster")
-        others = [] if cluster is None else self.verdict.members(cluster)
-        others = [feature for feature in others if feature != stored]
-        shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
+        shown = [self.name(other) for other in self.verdict.beside(stored)[:MEMBERS_SHOWN]]
+        rank = self._rank_of(stored) if self.verdict.judged(stored) else 0
         n_drawn = int(self.tally.n_drawn[stored])
         is_excluded = self._excluded is not None and stored in self._excluded
-        return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
+        return explain(name, stored, rank, self.verdict, shown, n_drawn, is_excluded=is_excluded)
+
+    def _rank_of(self, stored: int) -> int:
+        done = 0
+        for batch in self.ordered():
+            if len(there := np.flatnonzero(batch == stored)):
+                return done + int(there[0]) + 1
+            done += len(batch)
+        return done
 
     def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which columns of the table some stored features are."""
@@ -362,6 +368,27 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
         record_of(FeatureRecord, name, rank, drawn, total, n_iterations, verdict.row(stored))
         for rank, ((stored, name), drawn, total) in enumerate(found, 1)
     ]
+
+
+def kept_reason(ledger: Ledger, name: str) -> str | None:
+    """Say as :meth:`Ranking.explain` why a feature is in or out, if the verdict put it first.
+
+    Raises
+    ------
+    UsageError
+        If there is no verdict.
+    """
+    verdict, names = VerdictReading.of(ledger), kept_names(ledger) or {}
+    if verdict is None:
+        raise _no_verdict("--why", ranks_only=spec_of(ledger).judge == "none")
+    for stored, record in zip(names, kept_records(ledger) or (), strict=False):
+        if record.name == name:
+            others = [names[other] for other in verdict.beside(stored) if other in names]
+            excluded = ledger.input("excluded", "<u4")
+            is_out = excluded is not None and stored in excluded
+            shown, n_drawn = others[:MEMBERS_SHOWN], record.n_drawn
+            return explain(name, stored, record.rank, verdict, shown, n_drawn, is_excluded=is_out)
+    return None
 
 
 def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[Any]) -> None:

@@ -39,23 +39,24 @@ def verdict_of(spec=None, order=(), **given):
 
 
 def why(feature, n_drawn=9, *, is_excluded=False, **given):
-    return explain(
-        f"f{feature}", feature, n_drawn, verdict_of(**given), [], is_excluded=is_excluded
-    )
+    verdict = verdict_of(**given)
+    rank = 1 + [*verdict.order.tolist(), feature].index(feature)
+    return explain(f"f{feature}", feature, rank, verdict, [], n_drawn, is_excluded=is_excluded)
 
 
 def test_each_feature_has_its_reason():
-    assert why(7).startswith("f7 is in: place 1, where an estimated 0.01")
+    assert why(7).startswith("f7 is in: rank 1, q-value 0.01 (the smallest level at which it would")
     assert "It is marginally significant (p = " in why(7)
     assert "no batch of trees of the closing stage saw it" in why(7)
-    assert why(3).startswith("f3 is in: place 2, where an estimated 0.05")
-    assert "(0.1 asked). It is" in why(3)
+    assert why(3).startswith("f3 is in: rank 2, q-value 0.05 (")
+    assert "be selected; 0.1 asked). It is" in why(3)
     assert "100% of the batches" in why(3)
-    assert why(5).startswith("f5 is in: place 3")
+    assert why(5).startswith("f5 is in: rank 3, q-value 0.1 (")
+    assert why(5, order=[3, 7, 9, 5, 2]).startswith("f5 is in: rank 4, q-value 0.1 (")
     assert "It is not marginally significant" in why(5)
     assert "too many are selected for batches of trees to disagree" in why(5)
-    assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
-    assert why(2).startswith("f2 is out: it is at place 5")
+    assert why(9).startswith("f9 is out: rank 4. One of its own decoys is ahead of it")
+    assert why(2).startswith("f2 is out: rank 5, q-value 0.2 (")
     assert "neither among the best of the screen" in why(4)
     assert "never drawn" in why(4, 0)
     assert "told to leave it out" in why(4, 0, is_excluded=True)
@@ -81,6 +82,12 @@ def test_why_nothing_is_selected(decoys, advised):
     none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
     assert "No feature is marginally significant" in none_out
     assert "cannot select fewer than 20 features" in none_out
+
+
+def test_the_level_that_holds_is_one_that_a_reader_can_check():
+    assert verdict_of().held == "Level 0.1, q-values of the selected up to 0.1"
+    nothing = verdict_of(is_selected=np.zeros(5, bool))
+    assert nothing.held == "Level 0.1, smallest q-value 0.01"
 
 
 def test_selected_features_come_in_the_order_to_show():
@@ -132,9 +139,55 @@ def test_what_the_verdict_put_first_is_read_without_the_store(moved):
     assert called("features", run).stdout.count("\n") == 1 + min(50, len(found))
 
 
+def test_why_needs_no_store_for_what_the_verdict_put_first(moved):
+    run, before = moved
+    known = json.loads(called("features", run, "--json").stdout)
+    with_store = "--store", run.with_name("elsewhere.zarr")
+    for record in [known[0], known[1], known[len(known) // 2], known[-1]]:
+        said = called("features", run, "--why", record["name"])
+        assert said.exit_code == 0
+        assert said.stdout == called("features", run, "--why", record["name"], *with_store).stdout
+        assert record["q_value"] is None or f": rank {record['rank']}" in said.stdout
+    said = str(called("features", run, "--why", before[-1]["name"]).exception)
+    assert "knows only the features that the verdict put first" in said
+
+
+def test_the_reason_has_the_rank_of_the_list(moved):
+    """Of any feature that was judged, also of those below the ones that are shown first."""
+    run, before = moved
+    found = srs_ooc.open_run(run, store=run.with_name("elsewhere.zarr"))
+    judged = [record for record in before if record["q_value"] is not None]
+    assert len(judged) > 50
+    for record in judged[:: len(judged) // 8]:
+        assert f": rank {record['rank']}" in found.why(record["name"])
+
+
+def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
+    run, store = moved[0], moved[0].with_name("elsewhere.zarr")
+    for name, arguments in (("a.csv", (run,)), ("b.csv", (store, run))):
+        asked = () if name == "b.csv" else ("--store", store)
+        done = called("export", *arguments, tmp_path / name, *asked)
+        assert done.exit_code == 0, done.exception
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    both = called("export", store, run, tmp_path / "c.csv", "--store", store)
+    assert "expected RUN and OUT, found 3 paths" in str(both.exception)
+
+
+def test_status_begins_with_what_is_asked_first(moved):
+    run, before = moved
+    lines = [line.split(maxsplit=1) for line in called("status", run).stdout.splitlines()]
+    n = sum(record["selected"] for record in before)
+    assert lines[:4] == [
+        ["state", "finished"],
+        ["selected", f"{n} features"],
+        ["iterations", "200 of 200"],
+        ["next", f"srs-ooc features {run}"],
+    ]
+
+
 def test_what_needs_the_store_says_so(moved):
     run, _ = moved
-    assert isinstance(called("features", run, "--why", "f1").exception, RunError)
+    assert isinstance(called("features", run, "--why", "nobody").exception, RunError)
     assert isinstance(called("features", run, "--store", run / "nowhere").exception, Exception)
 
 
