@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_folder, sync_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, sync_folder, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
@@ -130,12 +130,12 @@ def is_held(run: Path) -> bool:
     lock = try_lock(run, flags=os.O_RDONLY)
     if lock is None:
         return True
-    os.close(lock)
+    release_lock(lock)
     return False
 
 
 def hold(run: Path) -> int:
-    """Take the lock of a run; return its descriptor, to be closed.
+    """Take the lock of a run; return its descriptor, to be released.
 
     Raises
     ------
@@ -460,7 +460,7 @@ class Ledger:
         self._note: int | None = None
         try:
             if writable:
-                self._held.callback(os.close, hold(run))
+                self._held.callback(release_lock, hold(run))
             # Before the ledger, which a writer may take further meanwhile.
             noted = None if accept_loss else read_note(run, part_of or run)
             with self._translated():
