@@ -20,7 +20,7 @@ import numpy as np
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.files import published_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
     megabytes_given,
@@ -494,7 +494,7 @@ def _held(file: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(handle)
+        release_lock(handle)
 
 
 def _clear(folder: Path) -> None:
@@ -504,7 +504,7 @@ def _clear(folder: Path) -> None:
             handle = try_lock(left / LOCK, flags=os.O_RDWR)
             if handle is not None:
                 shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
+                release_lock(handle)
 
 
 def made_first_at(place: Place) -> Path:

@@ -331,6 +331,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     """
     check_store(ledger, store)
     _check_iterations(ledger, request)
+    ledger.accept()
     watch = noting(ledger, request.cluster, watch)
     places = places_of(store.place, ledger.run)
     if places != ledger.meta(PLACES):

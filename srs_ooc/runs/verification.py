@@ -26,6 +26,7 @@ from srs_ooc.runs.ledger import (
     Ledger,
     checksums_digest,
     page_checks,
+    read_notes,
 )
 from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
@@ -64,15 +65,22 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         closing(Ledger(run, writable=False, part_of=part_of)) as ledger,
         ledger.reading() as database,
     ):
-        if (run / NOTE_FILE).exists():  # compared as the ledger was opened
-            yield f"notes of the last commit ({NOTE_FILE})", 1, 0
+        # What they say was compared as the ledger was opened.
+        read_notes(run, part_of or run, all_whole=True)
+        yield f"notes of the last commit ({NOTE_FILE})", 1, 0
         yield _structure(run, database)
         for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
             yield _records(run, database, table, column)
         yield _pages(ledger, database)
         yield _history(ledger)
-        valid = int((ledger.meta(VALID) if ledger.has_meta(VALID) else None) or 0)
+        keeps = ledger.meta(VALID) if ledger.has_meta(VALID) else None
+        valid = int(keeps or 0)
         n_trees = _n_trees(ledger) if valid else 0
+    if keeps is None and (run / TREES_FILE).exists():
+        raise RunError(
+            f"{run / TREES_FILE}: expected no file of trees, as the run keeps none, found one. It "
+            "is not the run's: move it away, or restore the run's folder from a copy."
+        )
     if valid:
         n_trees = check_trees(run / TREES_FILE, valid, n_trees)
         yield f"trees ({TREES_FILE})", n_trees, valid

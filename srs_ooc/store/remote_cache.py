@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import try_lock
+from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Url
 from srs_ooc.native import _native
@@ -380,7 +380,7 @@ class Mirror:
                 f"{options.path}: expected a folder that can be written, where what is kept of "
                 f"{objects.url} goes, found: {error.strerror or error}. Name another --cache-dir."
             ) from error
-        self._close = weakref.finalize(self, os.close, lock)
+        self._close = weakref.finalize(self, release_lock, lock)
         self._kept: set[str] = set()
         self._lock, self._n_users, self._borrowing = Lock(), 0, RLock()
         self._blocks: BlockCache | None = None
