@@ -62,6 +62,12 @@ CATEGORY_NBYTES = 32 * MB
 
 MOST_CATEGORY_NBYTES = 256 * MB
 
+TEXTS_NBYTES = 2 * MB
+"""Memory of texts that is counted on where there are columns of texts, before these are read."""
+
+COUNTED_NBYTES = 8 * MB
+"""Memory of texts that are counted exactly, by what they count as, where they are not held."""
+
 CATEGORY_WORK_NBYTES = 10 * MB
 """Memory of turning texts into categories, beyond the texts."""
 
@@ -166,6 +172,8 @@ class IngestMemory:
         What is held besides from the first stage to the last.
     opening : tuple of Lease
         What opening the table takes, before any stage.
+    texts_nbytes : int or None
+        What the texts of categorical features count as, about; None where there are none.
     resident_nbytes, panel_rows, category_nbytes : int
         Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
         of categorical features, held to the end.
@@ -178,6 +186,7 @@ class IngestMemory:
     drops_rows: bool
     held: tuple[Lease, ...] = ()
     opening: tuple[Lease, ...] = ()
+    texts_nbytes: int | None = None
     resident_nbytes: int = 0
     panel_rows: int = 1
     category_nbytes: int = 0
@@ -211,9 +220,23 @@ class IngestMemory:
         """Return what is held at once where most is."""
         program = Lease("interpreter and libraries", own_nbytes())
         stage = largest_stage(self.n_columns, self.n_rows, self.form, drops_rows=self.drops_rows)
-        room = Lease("working room", SLACK_NBYTES)
+        room, texts = Lease("working room", SLACK_NBYTES), self._texts()
         ways = [[program, *self.opening], [program, room, *self.held, Lease(*stage)]]
-        return max(ways, key=_sum)
+        return [*max(ways, key=_sum), *texts]
+
+    def _texts(self) -> list[Lease]:
+        """Return what categories take besides; of what is left panels take an eighth."""
+        if self.texts_nbytes is None:
+            return []
+        copied = 12 * _batch_cells(self.n_columns, self.n_rows, self.form)[1]
+        nbytes = ceil_div(8 * self.texts_nbytes, 7) + CATEGORY_WORK_NBYTES + copied
+        return [Lease("texts of categories", nbytes)]
+
+    def needed_mb(self, texts_nbytes: int) -> int:
+        """Return the smallest cap for texts that count as so much, once :meth:`shared`."""
+        above = self.resident_nbytes - own_nbytes() - _sum(self.held)  # what was held then
+        leases = replace(self, texts_nbytes=texts_nbytes)._leases()
+        return ceil_div(_sum(leases) + max(0, above), MB)
 
     def check(self, source: object) -> None:
         """Refuse a cap that does not hold it.
@@ -241,13 +264,15 @@ class IngestMemory:
         row_nbytes = 8 * shape.n_features
         room = spare - COLUMN_NBYTES * self.n_columns
         wanted = max(PANEL_NBYTES, 16 * row_nbytes)
-        for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
+        for_panel, most = min(wanted, room - min(CATEGORY_NBYTES, room // 4)), MOST_CATEGORY_NBYTES
+        if self.texts_nbytes is not None:
+            for_panel, most = min(for_panel, room // 8), spare
         panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
         step = smallest_batch(shape, self.form)
         held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
         room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
         room_now = room - panel_rows * row_nbytes
-        categories = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
+        categories = max(0, min(room_now, room_later, most))
         return replace(
             self, resident_nbytes=held, panel_rows=panel_rows, category_nbytes=categories
         )
@@ -376,14 +401,19 @@ def largest_stage(
 
 def _least_coding(n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool) -> int:
     """Return the memory of the smallest batch of a table of so many rows, or of fewer."""
-    shape, items = Shape(n_rows, n_columns), VALUES_CHUNK_NBYTES // 8
-    n_ranges = form.n_ranges(shape)
-    features = max(1, items // (n_ranges or n_rows))
-    cells = min(max(items, features * n_rows), n_rows * n_columns)
-    ranges = 2 * 8 * items if n_ranges else 0
+    shape = Shape(n_rows, n_columns)
+    n_ranges, cells = _batch_cells(n_columns, n_rows, form)
+    ranges = 2 * VALUES_CHUNK_NBYTES if n_ranges else 0
     apart = max(PIECE_NBYTES, 8 * n_rows if drops_rows else 0) + 16 * PICKED_ROWS
     work = _coding_nbytes(n_rows, form) + _N_COMPRESSING * VALUES_CHUNK_NBYTES
     return cells * _cell_nbytes(form) + work + ranges + apart + _writing_nbytes(shape)
+
+
+def _batch_cells(n_columns: int, n_rows: int, form: StoreForm) -> tuple[int, int]:
+    """Return how many ranges a code has, and the cells of the smallest batch at most."""
+    n_ranges, items = form.n_ranges(Shape(n_rows, n_columns)), VALUES_CHUNK_NBYTES // 8
+    features = max(1, items // (n_ranges or n_rows))
+    return n_ranges, min(max(items, features * n_rows), n_rows * n_columns)
 
 
 def _writing_nbytes(shape: Shape) -> int:

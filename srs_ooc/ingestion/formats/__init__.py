@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.ingest_memory import WORK_NBYTES
 from srs_ooc.native import _native
 
@@ -46,6 +47,21 @@ class Texts:
         return split_texts(self.blob, self.ends)
 
 
+class CategoriesError(InputError):
+    """A text, found at a place, that the memory for the texts of categories does not hold."""
+
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__(
+            f"{where}: expected categories whose texts fit into the memory that is left for them, "
+            f"found more ({text[:80]!r}). Leave free text out, as with --ignore, or raise "
+            "--memory-mb."
+        )
+
+    def needing(self, cap_mb: int) -> InputError:
+        """Return the same with the smallest cap that works."""
+        return InputError(f"{self} The smallest cap that works is --memory-mb {cap_mb}.")
+
+
 class TextCoder:
     """Numbers distinct texts in the order of their first appearance.
 
@@ -53,10 +69,12 @@ class TextCoder:
     ----------
     max_nbytes : int
         Memory that the distinct texts may take.
+    counts : bool
+        Texts beyond that memory are counted, not kept, and get the number of another.
     """
 
-    def __init__(self, max_nbytes: int) -> None:
-        self._native = _native.TextCoder(max_nbytes)
+    def __init__(self, max_nbytes: int, *, counts: bool = False) -> None:
+        self._native = _native.TextCoder(max_nbytes, counts)
 
     def __len__(self) -> int:
         return self._native.size
@@ -65,6 +83,11 @@ class TextCoder:
     def cost(self) -> int:
         """Memory that the texts count as, in bytes."""
         return text_cost(0) * len(self) + text_cost(self._native.nbytes) - text_cost(0)
+
+    @property
+    def needed_nbytes(self) -> int:
+        """The same of all texts, those included that are not kept."""
+        return self._native.needed
 
     def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
         """Return the number of each text; of fewer, where memory ended."""

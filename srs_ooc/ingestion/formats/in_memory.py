@@ -7,6 +7,7 @@ import math
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import IngestMemory, grown_lease, lines_lease
+from srs_ooc.ingestion.formats import CategoriesError, NumbersTable, Table, TextCoder
+from srs_ooc.ingestion.ingest_memory import TEXTS_NBYTES, IngestMemory, grown_lease, lines_lease
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
@@ -564,11 +565,7 @@ def text_numbers(
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():
         row = int(np.flatnonzero(there)[len(found)])
-        raise InputError(
-            f"{what}, row {first_row + row + 1}: expected categories whose texts fit into the "
-            f"memory that is left for them, found more ({(texts[row] or '')[:80]!r}). "
-            "Leave columns of free text out with ignore (--ignore), or raise the cap."
-        )
+        raise CategoriesError(f"{what}, row {first_row + row + 1}", texts[row] or "")
     out[there] = found
     return out
 
@@ -663,4 +660,6 @@ def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
     n_rows, n_columns = table.shape
     leases = (*((grown_lease(),) if held is None else held), lines)
-    return options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))
+    taken = options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))
+    holds = bool(options.kinds) or (table.text_columns is not None and table.text_columns.any())
+    return replace(taken, texts_nbytes=TEXTS_NBYTES if holds else None)

@@ -103,12 +103,12 @@ class TableReader : public Reader<srs::TableSink> {
   public:
     TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
                 bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes,
-                nb::dict row_kinds)
+                nb::dict row_kinds, bool counts)
         : Reader(dialect_of(marks), line, after_return,
                  std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
                  dialect_of(marks), missing_of(missing, dialect_of(marks).point),
                  std::vector<std::uint8_t>(kinds.c_str(), kinds.c_str() + kinds.size()), by_row,
-                 max_category_nbytes, row_kinds_of(row_kinds)) {}
+                 max_category_nbytes, row_kinds_of(row_kinds), counts) {}
 
     void set_panel(Panel panel) {
         panel_ = panel; // keeps the memory alive
@@ -125,6 +125,7 @@ class TableReader : public Reader<srs::TableSink> {
         return nb::make_tuple(raw(sink.categories.bytes), raw(sink.categories.ends));
     }
 
+    std::size_t texts_nbytes() const { return sink.categories.needed(); }
     std::int64_t n_rows() const { return sink.n_rows; }
     std::int64_t panel_row() const { return sink.row(); }
     bool fits_float32() const { return sink.fits_float32; }
@@ -136,7 +137,7 @@ class TableReader : public Reader<srs::TableSink> {
 
 class TextCoder {
   public:
-    explicit TextCoder(std::size_t max_nbytes) : pool_(max_nbytes) {}
+    TextCoder(std::size_t max_nbytes, bool counts) : pool_(max_nbytes, counts) {}
 
     // The number of each text; fewer where there is no room for the next.
     nb::bytes code(nb::bytes blob, Ends ends) {
@@ -152,6 +153,7 @@ class TextCoder {
         return raw(numbers);
     }
 
+    std::size_t needed() const { return pool_.needed(); }
     std::size_t size() const { return pool_.ends.size(); }
     std::size_t nbytes() const { return pool_.bytes.size(); }
     nb::tuple texts() const { return nb::make_tuple(raw(pool_.bytes), raw(pool_.ends)); }
@@ -285,9 +287,9 @@ void bind_ingest(nb::module_ &module) {
         .def_prop_ro("problem", &HeaderReader::problem);
     nb::class_<TableReader>(module, "TableReader")
         .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool,
-                      std::size_t, nb::dict>(),
+                      std::size_t, nb::dict, bool>(),
              "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a,
-             "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a)
+             "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a, "counts"_a)
         .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
         .def("feed", &TableReader::feed, "data"_a, "start"_a)
         .def("finish", &TableReader::finish)
@@ -296,6 +298,7 @@ void bind_ingest(nb::module_ &module) {
         .def("take_row_cells", &TableReader::take_row_cells)
         .def("cells", &TableReader::cells)
         .def("categories", &TableReader::categories)
+        .def_prop_ro("texts_nbytes", &TableReader::texts_nbytes)
         .def_prop_ro("n_rows", &TableReader::n_rows)
         .def_prop_ro("panel_row", &TableReader::panel_row)
         .def_prop_ro("column", &TableReader::column)
@@ -303,10 +306,11 @@ void bind_ingest(nb::module_ &module) {
         .def_prop_ro("fits_float32", &TableReader::fits_float32)
         .def_prop_ro("problem", &TableReader::problem);
     nb::class_<TextCoder>(module, "TextCoder")
-        .def(nb::init<std::size_t>(), "max_nbytes"_a)
+        .def(nb::init<std::size_t, bool>(), "max_nbytes"_a, "counts"_a)
         .def("code", &TextCoder::code, "blob"_a, "ends"_a)
         .def("texts", &TextCoder::texts)
         .def_prop_ro("nbytes", &TextCoder::nbytes)
+        .def_prop_ro("needed", &TextCoder::needed)
         .def_prop_ro("size", &TextCoder::size);
     module.def("return_large_blocks", &return_large_blocks);
     module.def("reuse_blocks", &reuse_blocks);
