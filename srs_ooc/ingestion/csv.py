@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.formats import TO_UTF8, CategoriesError, Texts
-from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, SAMPLED_NBYTES
+from srs_ooc.ingestion.formats import TO_UTF8, Texts
+from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, SAMPLED_NBYTES, many_texts
 from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
@@ -353,7 +353,7 @@ def raise_fault(
     name = "" if fault == "open_quote" else name_of_column(column)
     if fault == "many_categories":
         where = f"{stream.source}, line {line}: column {name}"
-        raise CategoriesError(where, text.decode("utf-8", "replace"))
+        raise many_texts(where, text.decode("utf-8", "replace"))
     what = explain(fault, text, f"column {name}", stream.form)
     raise InputError(f"{stream.source}, line {line}: {what}")
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import TO_UTF8, CategoriesError, NumbersTable, TextCoder
+from srs_ooc.ingestion.formats import TO_UTF8, NumbersTable, TextCoder
 from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.ingestion.ingest_options import (
@@ -240,7 +240,7 @@ def _fill(
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
             at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]]
-            raise CategoriesError(f"{at}: column {name!r} (--covariates)", cell.decode())
+            raise ingest_memory.many_texts(f"{at}: column {name!r} (--covariates)", cell.decode())
         line[texts] = numbers
     return is_text
 
@@ -459,9 +459,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
             names_of = [name for name, _ in covariates]
             texts = [[cell.encode() for cell in cells] for _, cells in covariates]
             features.append_covariates(names_of, texts, where, options.text, kinds)
-    except CategoriesError as error:
+    except BudgetError as error:
         texts_nbytes = _texts_nbytes(source, len(ids), options, most_nbytes=math.inf) or 0
-        raise error.needing(memory.needed_mb(texts_nbytes)) from None
+        raise memory.naming(error, texts_nbytes) from None
     side = SideColumns(columns=columns, inferred=unmatched(known, ids))
 
     def locate(column: int, row: int) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, program_nbytes, resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX
-from srs_ooc.base.text import MB, ceil_div, describe_nbytes, megabytes
+from srs_ooc.base.text import MB, ceil_div, counted, describe_nbytes, megabytes
 from srs_ooc.store.manifest import (
     LONG_NBYTES,
     LONG_ROWS,
@@ -228,15 +228,16 @@ class IngestMemory:
         """Return what categories take besides; of what is left panels take an eighth."""
         if self.texts_nbytes is None:
             return []
-        copied = 12 * _batch_cells(self.n_columns, self.n_rows, self.form)[1]
+        copied = 12 * self.n_rows * smallest_batch(Shape(self.n_rows, self.n_columns), self.form)
         nbytes = ceil_div(8 * self.texts_nbytes, 7) + CATEGORY_WORK_NBYTES + copied
         return [Lease("texts of categories", nbytes)]
 
-    def needed_mb(self, texts_nbytes: int) -> int:
-        """Return the smallest cap for texts that count as so much, once :meth:`shared`."""
-        above = self.resident_nbytes - own_nbytes() - _sum(self.held)  # what was held then
+    def naming(self, refusal: BudgetError, texts_nbytes: int) -> BudgetError:
+        """Return a refusal with the smallest cap that works, as texts count as so much."""
+        above = self.resident_nbytes - own_nbytes() - _sum(self.held)  # what was held when shared
         leases = replace(self, texts_nbytes=texts_nbytes)._leases()
-        return ceil_div(_sum(leases) + max(0, above), MB)
+        least_mb = ceil_div(_sum(leases) + max(0, above), MB)
+        return BudgetError(f"{refusal} The smallest cap that works is --memory-mb {least_mb}.")
 
     def check(self, source: object) -> None:
         """Refuse a cap that does not hold it.
@@ -379,6 +380,17 @@ def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> 
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
 
+def many_texts(where: str, text: str) -> BudgetError:
+    """Return the refusal of a text of a category, found at a place, for which memory is too small.
+
+    :meth:`IngestMemory.naming` names the cap.
+    """
+    return BudgetError(
+        f"{where}: expected categories whose texts fit into the memory that is left for them, "
+        f"found more ({text[:80]!r}). Leave free text out, as with --ignore, or raise --memory-mb."
+    )
+
+
 def largest_stage(
     n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool
 ) -> tuple[str, int]:
@@ -390,9 +402,9 @@ def largest_stage(
     if not form.n_ranges(Shape(n_rows, n_columns)):
         n_rows = max(n_rows, FEW_ROWS)
     stages = {
-        f"the order of {n_columns} columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
-        f"reading a row of {n_columns} columns": (COLUMN_NBYTES + 8) * n_columns,
-        f"comparing the ids of {n_rows} rows": _NBYTES_PER_ROW_ID * n_rows,
+        f"the order of {counted(n_columns, 'column')}": _NBYTES_PER_COLUMN_ORDERING * n_columns,
+        f"reading a row of {counted(n_columns, 'column')}": (COLUMN_NBYTES + 8) * n_columns,
+        f"comparing the ids of {counted(n_rows, 'row')}": _NBYTES_PER_ROW_ID * n_rows,
         "coding a batch of features": _least_coding(n_columns, n_rows, form, drops_rows=drops_rows),
     }
     largest = max(stages, key=stages.__getitem__)
@@ -401,19 +413,14 @@ def largest_stage(
 
 def _least_coding(n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool) -> int:
     """Return the memory of the smallest batch of a table of so many rows, or of fewer."""
-    shape = Shape(n_rows, n_columns)
-    n_ranges, cells = _batch_cells(n_columns, n_rows, form)
-    ranges = 2 * VALUES_CHUNK_NBYTES if n_ranges else 0
+    shape, items = Shape(n_rows, n_columns), VALUES_CHUNK_NBYTES // 8
+    n_ranges = form.n_ranges(shape)
+    features = max(1, items // (n_ranges or n_rows))
+    cells = min(max(items, features * n_rows), n_rows * n_columns)
+    ranges = 2 * 8 * items if n_ranges else 0
     apart = max(PIECE_NBYTES, 8 * n_rows if drops_rows else 0) + 16 * PICKED_ROWS
     work = _coding_nbytes(n_rows, form) + _N_COMPRESSING * VALUES_CHUNK_NBYTES
     return cells * _cell_nbytes(form) + work + ranges + apart + _writing_nbytes(shape)
-
-
-def _batch_cells(n_columns: int, n_rows: int, form: StoreForm) -> tuple[int, int]:
-    """Return how many ranges a code has, and the cells of the smallest batch at most."""
-    n_ranges, items = form.n_ranges(Shape(n_rows, n_columns)), VALUES_CHUNK_NBYTES // 8
-    features = max(1, items // (n_ranges or n_rows))
-    return n_ranges, min(max(items, features * n_rows), n_rows * n_columns)
 
 
 def _writing_nbytes(shape: Shape) -> int:

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import CategoriesError, Table, TextCoder
+from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
     check_items,
     item_blocks,
@@ -202,9 +202,9 @@ class TextReading:
         take = self._row_taker(roles, rows)
         try:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
-        except CategoriesError as error:
+        except BudgetError as error:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
-            raise error.needing(memory.needed_mb(texts_nbytes)) from None
+            raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
         spool.seal()
@@ -388,14 +388,14 @@ class TableReading:
         """Have a refusal of too many texts name the cap, for which all of them are read."""
         try:
             yield
-        except CategoriesError as error:
+        except BudgetError as error:
             pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
             lines = np.arange(self.n_rows)
             if not table.by_rows and table.text_columns is not None:
                 lines = self._columns[table.text_columns[self._columns]]
             for first, last in _pieces(len(lines), table.shape[int(table.by_rows)]):
                 table.read(lines[first:last], pool)
-            raise error.needing(self._memory.needed_mb(pool.needed_nbytes)) from None
+            raise self._memory.naming(error, pool.needed_nbytes) from None
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import TO_UTF8, CategoriesError, TextCoder
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, smallest_batch
+from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, many_texts, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ORDER_KEY,
@@ -109,7 +109,7 @@ class FeatureKinds:
                 beyond = float(distinct[is_there][len(found)])
                 row = self.kept.source_row(int((values[i] == beyond).argmax()))
                 where = self.locate(start + i, row)[0]
-                raise CategoriesError(where, text_of(beyond) or "")
+                raise many_texts(where, text_of(beyond) or "")
             numbers[is_there] = found
             values[i] = numbers[place]
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.ingest_memory import WORK_NBYTES
 from srs_ooc.native import _native
 
@@ -45,21 +44,6 @@ class Texts:
 
     def __iter__(self) -> Iterator[bytes]:
         return split_texts(self.blob, self.ends)
-
-
-class CategoriesError(InputError):
-    """A text, found at a place, that the memory for the texts of categories does not hold."""
-
-    def __init__(self, where: str, text: str) -> None:
-        super().__init__(
-            f"{where}: expected categories whose texts fit into the memory that is left for them, "
-            f"found more ({text[:80]!r}). Leave free text out, as with --ignore, or raise "
-            "--memory-mb."
-        )
-
-    def needing(self, cap_mb: int) -> InputError:
-        """Return the same with the smallest cap that works."""
-        return InputError(f"{self} The smallest cap that works is --memory-mb {cap_mb}.")
 
 
 class TextCoder:

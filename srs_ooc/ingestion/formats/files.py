@@ -478,6 +478,7 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
+_TEXT_NBYTES = 512  # of a cell that is a text, where columns are read at a time
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
@@ -586,8 +587,11 @@ class ArrowFile(NumbersTable):
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         out = np.empty((len(positions), self.shape[0]))
-        for start in range(0, len(positions), _COLUMNS):
-            some = slice(start, start + _COLUMNS)
+        at_once = _COLUMNS
+        if self.text_columns[positions].any():
+            at_once = max(1, ingest_memory.PIECE_NBYTES // (_TEXT_NBYTES * self.shape[0]))
+        for start in range(0, len(positions), at_once):
+            some = slice(start, start + at_once)
             self._read_some(out[some], positions[some], pool)
         return out
 

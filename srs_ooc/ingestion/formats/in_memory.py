@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.ingestion.formats import CategoriesError, NumbersTable, Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import TEXTS_NBYTES, IngestMemory, grown_lease, lines_lease
+from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
+from srs_ooc.ingestion.ingest_memory import (
+    TEXTS_NBYTES,
+    IngestMemory,
+    grown_lease,
+    lines_lease,
+    many_texts,
+)
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
@@ -565,7 +571,7 @@ def text_numbers(
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():
         row = int(np.flatnonzero(there)[len(found)])
-        raise CategoriesError(f"{what}, row {first_row + row + 1}", texts[row] or "")
+        raise many_texts(f"{what}, row {first_row + row + 1}", texts[row] or "")
     out[there] = found
     return out
 
