@@ -218,12 +218,6 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
     ]
-    if spec.decoys:
-        lines.append(
-            f"Counting decoys cannot select fewer than {verdict.fewest} features in all where no "
-            f"marginally significant one leads: clusters of correlated decoys near the cut have up "
-            f"to {facts['largest_group']}."
-        )
     return lines
 
 

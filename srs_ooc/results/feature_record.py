@@ -154,12 +154,14 @@ class VerdictReading:
             if np.any(self._record.is_outstanding)
             else "No feature is marginally significant"
         )
+        c = self.facts["largest_group"]
+        clusters = f" (decoys near the cut lie in clusters of up to {c})" if c > 1 else ""
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"Wherever the ranking is cut, an estimated {best:.2g} or more of the features above "
             f"are false. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
-            f"features at level {spec.fdr}. If few are expected, use permutation runs "
+            f"features at level {spec.fdr}{clusters}. If few are expected, use permutation runs "
             f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
             "nothing is there."
         )

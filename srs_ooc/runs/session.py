@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
-from srs_ooc.learners.tree_learner import RANK
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -107,7 +107,16 @@ class RunDraft:
         folds_of(spec, task)
         if spec.concludes:
             task.check_exchangeable(spec)
-        check_stages(request.cap_mb * MB, draft.stages())
+        try:
+            check_stages(request.cap_mb * MB, draft.stages())
+        except BudgetError as error:
+            counts_all = spec.model.is_tree and not draft.beside_nbytes
+            if counts_all or options.get("subspace_size") != "max":
+                raise
+            raise BudgetError(
+                f"{error} But --subspace-size max grows with the cap, and leaves no room for "
+                "requests, messages or what a model takes: give a number instead."
+            ) from error
         return draft
 
     @classmethod
@@ -130,11 +139,13 @@ class RunDraft:
             n_features,
             n_classes,
             code_nbytes=1,
+            n_channels=int(options.get("class_weight", UNWEIGHTED) != UNWEIGHTED),
             n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
             n_stored_rows=n_rows,
             is_decoded=is_decoded,
         )
-        return cls(request, settle(options, shape, "", request.cap_mb * MB), shape)
+        saves, cap_nbytes = bool(request.save_trees), request.cap_mb * MB
+        return cls(request, settle(options, shape, "", cap_nbytes, saves_trees=saves), shape)
 
     @classmethod
     def _settled(
@@ -154,11 +165,21 @@ class RunDraft:
     def stages(self) -> list[list[Lease]]:
         """Return what the stages need besides the process; only where there is a store."""
         assert self.store is not None
-        cluster, saves = self.request.cluster, bool(self.request.save_trees)
-        beside = self.store.reading_nbytes + (0 if cluster is None else ORDERS_NBYTES)
-        running = run_leases(self.spec, self.shape, saves=saves, beside_nbytes=beside)
+        beside = self.beside_nbytes
+        running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
         return [running, scoring] if scoring else [running]
+
+    @property
+    def saves(self) -> bool:
+        """Whether its trees are kept."""
+        return bool(self.request.save_trees)
+
+    @property
+    def beside_nbytes(self) -> int:
+        """What is held besides: requests to a server under way, and messages to a cluster."""
+        reading = 0 if self.store is None else self.store.reading_nbytes
+        return reading + (0 if self.request.cluster is None else ORDERS_NBYTES)
 
     @property
     def n_items(self) -> int:
@@ -201,7 +222,7 @@ class RunDraft:
         assert self.store is not None
         cap_nbytes, threads = self.request.cap_mb * MB, self.request.threads
         context = RunContext(self.spec, self.store, self.task, cap_nbytes, threads)
-        with context.resources() as resources:
+        with context.resources(saves=self.saves) as resources:
             yield resources
 
 

@@ -37,8 +37,9 @@ class RunParams(Params):
         Text(),
         "Features paged in at a time, or 'max' for all the cap holds.",
         default=0,
-        default_text="5% of the features, at least 100, within the cap; with --method less twice "
-        "their square root; with rase room for all subspaces of a model",
+        default_text="5% of the features, at least 100, times (1 + M) / 2 with M families of "
+        "decoys (20%, at least 400, with seven), within the cap; with --method less twice their "
+        "square root; with rase room for all subspaces of a model",
         metavar="Q",
         flags=("--q",),
     )

@@ -82,6 +82,7 @@ def test_why_nothing_is_selected(decoys, advised):
     none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
     assert "No feature is marginally significant" in none_out
     assert "cannot select fewer than 20 features" in none_out
+    assert "(decoys near the cut lie in clusters of up to 2)" in none_out
 
 
 def test_the_level_that_holds_is_one_that_a_reader_can_check():
