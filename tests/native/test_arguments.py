@@ -508,7 +508,7 @@ BEYOND = {
 }
 """What the last item of an array may not be."""
 
-WRONG_NUMBERS = {
+WRONG_NUMBERS: dict[str, list] = {
     "code_nbytes": [-1, 0, 3, 8],
     "n_rows": [-1, 0, 13, 2**31, LARGE],
     "n_classes": [-1, 0, LARGE],
