@@ -36,12 +36,12 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.argument("run", type=FILE)
 @RUN_STORE_OPTION
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
-              help="The best set of exactly K features, or of all there are.  [default: as few as "
-              "are within one standard error of the best]")  # fmt: skip
+              help="The best set of exactly K features, or of all there are.  [default: the "
+              "smallest set within one standard error of the best]")  # fmt: skip
 @click.option("--folds", type=click.IntRange(2), default=N_FOLDS, show_default=True,
-              help="Parts of the rows, each held out once.")  # fmt: skip
+              help="Folds of the rows, each held out once.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
-              help="How often the rows are parted anew.")  # fmt: skip
+              help="How often the rows are split into folds anew.")  # fmt: skip
 @click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
               help="Cap on the peak resident memory of the whole process.  "
               "[default: the run's]")  # fmt: skip
@@ -103,13 +103,13 @@ def _as_json(small: SmallSet) -> dict[str, object]:
 def _show(small: SmallSet) -> None:
     within = small.n_selected_within
     click.echo(
-        f"{counted(small.n_selected, 'feature')} selected from all rows, "
-        f"{min(within)} to {max(within)} without those of one of "
-        f"{counted(len(within), 'fold')}. Scores are of the rows held out."
+        f"{counted(small.n_selected, 'feature')} selected from all rows; {min(within)} to "
+        f"{max(within)} where one of {counted(len(within), 'fold')} was held out. Scores are of "
+        "the rows held out."
     )
     stream_table(_CURVE_COLUMNS, small.sizes)
     chosen = counted(len(small.members), "feature")
-    click.echo(f"\n{chosen} chosen (the best score is that of {small.best}):")
+    click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
     shown = [
         replace(record, stand_ins=_first(member.stand_ins))
         for record, member in zip(small.records, small.members, strict=True)

@@ -8,13 +8,7 @@ import click
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
-from srs_ooc.cli.run_options import (
-    INPUT_OPTIONS,
-    Sectioned,
-    identity_options,
-    only_store,
-    request_of,
-)
+from srs_ooc.cli.run_options import INPUT_OPTIONS, ByPart, identity_options, only_store, request_of
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import (
@@ -26,7 +20,7 @@ from srs_ooc.runs.session import RunDraft
 from srs_ooc.store.opening import open_store
 
 
-@click.command("plan", cls=Sectioned)
+@click.command("plan", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
 @click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
 @click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")

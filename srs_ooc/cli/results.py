@@ -85,8 +85,8 @@ def features_command(
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing
     With --model other than tree:
-    importance                how much less the models of its subspaces lose than no
-                              model; or, by permutation, the score
+    importance                by how much the models of its subspaces lower the loss,
+                              compared with no model; or, by permutation, the score
     score, standard_error     difference of the held-out loss without and with it, or
                               its rise where the feature is permuted; rank follows it
     A value is null (an empty cell) where it is not defined: importance of a
@@ -97,18 +97,10 @@ def features_command(
     try:
         found = find_store(ledger, store)
     except RunError as error:
-        if store is not None:
-            raise
-        if why is not None:
-            said = kept_reason(ledger, why)
-            if said is None:
-                raise RunError(
-                    f"{error} --why without a store knows only the features that the verdict put "
-                    "first: `srs-ooc features RUN` shows them."
-                ) from None
-            say(said)
+        if store is None and why is not None:
+            say(kept_reason(ledger, why, str(error)))
             return
-        kept = kept_records(ledger)
+        kept = None if store is not None else kept_records(ledger)
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)

@@ -14,8 +14,8 @@ from srs_ooc.cli.output import FILE, STORE, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
     INPUT_OPTIONS,
+    ByPart,
     Count,
-    Sectioned,
     identity_options,
     only_store,
     read_config,
@@ -47,15 +47,15 @@ WORK_OPTIONS = [
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
-                 help="With --judge decoy: end the screen before, once its best 100 items, decoys "
-                 "included, are stable."),
+                 help="With --judge decoy: end the search early, once its best 100 items, decoys "
+                 "included, stay the same."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
     progress_option,
 ]  # fmt: skip
 
 
-@click.command("run", cls=Sectioned)
+@click.command("run", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @with_cluster
@@ -92,7 +92,7 @@ def run_command(
         _say_planned(ledger, request.iterations)
         _say_notes(ledger, opened, is_given="draw_block" in request.options)
         if fresh or isinstance(opened.place, Url):
-            say(f"a run of its own: {run}", err=True)
+            say(f"a new run: {run}", err=True)
     _work(ledger, opened, request, shows)
 
 
@@ -242,7 +242,7 @@ def _report(ledger: Ledger, store: Store) -> None:
         say(f"  ... and {reading.n_selected - SHOWN} more")
     if reading.n_selected > MANY:
         say(
-            "So many carry much the same information. A few that predict about as well: "
+            "Many of these carry the same information. To find a few that predict about as well: "
             f"srs-ooc compact {quote(str(ledger.run))}"
         )
     if reading.ranks_only:

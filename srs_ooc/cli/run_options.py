@@ -36,7 +36,7 @@ TABLE_OPTIONS: list[Decorator] = [
 INPUT_OPTIONS: list[Decorator] = [
     *TABLE_OPTIONS,
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
-                 help="With --method prs or rase: row ids, of those, that are held out."),
+                 help="With --method prs or rase: row ids to hold out, one a line."),
 ]  # fmt: skip
 
 
@@ -84,43 +84,36 @@ def _type(kind: Kind) -> Any:
 # Help in sections: options by what they are of, those of a method under its name.
 
 _SECTIONS: dict[str, Collection[str]] = {
-    "Data and size": (
-        *("n_rows", "n_features", "n_classes", "iterations", "memory_mb", "threads", "method"),
-        *("subspace_size", "seed", "round_size", "exclude_file", "exclude_missing", "rows_file"),
-        "validation_file",
-    ),
-    "Evidence": ("judge", "until_stable"),
+    "Data and size": (),
+    "Evidence": ("judge",),
     "Trees": TreeParams.options(),
     "Models other than trees": ModelParams.options(),
-    "Cluster, and stores at a URL": (
-        *("dask", "dask_scheduler_file", "worker_memory_mb", "cache_mb", "cache_dir"),
-    ),
+    "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
+    "Stores at a URL": ("cache_mb", "cache_dir"),
+    "Output": ("shows", "save_trees", "config", "fresh", "out", "as_json", "help"),
 }
-_OTHERS = "Output"
 
 
-class Sectioned(click.Command):
+class ByPart(click.Command):
     """A command whose help has its options in sections, those of methods last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*_SECTIONS, _OTHERS)}
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS}
         for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
-                title = _section_of(str(parameter.name))
-                said = record[0], record[1].removeprefix(f"{title}: ")
-                found.setdefault(title, []).append(said)
+            flags, said = parameter.get_help_record(ctx) or ("", "")
+            title, _, rest = said.partition(": ")
+            if title.startswith("With --method "):
+                said = rest
+            else:
+                name = str(parameter.name).removeprefix("_click_default_")  # of --help
+                among = (part for part, names in _SECTIONS.items() if name in names)
+                title = "Evidence" if "--judge" in title else next(among, "Data and size")
+            if flags.startswith("-"):
+                found.setdefault(title, []).append((flags, said))
         for title in filter(found.get, found):
             with formatter.section(title):
                 formatter.write_dl(found[title])
-
-
-def _section_of(name: str) -> str:
-    owner = owner_of(name)
-    if owner.startswith("--method"):
-        return f"With {owner}"
-    among = (title for title, names in _SECTIONS.items() if name in names)
-    return "Evidence" if owner else next(among, _OTHERS)
 
 
 # Options from a TOML file.
@@ -196,7 +189,7 @@ _OPTIONS = [
                  help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT, "
                  "or local:N for N processes of this machine; results do not depend on it."),
     click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
-                 help="The same, of the scheduler that wrote FILE."),
+                 help="The same, with the scheduler that wrote FILE."),
     click.option("--worker-memory-mb", type=click.IntRange(1), metavar="MB",
                  help="With --dask: what each worker process may grow by, in MB of 10^6 bytes.  "
                  f"[default: {DEFAULT_WORKER_MEMORY_MB}]"),
@@ -231,10 +224,10 @@ def with_cluster(command: Any) -> Any:
 
 _STORE_OPTIONS = [
     click.option("--cache-mb", type=click.IntRange(1), metavar="MB",
-                 help="Of a store at a URL: disk for what is kept here of it.  "
+                 help="For a store at a URL: disk that its local copy may take.  "
                  f"[default: ${MB_VARIABLE}, or {DEFAULT_CACHE_MB}]"),
     click.option("--cache-dir", metavar="DIR",
-                 help="Of a store at a URL: the folder for that, with one for each store.  "
+                 help="For a store at a URL: the folder of such copies.  "
                  f"[default: ${DIR_VARIABLE}, or srs-ooc in the user's caches]"),
 ]  # fmt: skip
 

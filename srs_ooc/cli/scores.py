@@ -32,7 +32,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
     type=click.INT,
     default=0,
     show_default=True,
-    help="What the passes over more than 3000 rows draw by chance follows from it.",
+    help="Seed of the passes over more than 3000 rows, which draw by chance.",
 )
 @with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, progress_option])
 def scores_command(

@@ -64,13 +64,11 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     budget.grant("ledger and verdict", READING_NBYTES)
     budget.check()
     with closing(Ledger(run, writable=False)) as ledger:
-        values = network_values(ledger)
-        status = status_of(ledger) if values is None else None
-    if values is not None:
-        lines = _network_lines(values)
-    else:
-        assert status is not None
-        values, lines = values_of(status), _lines(status, quote(str(run)))
+        if (values := network_values(ledger)) is not None:
+            lines = _network_lines(values)
+        else:
+            status = status_of(ledger)
+            values, lines = values_of(status), _lines(status, quote(str(run)))
     if as_json:
         echo_json(values)
         return
@@ -118,21 +116,17 @@ def _selected(status: Status) -> str:
 
 
 def _left(status: Status) -> str:
-    then = ", then the verdict" if status.is_provisional else ""
-    each, n = status.seconds_per_iteration, status.iterations_asked - status.iterations
-    if each is None or n <= 0:
-        return f"{counted(max(n, 0), 'iteration')}{then}"
-    return f"about {describe_seconds(n * each)} of work for {counted(n, 'iteration')}{then}"
+    n, each = status.iterations_asked - status.iterations, status.seconds_per_iteration
+    about = f", about {describe_seconds(n * each)} of work" if each and n else ""
+    return f"{counted(n, 'iteration')}{about}{', then the verdict' * status.is_provisional}"
 
 
 def _next(status: Status, run: str) -> str:
-    if status.state == "stopped":
-        return f"srs-ooc resume {run}"
     if status.state == "running":
         return f"wait; the ranking so far: srs-ooc features {run}"
-    if status.n_selected or status.ranks_only:
-        return f"srs-ooc features {run}"
-    return f"srs-ooc resume {run} --iterations T (more of them); ranking: srs-ooc features {run}"
+    is_enough = status.n_selected or status.ranks_only
+    more = "" if is_enough else f"; more iterations: srs-ooc resume {run} --iterations T"
+    return f"srs-ooc resume {run}" if status.state == "stopped" else f"srs-ooc features {run}{more}"
 
 
 def _cluster(note: dict[str, Any]) -> str:

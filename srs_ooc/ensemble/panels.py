@@ -113,16 +113,12 @@ class CsvPanels:
         self._found: set[int] = set()
         self._source = SourceFile.file(path)
         self._stream = CsvStream(self._source, TextForm(), self._take_names)
+        self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)
         categorical = any(known is not None for known in splits.facts["categories"])
         texts = 2 * CATEGORY_NBYTES if categorical else 0
         self.fixed_nbytes = 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
         self.row_nbytes = 9 * len(self._wanted) + 2 * TEXT_NBYTES
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Where the rows came from, as of the manifest of a store, once all are read."""
-        return self._stream.origin()
 
     def _take_names(self, names: Texts) -> None:
         for name in names:
@@ -265,7 +261,7 @@ class StorePanels:
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
         self._store, self._splits, self.as_codes = store, splits, as_codes
-        self.source = store.manifest.source
+        self.origin = lambda: store.manifest.source
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used

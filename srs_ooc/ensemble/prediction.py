@@ -222,7 +222,7 @@ def predict(
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
     table = splits.facts.get("table")
-    if not is_training and (table is None or digest_of(panels.source) != table):
+    if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
     n_trained = splits.facts.get("n_rows", report.n_rows) if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)

@@ -72,10 +72,6 @@ class VerdictReading:
         """Return the stored positions of the selected features, in the order to show."""
         return self.order[np.isin(self.order, self.features[self.is_selected])]
 
-    def judged(self, feature: int) -> bool:
-        """Return whether a stored feature is in the ranking that was cut."""
-        return feature in self._place
-
     def row(self, feature: int) -> dict[str, Any]:
         """Return what is said of a stored feature, by fields of :class:`FeatureRecord`."""
         i = self._place.get(feature)
@@ -104,18 +100,18 @@ class VerdictReading:
 
     def beside(self, feature: int) -> list[int]:
         """Return the stored positions of the other features of its cluster, best first."""
-        groups = self._record.groups
-        group = groups[self._place[feature]] if self.judged(feature) else -1
-        return [int(f) for f in self.features[groups == group] if f != feature and group >= 0]
+        cluster = self.row(feature).get("cluster")
+        members = () if cluster is None else self.features[self._record.groups == cluster - 1]
+        return [int(other) for other in members if other != feature]
 
     @property
     def held(self) -> str:
         """The level, beside the q-value that says by how much the selection keeps it."""
         levels = self._record.levels
-        chosen = levels[self.is_selected]
-        if not len(chosen):
-            return f"Level {self.spec.fdr}, smallest q-value {levels.min(initial=1.0):.4g}"
-        return f"Level {self.spec.fdr}, q-values of the selected up to {chosen.max():.4g}"
+        what, q_value = "smallest q-value", levels.min(initial=1.0)
+        if self.n_selected:
+            what, q_value = "q-values of the selected up to", levels[self.is_selected].max()
+        return f"Level {self.spec.fdr}, {what} {q_value:.4g}"
 
     @property
     def clusters_selected(self) -> str | None:
@@ -173,51 +169,40 @@ def none_if_nan(value: float) -> float | None:
 
 
 def explain(
-    name: str,
-    feature: int,
-    rank: int,
-    verdict: VerdictReading,
-    names: list[str],
-    n_drawn: int = 0,
-    *,
-    is_excluded: bool = False,
+    record: "FeatureRecord", stored: int, verdict: VerdictReading, names: list[str], *, is_out: bool
 ) -> str:
     """Say in one plain sentence why a feature is in or out.
 
     Parameters
     ----------
-    name : str
-        The feature.
-    feature : int
+    record : FeatureRecord
+        Its line.
+    stored : int
         Its stored position.
-    rank : int
-        Its rank, as records have it.
     verdict : VerdictReading
         The verdict.
     names : list of str
         Other features of its cluster.
-    n_drawn : int
-        Subspaces it was in.
-    is_excluded : bool
-        Whether the run leaves the feature out.
+    is_out : bool
+        Whether the run was told to leave the feature out.
     """
-    row = verdict.row(feature)
+    row, name = verdict.row(stored), record.name
     if not row:
-        if is_excluded:
+        if is_out:
             return f"{name} is out: the run was told to leave it out (--exclude)."
-        if n_drawn == 0:
+        if record.n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
-            f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
-            "the screen nor among the marginally most significant."
+            f"{name} is out: drawn {counted(record.n_drawn, 'time')}, it was neither among the "
+            "best of the screen nor among the marginally most significant."
         )
     spec, level = verdict.spec, row["q_value"]
-    tail = _tail(row, names, is_outstanding=verdict.stands_out(feature))
-    is_in = f"{name} is {'in' if row['selected'] else 'out'}: rank {rank}"
+    tail = _tail(row, names, is_outstanding=verdict.stands_out(stored))
+    is_in = f"{name} is {'in' if row['selected'] else 'out'}: rank {record.rank}"
     if spec.permutations:
-        more = "more" if row["selected"] else "no more"
-        reason = f"reaching {more} than the permutation runs do (level {level:.4g}"
-    elif verdict.is_before_its_decoys(feature):
+        no = "" if row["selected"] else "no "
+        reason = f"reaching {no}more than the permutation runs do (level {level:.4g}"
+    elif verdict.is_before_its_decoys(stored):
         reason = f"q-value {level:.4g} (the smallest level at which it would be selected"
     else:
         return f"{is_in}. One of its own decoys is ahead of it in the verdict.{tail}"

@@ -76,7 +76,7 @@ def draw_discoveries(ax: Any, report: Report) -> None:
     """Draw how many features were found, or what led the ranking, by so many iterations."""
     points, comes_last = report.points, report.spec.concludes
     if comes_last and len(points) < 2:
-        _say(ax, "Too few iterations: what led the ranking was looked at once.")
+        _say(ax, "Too few iterations to compare the ranking at two points.")
         return
     iterations = [point.iterations for point in points]
     if comes_last:

@@ -75,7 +75,7 @@ _CAPTIONS = {
     ),
     "memory": (
         "Memory",
-        "Resident when the state was committed. The largest includes what came after the "
+        "Memory of the process as its work was saved. The peak includes what came after the "
         "iterations.",
     ),
     "time": ("Time", "Iterations done by seconds of work."),
@@ -83,15 +83,15 @@ _CAPTIONS = {
 
 
 _LEADING = (
-    "What led the ranking of the iterations, before the closing stage and the verdict: its first "
-    "items, features and decoys alike. How many of them are features that were selected in the end "
-    "(a share of the selected, where these are fewer), how many are decoys, and how many are the "
-    "same as at the point before. Where lines are flat, more iterations would change little. "
-    "Marginally significant features may be selected though they never led."
+    "The best items (features and decoys) after so many iterations, before the closing stage: how "
+    "many were selected in the end (a share of the selected, where these are fewer), how many are "
+    "decoys, and how many were among the best at the point before. Where lines are flat, more "
+    "iterations would change little. Marginally significant features may be selected though they "
+    "were never among the best."
 )
 _LEADING_SO_FAR = (
-    "How many of the first items of the ranking, features and decoys alike, led at the point "
-    "before. Which of them are decoys is looked up at the verdict."
+    "How many of the best items (features and decoys) were among the best at the point before. "
+    "Which of them are decoys is read only for the verdict."
 )
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -284,18 +284,9 @@ class Ranking:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
         shown = [self.name(other) for other in self.verdict.beside(stored)[:MEMBERS_SHOWN]]
-        rank = self._rank_of(stored) if self.verdict.judged(stored) else 0
-        n_drawn = int(self.tally.n_drawn[stored])
-        is_excluded = self._excluded is not None and stored in self._excluded
-        return explain(name, stored, rank, self.verdict, shown, n_drawn, is_excluded=is_excluded)
-
-    def _rank_of(self, stored: int) -> int:
-        done = 0
-        for batch in self.ordered():
-            if len(there := np.flatnonzero(batch == stored)):
-                return done + int(there[0]) + 1
-            done += len(batch)
-        return done
+        record = next(self.records(np.array([stored])))
+        is_out = self._excluded is not None and stored in self._excluded
+        return explain(record, stored, self.verdict, shown, is_out=is_out)
 
     def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which columns of the table some stored features are."""
@@ -370,25 +361,29 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
     ]
 
 
-def kept_reason(ledger: Ledger, name: str) -> str | None:
-    """Say as :meth:`Ranking.explain` why a feature is in or out, if the verdict put it first.
+def kept_reason(ledger: Ledger, name: str, missing: str) -> str:
+    """Say as :meth:`Ranking.explain` why a feature that the verdict put first is in or out.
 
     Raises
     ------
     UsageError
         If there is no verdict.
+    RunError
+        Beginning with what is ``missing``, if the feature is another one.
     """
     verdict, names = VerdictReading.of(ledger), kept_names(ledger) or {}
     if verdict is None:
         raise _no_verdict("--why", ranks_only=spec_of(ledger).judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
-            others = [names[other] for other in verdict.beside(stored) if other in names]
+            shown = [names[o] for o in verdict.beside(stored) if o in names][:MEMBERS_SHOWN]
             excluded = ledger.input("excluded", "<u4")
             is_out = excluded is not None and stored in excluded
-            shown, n_drawn = others[:MEMBERS_SHOWN], record.n_drawn
-            return explain(name, stored, record.rank, verdict, shown, n_drawn, is_excluded=is_out)
-    return None
+            return explain(record, stored, verdict, shown, is_out=is_out)
+    raise RunError(
+        f"{missing} --why without a store knows only the features that the verdict put first: "
+        "`srs-ooc features RUN` shows them."
+    )
 
 
 def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[Any]) -> None:

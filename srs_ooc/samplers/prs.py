@@ -351,7 +351,7 @@ class DescentParams(Params):
         metavar="N",
     )
     learning_rate: str = option(
-        Number(), "Of Adam: about how far a probability moves in a step.", default="0.001",
+        Number(), "Step of Adam: about how far a probability moves in a step.", default="0.001",
         metavar="RATE",
     )  # fmt: skip
     folds: int = folds_option()

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.results.feature_record import VerdictReading, explain
+from srs_ooc.results.feature_record import FeatureRecord, VerdictReading, explain, record_of
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.run_verdict import ROW
 
@@ -38,10 +38,11 @@ def verdict_of(spec=None, order=(), **given):
     return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
 
 
-def why(feature, n_drawn=9, *, is_excluded=False, **given):
+def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    return explain(f"f{feature}", feature, rank, verdict, [], n_drawn, is_excluded=is_excluded)
+    record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, {})
+    return explain(record, feature, verdict, [], is_out=is_out)
 
 
 def test_each_feature_has_its_reason():
@@ -59,7 +60,7 @@ def test_each_feature_has_its_reason():
     assert why(2).startswith("f2 is out: rank 5, q-value 0.2 (")
     assert "neither among the best of the screen" in why(4)
     assert "never drawn" in why(4, 0)
-    assert "told to leave it out" in why(4, 0, is_excluded=True)
+    assert "told to leave it out" in why(4, 0, is_out=True)
     assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
 
 
