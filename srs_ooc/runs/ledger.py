@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
@@ -439,6 +439,11 @@ class Ledger:
     part_of : Path, optional
         The run that this one is a part of, for messages.
 
+    Attributes
+    ----------
+    check : callable
+        Called before what was learnt is committed: raises where the store was replaced.
+
     Raises
     ------
     RunError
@@ -455,6 +460,7 @@ class Ledger:
         part_of: Path | None = None,
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
+        self.check: Callable[[], object] = lambda: None
         _require(run)
         self._held = ExitStack()
         self._note: int | None = None
@@ -590,6 +596,7 @@ class Ledger:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        self.check()
         with self._counted():
             self._put_arrays(name, arrays)
 
@@ -635,6 +642,7 @@ class Ledger:
             For the history.
         """
         start = time.monotonic()
+        self.check()
         with self._counted(progress.iteration):
             layout = self.meta("state")["layout"]
             for name, state in states.items():
