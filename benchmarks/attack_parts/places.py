@@ -525,7 +525,7 @@ def _attack_served(tally: Tally, name: str, words: Words, out: Path, n_each: int
 
 def _whole(words: Words, out: Path, place: Path, *made: Path) -> str:
     """Return what a command comes to on the store of a place; what it says if it is refused."""
-    for path in (*made, out.parent / "cache"):
+    for path in made:  # else it goes on, with what was kept of the store
         fresh(path)
     _point(out.parent / "served", place / "t.zarr")
     try:
@@ -570,7 +570,6 @@ def _changed(random: Random, words: Words, folder: Path, seconds: float) -> Done
     done = finish(*words, before=_impatient)
     os.waitpid(pid, 0)
     _point(folder / "served", folder / "t.zarr")
-    fresh(folder / "cache")
     return done
 
 
