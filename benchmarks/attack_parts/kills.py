@@ -133,7 +133,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 def _ingests(folder: Path, source: Path) -> Iterator[tuple[str, Job]]:
     texts = folder / "texts.csv"
-    texts.write_text(re.sub(r"-?\d+\.", "v", source.read_text()))
+    texts.write_text(re.sub(r"-?\d+\.(\d)\d*", r"v\1", source.read_text()))
     for name, path in (("numbers", source), ("categories", texts)):
         out = _inside(folder, f"ingest-{name}") / "k.zarr"
         yield f"ingest {name}", Job(("ingest", path, out), partial(digest, out), (out,), out)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
@@ -448,6 +448,11 @@ class Ledger:
     part_of : Path, optional
         The run that this one is a part of, for messages.
 
+    Attributes
+    ----------
+    check : callable
+        Called before what was learnt is committed: raises where the store was replaced.
+
     Raises
     ------
     RunError
@@ -464,6 +469,7 @@ class Ledger:
         part_of: Path | None = None,
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
+        self.check: Callable[[], object] = lambda: None
         _require(run)
         self._held, self._process = ExitStack(), os.getpid() if writable else None
         self._noted_anew = accept_loss
@@ -604,6 +610,7 @@ class Ledger:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        self.check()
         with self._counted():
             self._put_arrays(name, arrays)
 
@@ -649,6 +656,7 @@ class Ledger:
             For the history.
         """
         start = time.monotonic()
+        self.check()
         with self._counted(progress.iteration):
             layout = self.meta("state")["layout"]
             for name, state in states.items():

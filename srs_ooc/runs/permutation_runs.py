@@ -83,6 +83,7 @@ def _one_after_another(
         with closing(
             Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
         ) as permuted:
+            permuted.check = ledger.check
             best = best_of(context, number, n_iterations, permuted, stage)
         if best is None:
             return

@@ -351,6 +351,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
         before stays.
     """
     check_store(ledger, store)
+    ledger.check = store.check_unchanged
     _check_iterations(ledger, request)
     ledger.accept()
     watch = noting(ledger, request.cluster, watch)
