@@ -17,6 +17,7 @@ from srs_ooc.planning.speed import (
     cold_seconds,
 )
 from srs_ooc.runs.session import RunDraft
+from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 
 
@@ -76,7 +77,9 @@ def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     target = f"classes of {counts}" if counts else "a target of numbers"
     where = "numbers alone" if draft.store is None else str(draft.store.place)
     equal = ", taken as equal" if draft.store is None else ""
-    return [f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"]
+    said = f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"
+    why = draft.store and hopeless(draft.store.manifest)
+    return [said, f"note: {why}"] if why else [said]
 
 
 def _largest(draft: RunDraft, plan: dict[str, Any]) -> str:

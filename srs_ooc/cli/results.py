@@ -1,13 +1,13 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli.output import (
@@ -23,7 +23,14 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_reason, kept_records
+from srs_ooc.results.ranking import (
+    Comparison,
+    Ranking,
+    compare,
+    kept_reason,
+    kept_records,
+    too_good,
+)
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -108,13 +115,17 @@ def features_command(
         write_records(FeatureRecord, shown, _VERDICT_COLUMNS, top, **form)
         return
     reading = Ranking(ledger, found, memory_mb * MB)
-    ledger.close()
     if why is not None:
         say(reading.explain(why))
         return
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _columns_of(reading)
     write_records(reading.record_type, records, columns, top, _heading(reading), **form)
+    if isinstance(found.place, Path):  # at a URL their codes may be far
+        with suppress(StoreError):  # those of a damaged store, which the ranking does not need
+            for title, text in too_good(reading, ledger, found):
+                say(f"note: {title}. {text}", err=True)
+    ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
     if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
         say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N, all with --csv)")

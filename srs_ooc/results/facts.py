@@ -14,8 +14,10 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.ranking import too_good
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
+from srs_ooc.store.manifest import hopeless
 
 # Warnings of a report in plain words, each with what to do.
 
@@ -30,7 +32,8 @@ UNSTEADY = 0.5
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
     """Return the warnings of a run, the gravest first: what is so, and what to do."""
-    found = [*_of_verdict(report), *_of_draws(report), *_of_rows(report)]
+    leaks = too_good(report.reading, report.ledger, report.store)
+    found = [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
     if report.held_out is None and len(report.selected):
         run = quote(str(report.ledger.run))
         text = (
@@ -58,7 +61,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        yield ("Nothing was selected", why or _nothing(run))
+        yield ("Nothing was selected", hopeless(report.manifest) or why or _nothing(run))
     elif len(report.selected) >= MANY:
         yield (
             f"{len(report.selected):,} features were selected",

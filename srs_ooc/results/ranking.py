@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lgamma, log
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
 from srs_ooc.learners.models import SUBSPACES
@@ -31,6 +32,7 @@ from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
@@ -322,6 +324,57 @@ def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
         f"{option}: expected a run with a final verdict (--judge decoy, iterations done), found "
         "none. Bring the run to its end with `srs-ooc resume`."
     )
+
+
+# Features that are too good to be true: a copy of the target, and what numbers the rows.
+
+LEADING, MOST_ROWS = 10, 1 << 14
+
+
+def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return a warning, if a leading feature tells the target or counts up with the rows.
+
+    Looked at are the first of the selected features, or of a ranking, in some of many rows.
+    """
+    leading = np.array(reading.best(LEADING, only_selected=not reading.ranks_only), np.uint32)
+    if not len(leading):
+        return []
+    given, manifest, found = ledger.input("rows", "<i4"), store.manifest, []
+    n_rows = store.n_rows if given is None else len(given)
+    rows = np.arange(0, n_rows, ceil_div(n_rows, MOST_ROWS), dtype=np.int32)
+    rows, target = rows if given is None else given[rows], np.empty(len(rows))
+    block = Block(len(leading), len(rows), manifest.code_nbytes, tiled=False)
+    with store.unchanged(), store.columns(mapped=False) as columns:
+        columns.gather(leading, block, rows)
+        for start, piece in store.pieces("target" if manifest.classes else "target_values"):
+            here = (rows >= start) & (rows < start + len(piece))
+            target[here] = piece[rows[here] - start]
+    least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
+    for stored, column in zip(leading.tolist(), block.as_columns(len(leading)), strict=True):
+        codes, name = column.astype(np.int64), repr(reading.name(stored))
+        groups, values = (target, codes) if manifest.classes else (codes, target)
+        if _apart(groups, values, least, sort=bool(manifest.classes)):
+            found.append(f"{name} alone tells the target of every row")
+        elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
+            found.append(f"{name} rises or falls from row to row")
+    text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"
+    return [("Too good to be true", f"{text} with --exclude.")] if found else []
+
+
+def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bool = False) -> bool:
+    """Tell whether the values of each group lie above those of the one before, or all below.
+
+    Groups may be sorted by their values first. Never where values can be dealt to groups of these
+    sizes in fewer ways than exp(``least``).
+    """
+    order = np.lexsort((values, groups))
+    firsts = np.flatnonzero(np.diff(groups[order], prepend=np.nan))
+    sizes = np.diff(firsts, append=len(order)).tolist()
+    low, high = values[order[firsts]], values[order[firsts + sizes - 1]]
+    if sort:
+        low, high = np.sort(low), np.sort(high)
+    ways = lgamma(len(order) + 1) - sum(lgamma(size + 1) for size in sizes)
+    return ways > least and bool((high[:-1] < low[1:]).all() or (low[:-1] > high[1:]).all())
 
 
 # The head of a ranking, from a run's ledger alone: its store may be gone.

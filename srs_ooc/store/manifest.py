@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import factorial, prod
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 
@@ -349,6 +350,16 @@ NAMES = tuple(KINDS)
 def describe_counts(counts: Mapping[str, int]) -> str:
     """Return counts by kind for people; kinds of which there are none are left out."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def hopeless(manifest: "Manifest") -> str | None:
+    """Return why nothing can be found in a table, if so."""
+    if manifest.kind_counts["constant"] == manifest.n_features:
+        return "All features are constant. Look whether the right columns were read."
+    counts = manifest.class_counts or (1,) * min(manifest.n_rows, 20)
+    ways = factorial(sum(counts)) // prod(map(factorial, counts)) if sum(counts) < 20 else 20
+    so = f"{counted(manifest.n_rows, 'row')} can have these targets in {counted(ways, 'way')} only"
+    return None if ways >= 20 else f"{so}: too few to tell from chance. Get more rows."
 
 
 # Is what a store says of itself possible? Types, ranges, and whether its parts agree.

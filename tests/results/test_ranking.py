@@ -200,3 +200,69 @@ def test_names_take_bounded_room(tmp_path, monkeypatch):
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
     with run._ledger() as ledger:
         assert len(run_verdict.kept_names(ledger)) == 6
+
+
+# A feature that is too good to be true is said where the result is: by run, features and report.
+
+ROWS = 80
+RNG = np.random.default_rng(3)
+NOISE = RNG.normal(size=(ROWS, 12))
+SICK = np.arange(ROWS) % 2
+TREND = np.linspace(0, 4, ROWS) + RNG.normal(size=ROWS)
+TELLS, COUNTS = "'f3' alone tells the target of every row", "'f3' rises or falls from row to row"
+LEAKS = {
+    "a copy": (SICK, SICK, TELLS),
+    "apart, with a gap": (SICK * 5 + NOISE[:, 0].clip(-2, 2), SICK, TELLS),
+    "an id of sorted rows": (1000 + np.arange(ROWS), np.sort(SICK), TELLS),
+    "three classes": (np.arange(ROWS) % 3, np.array(["a", "c", "b"])[np.arange(ROWS) % 3], TELLS),
+    "a number's copy": (3 - 2 * TREND, TREND, TELLS),
+    "an id beside a trend": (np.arange(ROWS), TREND, COUNTS),
+    "an id that falls": (-np.arange(ROWS), SICK[::-1] * 0.1 + TREND, COUNTS),
+    "one row is wrong": (np.where(np.arange(ROWS) == 7, 1 - SICK, SICK), SICK, None),
+    "near the number": (TREND + 0.1 * NOISE[:, 1], TREND, None),
+    "a row out of order": (np.roll(np.arange(ROWS), 1), TREND, None),
+    "strong": (SICK * 2 + NOISE[:, 0], SICK, None),
+}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_feature_that_is_too_good_is_said(tmp_path, kind):
+    column, target, expected = LEAKS[kind]
+    values, store, run = NOISE.copy(), tmp_path / "t.zarr", str(tmp_path / "t.run")
+    values[:, 3] = column
+    srs_ooc.ingest(values, store, target=target)
+    given = ["run", str(store), "--iterations", "120", "--memory-mb", "4000", "-q", "--judge"]
+    commands = [
+        [*given, "positive"],
+        ["features", run, "--csv", "--memory-mb", "4000"],
+        ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
+    ]
+    said = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in commands]
+    assert [(expected or "Too good") in done.output for done in said] == 3 * [expected is not None]
+    assert "Too good" not in said[1].stdout
+    assert said[1].stdout.count("\n") == 13
+
+
+def test_what_chance_does_in_few_rows_is_not_said(tmp_path):
+    values = np.random.default_rng(0).normal(size=(8, 3000))
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(8) % 2)
+    low, high = values[::2], values[1::2]
+    assert ((low.min(0) > high.max(0)) | (low.max(0) < high.min(0))).any()
+    given = ["run", str(tmp_path / "t.zarr"), "--judge", "none", "--memory-mb", "4000", "-q"]
+    assert "Too good" not in CliRunner().invoke(cli, [*given, "--iterations", "300"]).output
+
+
+@pytest.mark.parametrize("kind", ["constant", "few"])
+def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
+    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[:4]
+    cause = "All features are constant" if kind == "constant" else "4 rows can have these targets"
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=SICK[: len(values)])
+    store, run = str(tmp_path / "t.zarr"), str(tmp_path / "t.run")
+    for command in (
+        ["plan", store, "--memory-mb", "4000"],
+        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q"],
+        ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
+    ):
+        said = CliRunner().invoke(cli, command, catch_exceptions=False).output
+        assert cause in said
+        assert "Wherever the ranking is cut" not in said
