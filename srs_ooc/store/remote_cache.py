@@ -44,6 +44,7 @@ from srs_ooc.trees.block import Block
 _HEADER = np.dtype([("magic", "S8"), ("slot_nbytes", "<u8")])
 _ENTRY = np.dtype([("block", "<u4"), ("crc", "<u4")])
 _MAGIC = b"srsooc-1"
+INDEX = "index"
 
 
 class SlotFile:
@@ -76,7 +77,7 @@ class SlotFile:
         try:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._blocks = os.open(folder / "blocks", flags, 0o600)
-            self._index = os.open(folder / "index", flags, 0o600)
+            self._index = os.open(folder / INDEX, flags, 0o600)
             self._entries = self._read_index(n_slots)
             os.truncate(self._blocks, min(os.fstat(self._blocks).st_size, n_slots * slot_nbytes))
         except OSError as error:
@@ -409,6 +410,10 @@ class Mirror:
                 self._blocks.close()
                 self._blocks = None
 
+    def forget(self) -> None:
+        """Let no one take up the blocks that are here: some may be of another store."""
+        (self.path / INDEX).unlink(missing_ok=True)
+
     def _fetch_range(self, chunk: int, offset: int, nbytes: int) -> memoryview:
         try:
             return self.objects.range(chunk_file(chunk), offset, nbytes)
@@ -663,8 +668,12 @@ class RemoteStore(Store):
 
     def check_unchanged(self) -> None:
         """Look again whether the store at the URL is still this one."""
-        found = read_remote_manifest(self._url, self._objects)
-        self._check_same(found.fingerprint, self.fingerprint)
+        try:
+            found = read_remote_manifest(self._url, self._objects)
+            self._check_same(found.fingerprint, self.fingerprint)
+        except StoreError:
+            self._mirror.forget()
+            raise
 
     def check_files(self) -> None:
         """Check that every object of codes is there, with its full size; asks once."""
