@@ -357,7 +357,7 @@ CALLS = {
     "TableReader.set_panel": lambda: (reader().set_panel, {"panel": np.zeros((2, 4))}),
     "TableReader.feed": lambda: (reader().feed, {"data": TEXT, "start": 0}),
     "TextCoder.code": lambda: (
-        _native.TextCoder(1000).code,
+        _native.TextCoder(1000, counts=False).code,
         {"blob": b"one two", "ends": of(np.uint64, 3, 7)},
     ),
     "code_columns": lambda: coded(_numbers["values"], np.uint8),
