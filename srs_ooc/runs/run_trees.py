@@ -9,6 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from copy import copy
 from io import BytesIO
 from pathlib import Path
@@ -145,26 +146,11 @@ class TreeWriter:
     """
 
     def __init__(self, ledger: Ledger, per_iteration: int | None) -> None:
-        self._path = ledger.run / TREES_FILE
-        valid = int(ledger.meta(VALID))
-        try:
-            if valid == 0:
-                self._path.write_bytes(TREES_MAGIC)
-                sync_folder(ledger.run)
-                valid = len(TREES_MAGIC)
-            else:
-                check_length(self._path, valid)
-            self._file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
-            self._file.truncate(valid)
-            self._n_trees = (
-                count_trees(self._file, valid)
-                if per_iteration is None
-                else per_iteration * ledger.progress().iteration
-            )
-            self._file.seek(valid)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        self.nbytes = valid
+        self._ledger, self._per_iteration = ledger, per_iteration
+        self._path, self._open = ledger.run / TREES_FILE, ExitStack()
+        self.nbytes = int(ledger.meta(VALID))
+        if self.nbytes:
+            check_length(self._path, self.nbytes)
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Append the trees of the next iteration."""
@@ -176,7 +162,23 @@ class TreeWriter:
         return State(facts=self.sync())
 
     def restore(self, saved: Saved) -> None:
-        """Nothing is left to do: the file was cut where the ledger left it when it was opened."""
+        """Make the file, or cut it where the ledger left it: the work begins."""
+        try:
+            if self.nbytes == 0:
+                self._path.write_bytes(TREES_MAGIC)
+                sync_folder(self._path.parent)
+                self.nbytes = len(TREES_MAGIC)
+            file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
+            self._file = self._open.enter_context(file)
+            self._file.truncate(self.nbytes)
+            self._n_trees = (
+                count_trees(self._file, self.nbytes)
+                if self._per_iteration is None
+                else self._per_iteration * self._ledger.progress().iteration
+            )
+            self._file.seek(self.nbytes)
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""
@@ -201,7 +203,7 @@ class TreeWriter:
     def close(self) -> None:
         """Close the file."""
         try:
-            self._file.close()
+            self._open.close()
         except OSError as error:
             raise self._unwritable(error) from error
 

@@ -12,6 +12,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
+from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
@@ -35,7 +36,7 @@ from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
     TrainingShape,
     check_stages,
-    note_growth,
+    growth_to_note,
     run_leases,
     shape_of,
 )
@@ -342,7 +343,8 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     What the request gives of iterations and memory is kept for the next time, as is the place of
-    the store.
+    the store, once a first step is done: a request that is refused changes nothing. A run that is
+    done keeps its cap.
 
     Raises
     ------
@@ -353,34 +355,54 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     check_store(ledger, store)
     ledger.check = store.check_unchanged
     _check_iterations(ledger, request)
-    ledger.accept()
-    watch = noting(ledger, request.cluster, watch)
-    places = places_of(store.place, ledger.run)
-    if places != ledger.meta(PLACES):
-        ledger.set_meta(PLACES, places)
-    done, asked = ledger.progress().iteration, request.iterations
-    settled = {"iterations": asked and max(asked, done), "memory_mb": request.memory_mb}
-    for name, value in settled.items():
-        if value is not None and value != ledger.meta(name):
-            ledger.set_meta(name, value)
-    _note_until_stable(ledger, request)
-    note_growth(ledger)
-    until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
+    spec, done, asked = spec_of(ledger), ledger.progress().iteration, request.iterations
+    _check_until_stable(spec, request)
+    settled: dict[str, Any] = {PLACES: places_of(store.place, ledger.run)}
+    if asked is not None:
+        settled["iterations"] = asked and max(asked, done)
+    until = max(int(settled.get("iterations", ledger.meta("iterations"))), done)
     if is_done(ledger, until):
+        _keep(ledger, settled)
         return
-    spec, cap_nbytes = spec_of(ledger), int(ledger.meta("memory_mb")) * MB
+    if request.memory_mb is not None:
+        settled["memory_mb"] = request.memory_mb
+    if request.until_stable or asked is not None:
+        settled[UNTIL_STABLE] = request.until_stable
+    stable = bool(settled.get(UNTIL_STABLE, ledger.meta(UNTIL_STABLE)))
+    cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
+    settled |= growth_to_note(ledger)
+    noted = noting(ledger, request.cluster, watch)
+
+    def begun(step: Step) -> bool:
+        _keep(ledger, settled)
+        return noted(step)
+
     with store.unchanged():
         task = Task.of_run(spec, store, inputs_of(ledger))
-    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
+    if spec.draws_by_weight:  # scores are kept: what follows is refused before
+        shape, saves = shape_of(store.manifest, task.inputs, spec.values()), saves_trees(ledger)
+        reading = store.reading_nbytes
+        check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=reading)])
+    weighted = with_weights(ledger, spec, store, task, cap_nbytes, noted)
     if weighted is None:
         return
-    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
+    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, begun)
     with tree_writer(ledger) as trees:
         if spec.concludes:
-            stable = bool(ledger.meta(UNTIL_STABLE))
             conclude(ledger, context, until, trees, until_stable=stable)
         else:
             screen_only(ledger, context, until, trees)
+    settled.pop("iterations", None)  # as it ended, where no step was left
+    _keep(ledger, settled)
+
+
+def _keep(ledger: Ledger, settled: dict[str, Any]) -> None:
+    """Keep what a request that was accepted gives, once."""
+    ledger.accept()
+    while settled:
+        name, value = settled.popitem()
+        if not ledger.has_meta(name) or value != ledger.meta(name):
+            ledger.set_meta(name, value)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:
@@ -392,13 +414,6 @@ def _check_iterations(ledger: Ledger, request: Request) -> None:
         f"--iterations: expected the iterations in total, at least the {done} that are done, found "
         f"{asked}. To end the run where it is, give --iterations {done}."
     )
-
-
-def _note_until_stable(ledger: Ledger, request: Request) -> None:
-    """Keep when the screen shall end: as last asked, or at the iterations given since."""
-    _check_until_stable(spec_of(ledger), request)
-    if request.until_stable or request.iterations is not None:
-        ledger.set_meta(UNTIL_STABLE, request.until_stable)
 
 
 def _check_until_stable(spec: RunSpec, request: Request) -> None:

@@ -215,12 +215,11 @@ class Records:
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Made when there is something to keep.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
 
     @staticmethod
     def folder_of(run: Path, n_iterations: int, n_folds: int) -> Path:
@@ -251,6 +250,7 @@ class Records:
         self._write(_WHOLE, asdict(record))
 
     def _write(self, name: str, record: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         scratch = self.folder / (name + ".partial")
         with scratch.open("w", encoding="utf-8") as file:
             json.dump(record | {_CRC: _crc_of(record)}, file)
