@@ -157,6 +157,9 @@ def tally_call(function, n_outputs, truth, **others):
 
 
 CHUNK = bytes_of(N_COLUMNS, N_ROWS)
+MAPPED = np.resize(
+    CHUNK, 1000
+)  # how long a mapping is is not known: none of the calls reads further
 
 
 def gather_call(function, sources):
@@ -321,7 +324,7 @@ CALLS = {
         },
     ),
     "gather_mapped": lambda: gather_call(
-        _native.gather_mapped, {"addresses": of(np.uint64, CHUNK.ctypes.data, CHUNK.ctypes.data)}
+        _native.gather_mapped, {"addresses": of(np.uint64, MAPPED.ctypes.data, MAPPED.ctypes.data)}
     ),
     "gather_files": lambda: gather_call(
         _native.gather_files,
