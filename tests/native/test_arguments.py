@@ -210,6 +210,7 @@ def reader_call():
         "by_row": False,
         "max_category_nbytes": 1000,
         "row_kinds": {},
+        "counts": False,
     }
 
 
