@@ -204,6 +204,9 @@ class TextReading:
             text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
+            bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1
+            drops = self._memory(1).drops_rows  # as where the cap holds the bound
+            memory = memory.with_rows(max(memory.n_rows, bound), drops_rows=drops)
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
