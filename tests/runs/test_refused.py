@@ -85,7 +85,7 @@ LINES: list[tuple[str, str, tuple[str, ...]]] = [
     ("resume", "unweighted", ("--memory-mb", "58")),
     ("resume", "probe", ("--iterations", "400", "--until-stable")),
     *[(command, "finished", how) for command, hows in READERS.items() for how in hows],
-    *[(command, "stopped", ()) for command in ("compact", "sensitivity")],
+    ("compact", "stopped", ()),
     *[(command, "linear", ()) for command in ("compact", "sensitivity")],
 ]
 
