@@ -500,7 +500,7 @@ BEYOND = {
     "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
     "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
     "advise_files": {"features": [6, 2**32 - 1]},
-    "TableReader": {"slots": [-5, 3, -(2**31), 2**31 - 1]},
+    "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
     "put_rows": {"columns": [-1, 3, LARGE]},
     "rank_tests": {

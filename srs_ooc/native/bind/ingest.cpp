@@ -143,7 +143,8 @@ class TableReader : public Reader<srs::TableSink> {
   private:
     static std::vector<std::int32_t> checked(const Slots &slots, const nb::bytes &kinds, bool by_row) {
         const auto n = static_cast<std::int64_t>(slots.size());
-        for (std::size_t i = 0; i < slots.size(); ++i) srs::expect_between("slots", slots(i), srs::kIgnored - n, n - 1, int64_t(i));
+        const std::int64_t least = srs::kIgnored - 2 - n; // the target's and row ids' are kept free
+        for (std::size_t i = 0; i < slots.size(); ++i) srs::expect_between("slots", slots(i), least, n - 1, int64_t(i));
         if (kinds.size() > 0) srs::expect_size("kinds", kinds, by_row ? 1 : n);
         for (std::size_t i = 0; i < kinds.size(); ++i)
             srs::expect_between("kinds", static_cast<unsigned char>(kinds.c_str()[i]), 0, srs::kOnlyNumbers, int64_t(i));
