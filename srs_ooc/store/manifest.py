@@ -276,15 +276,12 @@ def require_file(file: Path, expected_nbytes: int) -> None:
         If it is missing or of another size.
     """
     try:
-        found = file.stat().st_size
+        found = str(file.stat().st_size)
     except FileNotFoundError:
-        raise StoreError(
-            f"{file}: expected {expected_nbytes} bytes, found no file. "
-            "The store is damaged; ingest the table again."
-        ) from None
+        found = "no file"
     except OSError as error:
         raise cannot_read(file, error) from error
-    if found != expected_nbytes:
+    if found != str(expected_nbytes):
         raise StoreError(
             f"{file}: expected {expected_nbytes} bytes, found {found}. "
             "The store is damaged; ingest the table again."
@@ -336,15 +333,9 @@ def verify_file(
 
 NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 """Kinds of feature, as a store holds them."""
-KINDS = {
-    "numeric": NUMERIC,
-    "integer": INTEGER,
-    "boolean": BOOLEAN,
-    "categorical": CATEGORICAL,
-    "constant": CONSTANT,
-}
-NAMES = tuple(KINDS)
+NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 """Names of the kinds, by number."""
+KINDS = {name: kind for kind, name in enumerate(NAMES)}
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
