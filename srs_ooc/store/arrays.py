@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import ceil_div
 from srs_ooc.store.manifest import (
@@ -279,8 +278,7 @@ class SmallFile(Closing):
             with reading(self.file):
                 part = os.pread(self._handle, stop - start, start)
             if not part:
-                expected = ImpossibleError(f"expected {stop} bytes at least, found {start}")
-                raise damaged(self.file, expected)
+                raise damaged(self.file, f"expected {stop} bytes at least, found {start}")
             parts.append(part)
             start += len(part)
         return b"".join(parts)
@@ -481,10 +479,7 @@ def check_files(path: Path, manifest: Manifest) -> None:
         )
         for file in (values_file(path, name, i, j) for i, j in grid):
             if not file.is_file():
-                raise StoreError(
-                    f"{file}: expected a chunk of values, found no file. "
-                    "The store is damaged; ingest the table again."
-                )
+                raise damaged(file, "expected a chunk of values, found no file")
 
 
 # How the files of a store come to be where they are read.
