@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import ceil_div
 from srs_ooc.store.manifest import (
@@ -278,7 +279,8 @@ class SmallFile(Closing):
             with reading(self.file):
                 part = os.pread(self._handle, stop - start, start)
             if not part:
-                raise damaged(self.file, f"expected {stop} bytes at least, found {start}")
+                expected = ImpossibleError(f"expected {stop} bytes at least, found {start}")
+                raise damaged(self.file, expected)
             parts.append(part)
             start += len(part)
         return b"".join(parts)
@@ -479,7 +481,10 @@ def check_files(path: Path, manifest: Manifest) -> None:
         )
         for file in (values_file(path, name, i, j) for i, j in grid):
             if not file.is_file():
-                raise damaged(file, "expected a chunk of values, found no file")
+                raise StoreError(
+                    f"{file}: expected a chunk of values, found no file. "
+                    "The store is damaged; ingest the table again."
+                )
 
 
 # How the files of a store come to be where they are read.

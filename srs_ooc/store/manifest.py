@@ -260,7 +260,9 @@ def reading(file: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise damaged(file, "expected a file, found none") from None
+        raise StoreError(
+            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
+        ) from None
     except OSError as error:
         raise cannot_read(file, error) from error
 
@@ -280,7 +282,10 @@ def require_file(file: Path, expected_nbytes: int) -> None:
     except OSError as error:
         raise cannot_read(file, error) from error
     if found != str(expected_nbytes):
-        raise damaged(file, f"expected {expected_nbytes} bytes, found {found}")
+        raise StoreError(
+            f"{file}: expected {expected_nbytes} bytes, found {found}. "
+            "The store is damaged; ingest the table again."
+        )
 
 
 def dtype_of(name: str) -> np.dtype[np.generic]:
@@ -317,7 +322,10 @@ def verify_file(
             if feed is not None:
                 feed(piece)
     if found != expected:
-        raise damaged(path / name, f"expected CRC-32 {expected:08x}, found {found:08x}")
+        raise StoreError(
+            f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
+            "The store is damaged; ingest the table again."
+        )
     return n_read
 
 
@@ -525,9 +533,9 @@ def _check_values_chunk(record: Record) -> None:
         wrong(f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes", [features, items])
 
 
-def damaged(place: object, said: Exception | str) -> StoreError:
-    """Return the error of a store of which ``place`` is not what was expected, as ``said``."""
-    return StoreError(f"{place}: {said}. The store is damaged; ingest the table again.")
+def damaged(place: object, error: Exception) -> StoreError:
+    """Return the error of a store of which ``place`` says what cannot be."""
+    return StoreError(f"{place}: {error}. The store is damaged; ingest the table again.")
 
 
 # The manifest: what a store says of itself, read without touching its data.

@@ -24,7 +24,7 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Url
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import Borrow
-from srs_ooc.store.manifest import Manifest, chunk_file, damaged, manifest_of, verify_file
+from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of, verify_file
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore, Store, Verified
 from srs_ooc.store.store_memory import (
@@ -461,8 +461,10 @@ class Mirror:
         except StoreError:  # it is not here, or not whole
             found = self._fetch(file)
             if found != expected:
-                differ = f"expected CRC-32 {expected:08x}, found {found:08x}"
-                raise damaged(f"{self.objects.url}/{file}", differ) from None
+                raise StoreError(
+                    f"{self.objects.url}/{file}: expected CRC-32 {expected:08x}, found "
+                    f"{found:08x}. The store is damaged; ingest the table again."
+                ) from None
         self._kept.add(name)
 
     @contextmanager
@@ -499,7 +501,10 @@ class Mirror:
                     out.write(piece)
             part.replace(file)
         except FileNotFoundError as error:
-            raise damaged(error, "expected an object, found none") from None
+            raise StoreError(
+                f"{error}: expected an object, found none. The store is damaged; ingest the table "
+                "again."
+            ) from None
         except OSError as error:
             raise StoreError(
                 f"{self.path}: expected room for what is kept of {self.objects.url}, found: "
@@ -686,7 +691,10 @@ class RemoteStore(Store):
         except FileNotFoundError:
             found = "no object"
         if found != f"{expected} bytes":
-            raise damaged(f"{self._url}/{name}", f"expected {expected} bytes, found {found}")
+            raise StoreError(
+                f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
+                "damaged; ingest the table again."
+            )
 
     def _sizes(self) -> list[int] | None:
         if self._url.scheme in ("http", "https"):

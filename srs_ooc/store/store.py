@@ -39,7 +39,6 @@ from srs_ooc.store.manifest import (
     cannot_read,
     chunk_file,
     code_columns,
-    damaged,
     read_manifest,
     verify_file,
 )
@@ -420,8 +419,10 @@ class Store:
             if wrong is not None:
                 at, found = wrong
                 name = self.names[int(self.array("positions")[stored[i]])]
-                place = f"{self.place}: feature {name!r}, row {first_row + at + 1}"
-                raise damaged(place, found)
+                raise StoreError(
+                    f"{self.place}: feature {name!r}, row {first_row + at + 1}: {found}. The store "
+                    "is damaged; ingest the table again."
+                )
             yield i, first_row, part
 
     def boundaries(

@@ -22,7 +22,6 @@ from srs_ooc.store.arrays import Borrow, local, read_array
 from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
-    damaged,
     max_codes,
     values_file,
 )
@@ -210,8 +209,10 @@ class ValuesReader:
             raise cannot_read(file, error) from error
         except (RuntimeError, ValueError) as error:
             found = str(error)
-        shape = f"{self._chunk[0]} x {self._chunk[1]}"
-        raise damaged(file, f"expected a chunk of {shape} values, found {found}")
+        raise StoreError(
+            f"{file}: expected a chunk of {self._chunk[0]} x {self._chunk[1]} values, found "
+            f"{found}. The store is damaged; ingest the table again."
+        )
 
 
 # Between two codes: the value that separates them, in a feature's own units.

@@ -22,7 +22,6 @@ from srs_ooc.store.manifest import (
     Manifest,
     Record,
     canonical,
-    damaged,
     dtype_of,
     parse,
     reading,
@@ -130,8 +129,10 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
                 text = file.read_bytes()
             same = _is_as_made(path, name, text, _opened(group, name))
         if not same:
-            expected = "expected the metadata that follows from the store's manifest"
-            raise damaged(file, f"{expected}, found others")
+            raise StoreError(
+                f"{file}: expected the metadata that follows from the store's manifest, found "
+                "others. The store is damaged; ingest the table again."
+            )
         nbytes += len(text)
     others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(names))
     if others:
