@@ -98,8 +98,10 @@ class Whole:
         """Return the number."""
         is_flag = isinstance(value, bool)
         if is_flag or not isinstance(value, int) or not self.low <= value <= self.high:
-            expected = f"a whole number from {self.low} to {self.high}{self.why}"
-            raise _refused(name, expected, str(value)[:40])
+            raise UsageError(
+                f"--{_flag(name)}: expected a whole number from {self.low} to {self.high}"
+                f"{self.why}, found {str(value)[:40]}."
+            )
         return value
 
 
@@ -112,8 +114,10 @@ class Share:
         try:
             return share_text(value)
         except ValueError as error:
-            expected = f"a decimal number from 0 to 1 with at most {DECIMALS} places"
-            raise _refused(name, expected, repr(str(value)[:40])) from error
+            raise UsageError(
+                f"--{_flag(name)}: expected a decimal number from 0 to 1 with at most "
+                f"{DECIMALS} places, found {str(value)[:40]!r}."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,10 @@ class Number:
         except (ValueError, TypeError, OverflowError):
             number = -1.0
         if not 0 <= number <= LARGEST:
-            raise _refused(name, f"a number from 0 to {LARGEST}", repr(str(value)[:40]))
+            raise UsageError(
+                f"--{_flag(name)}: expected a number from 0 to {LARGEST}, found "
+                f"{str(value)[:40]!r}."
+            )
         return repr(number)
 
 
@@ -140,7 +147,10 @@ class Choice:
     def canonical(self, name: str, value: Any) -> str:
         """Return the word."""
         if not isinstance(value, str) or value not in self.words:
-            raise _refused(name, f"one of {', '.join(self.words)}", repr(value)[:60])
+            raise UsageError(
+                f"--{_flag(name)}: expected one of {', '.join(self.words)}, found "
+                f"{repr(value)[:60]}."
+            )
         return str(value)
 
 
@@ -162,7 +172,7 @@ class Flag:
     def canonical(self, name: str, value: Any) -> bool:
         """Return it."""
         if not isinstance(value, bool | int) or value not in (0, 1):
-            raise _refused(name, "True or False", repr(value)[:60])
+            raise UsageError(f"--{_flag(name)}: expected True or False, found {repr(value)[:60]}.")
         return bool(value)
 
 
@@ -283,8 +293,8 @@ class Params:
         return cls(**{name: record.get(o.former or name, o.default) for name, o in options})
 
 
-def _refused(name: str, expected: str, found: str) -> UsageError:
-    return UsageError(f"--{name.replace('_', '-')}: expected {expected}, found {found}.")
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 # What a caller from Python gives, checked before it is used.
