@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,8 @@ LONG_NBYTES = 8_000_000
 """Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
 
 
-@dataclass(frozen=True)
-class CodeFacts:
-    """What coding found of each of ``m`` features.
+class CodeFacts(NamedTuple):
+    """What coding found of each of ``m`` features; its fields are in the native coder's order.
 
     Attributes
     ----------
@@ -99,17 +98,7 @@ def code_columns(
         np.full((m, ranges), np.nan),
         np.full((m, ranges), np.nan),
     )
-    _native.code_columns(
-        values,
-        codes,
-        facts.n_missing,
-        facts.n_codes,
-        facts.exact,
-        facts.kinds,
-        facts.lows,
-        facts.highs,
-        long_rows,
-    )
+    _native.code_columns(values, codes, *facts, long_rows)
     return facts
 
 
@@ -276,12 +265,15 @@ def require_file(file: Path, expected_nbytes: int) -> None:
         If it is missing or of another size.
     """
     try:
-        found = str(file.stat().st_size)
+        found = file.stat().st_size
     except FileNotFoundError:
-        found = "no file"
+        raise StoreError(
+            f"{file}: expected {expected_nbytes} bytes, found no file. "
+            "The store is damaged; ingest the table again."
+        ) from None
     except OSError as error:
         raise cannot_read(file, error) from error
-    if found != str(expected_nbytes):
+    if found != expected_nbytes:
         raise StoreError(
             f"{file}: expected {expected_nbytes} bytes, found {found}. "
             "The store is damaged; ingest the table again."
