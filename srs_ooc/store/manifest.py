@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,8 @@ LONG_NBYTES = 8_000_000
 """Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
 
 
-@dataclass(frozen=True)
-class CodeFacts:
-    """What coding found of each of ``m`` features.
+class CodeFacts(NamedTuple):
+    """What coding found of each of ``m`` features; its fields are in the native coder's order.
 
     Attributes
     ----------
@@ -99,17 +98,7 @@ def code_columns(
         np.full((m, ranges), np.nan),
         np.full((m, ranges), np.nan),
     )
-    _native.code_columns(
-        values,
-        codes,
-        facts.n_missing,
-        facts.n_codes,
-        facts.exact,
-        facts.kinds,
-        facts.lows,
-        facts.highs,
-        long_rows,
-    )
+    _native.code_columns(values, codes, *facts, long_rows)
     return facts
 
 
@@ -336,15 +325,9 @@ def verify_file(
 
 NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 """Kinds of feature, as a store holds them."""
-KINDS = {
-    "numeric": NUMERIC,
-    "integer": INTEGER,
-    "boolean": BOOLEAN,
-    "categorical": CATEGORICAL,
-    "constant": CONSTANT,
-}
-NAMES = tuple(KINDS)
+NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 """Names of the kinds, by number."""
+KINDS = {name: kind for kind, name in enumerate(NAMES)}
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
