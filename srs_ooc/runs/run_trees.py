@@ -9,7 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from io import BytesIO
 from pathlib import Path
@@ -163,7 +163,7 @@ class TreeWriter:
 
     def restore(self, saved: Saved) -> None:
         """Make the file, or cut it where the ledger left it: the work begins."""
-        try:
+        with self._writing():
             if self.nbytes == 0:
                 self._path.write_bytes(TREES_MAGIC)
                 sync_folder(self._path.parent)
@@ -177,41 +177,38 @@ class TreeWriter:
                 else self._per_iteration * self._ledger.progress().iteration
             )
             self._file.seek(self.nbytes)
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""
         head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
-        try:
+        with self._writing():
             self._file.write(head)
             self._file.write(tree)
-        except OSError as error:
-            raise self._unwritable(error) from error
         self._n_trees += 1
         self.nbytes += len(head) + len(tree)
 
     def sync(self) -> int:
         """Make all that was appended safe on disk; return up to which byte it reaches."""
-        try:
+        with self._writing():
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._unwritable(error) from error
         return self.nbytes
 
     def close(self) -> None:
         """Close the file."""
-        try:
+        with self._writing():
             self._open.close()
-        except OSError as error:
-            raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> RunError:
-        return RunError(
-            f"{self._path}: the trees could not be written: {error.strerror or error}. If the disk "
-            "is full, make room and resume; nothing that was committed is lost."
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Refuse with what to do where the file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"{self._path}: the trees could not be written: {error.strerror or error}. If the "
+                "disk is full, make room and resume; nothing that was committed is lost."
+            ) from error
 
 
 class TreeReader:
