@@ -40,6 +40,15 @@ HEAD = struct.Struct("<II")
 """Begins a record: the length of its bytes, and their CRC-32."""
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Name the file of trees where it cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+
+
 def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """Check every record of a file of trees up to byte ``nbytes``, in pieces of 1 MB.
 
@@ -52,18 +61,15 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """
     check_length(path, nbytes)
     number, place = 0, len(TREES_MAGIC)
-    try:
-        with path.open("rb") as file:
-            file.seek(place)
-            while place < nbytes:
-                length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
-                place += HEAD.size + length
-                crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
-                if not length or place > nbytes or crc != expected:
-                    raise damaged(path, number)
-                number += 1
-    except OSError as error:
-        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+    with _reading(path), path.open("rb") as file:
+        file.seek(place)
+        while place < nbytes:
+            length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
+            place += HEAD.size + length
+            crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
+            if not length or place > nbytes or crc != expected:
+                raise damaged(path, number)
+            number += 1
     if n_trees is not None and number != n_trees:
         raise RunError(
             f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
@@ -268,27 +274,24 @@ class TreeReader:
             At a record that is damaged.
         """
         number, place, short, data = 0, len(TREES_MAGIC), 0, b""
-        try:
-            with self._opened() as file:
-                file.seek(place)
-                while place + len(data) < self.nbytes:
-                    left = self.nbytes - place - len(data)
-                    data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
-                    spans, used, short = whole_records(data)
-                    if not spans:
-                        if short > self.nbytes - place - len(data):
-                            raise damaged(self.path, number)
-                        continue
-                    places = self.ensemble.places(number, len(spans))
-                    if spans[places]:
-                        yield self._decode(data, spans[places], number + places.start)
-                    number += len(spans)
-                    place += used
-                    data = data[used:]
-                if data:
-                    raise damaged(self.path, number)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            file.seek(place)
+            while place + len(data) < self.nbytes:
+                left = self.nbytes - place - len(data)
+                data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
+                spans, used, short = whole_records(data)
+                if not spans:
+                    if short > self.nbytes - place - len(data):
+                        raise damaged(self.path, number)
+                    continue
+                places = self.ensemble.places(number, len(spans))
+                if spans[places]:
+                    yield self._decode(data, spans[places], number + places.start)
+                number += len(spans)
+                place += used
+                data = data[used:]
+            if data:
+                raise damaged(self.path, number)
 
     def held(self) -> "TreeReader":
         """Return the same trees in memory, where they stay when the run's folder is gone.
@@ -299,12 +302,9 @@ class TreeReader:
             If the file cannot be read.
         """
         held = copy(self)
-        try:
-            with self._opened() as file:
-                held._data = file.read(self.nbytes)
-                held.nbytes = len(held._data)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            held._data = file.read(self.nbytes)
+            held.nbytes = len(held._data)
         return held
 
     def _opened(self) -> BinaryIO:
