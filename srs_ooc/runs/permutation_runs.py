@@ -138,9 +138,7 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
 def _resources(context: RunContext, number: int) -> AbstractContextManager[Resources]:
     """Return the resources of a permutation run, with its target, as a context."""
     key = key_of(context.spec.seed, Purpose.PERMUTATION, number)
-    exchangeable = context.task.exchangeability()
-    task = context.task.permuted(exchangeable.permutation(key))
-    del exchangeable  # its memory is the closing stage's
+    task = context.task.permuted(context.task.exchangeability().permutation(key))
     return replace(context, task=task).resources()
 
 
