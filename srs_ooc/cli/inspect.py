@@ -76,28 +76,24 @@ def inspect_command(
 
 def _facts(store: Store, verified: bool) -> dict[str, Any]:
     manifest, names = store.manifest, store.names
+
+    def said(*keys: str) -> dict[str, Any]:
+        return {key: getattr(manifest, key) for key in keys}
+
     return {
-        "n_rows": manifest.n_rows,
-        "n_features": manifest.n_features,
-        "task": manifest.task,
+        **said("n_rows", "n_features", "task"),
         "target": manifest.target_name,
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
         "target_range": _target_range(store),
-        "n_dropped_rows": manifest.n_dropped_rows,
-        "row_columns": manifest.row_columns,
-        "kind_counts": manifest.kind_counts,
+        **said("n_dropped_rows", "row_columns", "kind_counts"),
         "row_ids": manifest.row_id_name,
-        "n_missing_cells": manifest.n_missing_cells,
-        "n_missing_features": manifest.n_missing_features,
-        "code_dtype": manifest.code_dtype,
-        "values_dtype": manifest.values_dtype,
-        "codes_nbytes": manifest.codes_nbytes,
+        **said("n_missing_cells", "n_missing_features"),
+        **said("code_dtype", "values_dtype", "codes_nbytes"),
         "store_nbytes": store.stored_nbytes(),
         "format": manifest.format,
         "fingerprint": store.fingerprint,
-        "source": manifest.source,
-        "inferred": manifest.inferred,
+        **said("source", "inferred"),
         "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
         "verified": verified,
     }
@@ -139,13 +135,11 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         "names": names + (", ..." if facts["n_features"] > len(facts["first_names"]) else ""),
         "source": facts["source"].get("name", "not recorded"),
         "fingerprint": facts["fingerprint"],
+        "verified": "every byte is as it was written" if facts["verified"] else "",
     }
-    if facts["verified"]:
-        lines["verified"] = "every byte is as it was written"
     for key, value in lines.items():
-        if value == "":
-            continue
-        say(f"{key:<12} {value}")
+        if value != "":
+            say(f"{key:<12} {value}")
 
 
 @click.command("verify")

@@ -185,7 +185,7 @@ def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
 def _why_none(reading: Ranking, status: Status) -> str:
     if reading.verdict is not None:
         return reading.verdict.why_none()
-    best = reading.first()
+    best = reading.record(1, reading.best(1, only_selected=False)[0])
     if reading.ranks_only:
         error = getattr(best, "standard_error", None)
         beside = "" if error is None else f" (standard error {error:.2g})"

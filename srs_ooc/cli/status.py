@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
@@ -60,9 +60,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds, cluster (null if it never was on one).
     """
-    budget = Budget(memory_mb * MB)
-    budget.grant("ledger and verdict", READING_NBYTES)
-    budget.check()
+    Budget.of(memory_mb * MB, [Lease("ledger and verdict", READING_NBYTES)]).check()
     with closing(Ledger(run, writable=False)) as ledger:
         if (values := network_values(ledger)) is not None:
             lines = _network_lines(values)

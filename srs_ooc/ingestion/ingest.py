@@ -502,21 +502,14 @@ def make_at(
             f"{folder}: expected a folder that can be written, where the store for {place} is "
             f"made, found: {error.strerror or error}. Name another in SRS_OOC_CACHE_DIR."
         ) from error
-    with scratch as made, _held(Path(made) / LOCK):
+    with scratch as made, contextlib.ExitStack() as stack:
+        lock = try_lock(Path(made) / LOCK)
+        assert lock is not None, "nobody else knows of it"
+        stack.callback(release_lock, lock)
         manifest = make(Path(made) / "made.zarr")
         tell = {} if progress is None else {"progress": progress}
         copy_store(Path(made) / "made.zarr", target, there, **tell)
     return manifest
-
-
-@contextlib.contextmanager
-def _held(file: Path) -> Iterator[None]:
-    handle = try_lock(file)
-    assert handle is not None, "nobody else knows of it"
-    try:
-        yield
-    finally:
-        release_lock(handle)
 
 
 def _clear(folder: Path) -> None:

@@ -624,13 +624,6 @@ def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
         )
 
 
-def check_disk_of(
-    folder: Path, shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
-) -> None:
-    """Refuse a disk without room for the ingest of a table; as :func:`disk_of`."""
-    check_disk(folder, *disk_of(shape, form, by_rows=by_rows, text_nbytes=text_nbytes))
-
-
 def check_replaceable(path: Path) -> None:
     """Refuse to replace what is no store.
 

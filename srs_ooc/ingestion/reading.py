@@ -171,13 +171,9 @@ class TextReading:
         memory = self.memory(roles)
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
-        ingest_memory.check_disk_of(
-            self._work.folder,
-            Shape(n_rows, roles.n_features),
-            memory.form,
-            by_rows=True,
-            text_nbytes=text_nbytes,
-        )
+        shape = Shape(n_rows, roles.n_features)
+        disk = ingest_memory.disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        ingest_memory.check_disk(self._work.folder, *disk)
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
@@ -327,9 +323,8 @@ class TableReading:
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
-        ingest_memory.check_disk_of(
-            self._work.folder, shape, self._memory.form, by_rows=table.by_rows
-        )
+        disk = ingest_memory.disk_of(shape, self._memory.form, by_rows=table.by_rows)
+        ingest_memory.check_disk(self._work.folder, *disk)
         lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory

@@ -156,11 +156,10 @@ def _text(name: str) -> str:
 
 def _policy(style: str, script: str) -> str:
     """Return the policy of a page with this style and script, and nothing else."""
-    hashes = (
+    style_hash, script_hash = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
     )
-    style_hash, script_hash = hashes
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; "
         f"script-src 'sha256-{script_hash}'; base-uri 'none'; form-action 'none'"

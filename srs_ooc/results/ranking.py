@@ -197,11 +197,6 @@ class Ranking:
             best = members[self._order(members, -self.importances(members))[:limit]]
         return [int(stored) for stored in best]
 
-    def first(self) -> FeatureRecord:
-        """Return the line of the feature ranked first."""
-        stored = self.best(1, only_selected=False)[0]
-        return self.record(1, stored)
-
     def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:

@@ -9,7 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from io import BytesIO
 from pathlib import Path
@@ -40,6 +40,15 @@ HEAD = struct.Struct("<II")
 """Begins a record: the length of its bytes, and their CRC-32."""
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Name the file of trees where it cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+
+
 def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """Check every record of a file of trees up to byte ``nbytes``, in pieces of 1 MB.
 
@@ -52,18 +61,15 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """
     check_length(path, nbytes)
     number, place = 0, len(TREES_MAGIC)
-    try:
-        with path.open("rb") as file:
-            file.seek(place)
-            while place < nbytes:
-                length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
-                place += HEAD.size + length
-                crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
-                if not length or place > nbytes or crc != expected:
-                    raise damaged(path, number)
-                number += 1
-    except OSError as error:
-        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+    with _reading(path), path.open("rb") as file:
+        file.seek(place)
+        while place < nbytes:
+            length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
+            place += HEAD.size + length
+            crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
+            if not length or place > nbytes or crc != expected:
+                raise damaged(path, number)
+            number += 1
     if n_trees is not None and number != n_trees:
         raise RunError(
             f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
@@ -163,7 +169,7 @@ class TreeWriter:
 
     def restore(self, saved: Saved) -> None:
         """Make the file, or cut it where the ledger left it: the work begins."""
-        try:
+        with self._writing():
             if self.nbytes == 0:
                 self._path.write_bytes(TREES_MAGIC)
                 sync_folder(self._path.parent)
@@ -177,41 +183,38 @@ class TreeWriter:
                 else self._per_iteration * self._ledger.progress().iteration
             )
             self._file.seek(self.nbytes)
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""
         head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
-        try:
+        with self._writing():
             self._file.write(head)
             self._file.write(tree)
-        except OSError as error:
-            raise self._unwritable(error) from error
         self._n_trees += 1
         self.nbytes += len(head) + len(tree)
 
     def sync(self) -> int:
         """Make all that was appended safe on disk; return up to which byte it reaches."""
-        try:
+        with self._writing():
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._unwritable(error) from error
         return self.nbytes
 
     def close(self) -> None:
         """Close the file."""
-        try:
+        with self._writing():
             self._open.close()
-        except OSError as error:
-            raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> RunError:
-        return RunError(
-            f"{self._path}: the trees could not be written: {error.strerror or error}. If the disk "
-            "is full, make room and resume; nothing that was committed is lost."
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Refuse with what to do where the file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"{self._path}: the trees could not be written: {error.strerror or error}. If the "
+                "disk is full, make room and resume; nothing that was committed is lost."
+            ) from error
 
 
 class TreeReader:
@@ -271,27 +274,24 @@ class TreeReader:
             At a record that is damaged.
         """
         number, place, short, data = 0, len(TREES_MAGIC), 0, b""
-        try:
-            with self._opened() as file:
-                file.seek(place)
-                while place + len(data) < self.nbytes:
-                    left = self.nbytes - place - len(data)
-                    data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
-                    spans, used, short = whole_records(data)
-                    if not spans:
-                        if short > self.nbytes - place - len(data):
-                            raise damaged(self.path, number)
-                        continue
-                    places = self.ensemble.places(number, len(spans))
-                    if spans[places]:
-                        yield self._decode(data, spans[places], number + places.start)
-                    number += len(spans)
-                    place += used
-                    data = data[used:]
-                if data:
-                    raise damaged(self.path, number)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            file.seek(place)
+            while place + len(data) < self.nbytes:
+                left = self.nbytes - place - len(data)
+                data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
+                spans, used, short = whole_records(data)
+                if not spans:
+                    if short > self.nbytes - place - len(data):
+                        raise damaged(self.path, number)
+                    continue
+                places = self.ensemble.places(number, len(spans))
+                if spans[places]:
+                    yield self._decode(data, spans[places], number + places.start)
+                number += len(spans)
+                place += used
+                data = data[used:]
+            if data:
+                raise damaged(self.path, number)
 
     def held(self) -> "TreeReader":
         """Return the same trees in memory, where they stay when the run's folder is gone.
@@ -302,12 +302,9 @@ class TreeReader:
             If the file cannot be read.
         """
         held = copy(self)
-        try:
-            with self._opened() as file:
-                held._data = file.read(self.nbytes)
-                held.nbytes = len(held._data)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            held._data = file.read(self.nbytes)
+            held.nbytes = len(held._data)
         return held
 
     def _opened(self) -> BinaryIO:

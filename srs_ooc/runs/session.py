@@ -1,7 +1,7 @@
 """Runs: opening or creating one, and working on it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +40,7 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_verdict import conclude, is_concluded
+from srs_ooc.runs.run_verdict import conclude, read_verdict
 from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
@@ -211,9 +211,8 @@ class RunDraft:
             counts = tuple(np.bincount(self.store.target()[self.inputs.rows]).tolist())
         return tuple(count for count in counts if count)
 
-    @contextmanager
-    def resources(self) -> Iterator[Resources]:
-        """Yield the resources that the run would have; only where there is a store.
+    def resources(self) -> AbstractContextManager[Resources]:
+        """Return the resources that the run would have, as a context; only where there is a store.
 
         Raises
         ------
@@ -223,8 +222,7 @@ class RunDraft:
         assert self.store is not None
         cap_nbytes, threads = self.request.cap_mb * MB, self.request.threads
         context = RunContext(self.spec, self.store, self.task, cap_nbytes, threads)
-        with context.resources(saves=self.saves) as resources:
-            yield resources
+        return context.resources(saves=self.saves)
 
 
 def open_or_create(
@@ -433,4 +431,4 @@ def is_done(ledger: Ledger, until: int) -> bool:
     """Return whether ``until`` iterations are done and judged."""
     if ledger.progress().iteration < until:
         return False
-    return not spec_of(ledger).concludes or is_concluded(ledger)
+    return not spec_of(ledger).concludes or read_verdict(ledger) is not None

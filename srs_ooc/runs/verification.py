@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of
 from srs_ooc.base.records import PAGE_ITEMS
@@ -336,7 +336,7 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """
     is_run = isinstance(path, Path) and (path / FILE).is_file()
     if isinstance(path, Path) and is_run:
-        check_cap(memory_nbytes, "reading a run in pieces", CHECKING_NBYTES)
+        Budget.of(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
         found = verify_run(path)
     else:
         found = verified_store(open_store(path), memory_nbytes)
@@ -353,18 +353,6 @@ def verified_store(store: Store, memory_nbytes: int) -> Verified:
     BudgetError
         If the cap cannot hold it.
     """
-    check_cap(memory_nbytes, "reading a store in pieces", verifying_nbytes(store.manifest))
+    lease = Lease("reading a store in pieces", verifying_nbytes(store.manifest))
+    Budget.of(memory_nbytes, [lease]).check()
     return store.verify()
-
-
-def check_cap(cap_nbytes: int, purpose: str, n_bytes: int) -> None:
-    """Refuse a cap that cannot hold so much beside the program.
-
-    Raises
-    ------
-    BudgetError
-        With the smallest that can.
-    """
-    budget = Budget(cap_nbytes)
-    budget.grant(purpose, n_bytes)
-    budget.check()
