@@ -211,10 +211,11 @@ class TreeWriter:
         try:
             yield
         except OSError as error:
-            raise RunError(
+            text = (
                 f"{self._path}: the trees could not be written: {error.strerror or error}. If the "
                 "disk is full, make room and resume; nothing that was committed is lost."
-            ) from error
+            )
+            raise RunError(text) from error
 
 
 class TreeReader:
