@@ -238,9 +238,10 @@ def _try(tally: Tally, shape: str, case: Case, folder: Path) -> None:
 def _ended(case: Case, cap_mb: int, folder: Path) -> tuple[Measured, str, float]:
     """Return its measures, what it said, and the MB it held before, where these do not count."""
     errors = folder / "errors.txt"
-    line = [sys.executable, "-m", "srs_ooc", *map(str, case.words), "--memory-mb", str(cap_mb)]
+    python = [sys.executable, "-P"]  # what is installed, not the checkout that this is started in
+    line = [*python, "-m", "srs_ooc", *map(str, case.words), "--memory-mb", str(cap_mb)]
     if case.call:
-        line = [sys.executable, "-c", CALL.format(case.call), str(folder), str(cap_mb)]
+        line = [*python, "-c", CALL.format(case.call), str(folder), str(cap_mb)]
     done = measure(line, limit_seconds=HANGS, out="/dev/null", errors=str(errors))
     said = errors.read_text(errors="replace").strip()
     held = re.findall(r"^held (\d+)$", said, re.MULTILINE)

@@ -279,7 +279,8 @@ def _read(file: Path, kind: type[_Kind]) -> _Kind | None:
         if record.keys() == names:
             return None
         crc = record.pop(_CRC)
-        if record.keys() != names or crc != _crc_of(record):
+        is_elsewhere = "fold" in names and file.name != _fold_name(record["repeat"], record["fold"])
+        if record.keys() != names or crc != _crc_of(record) or is_elsewhere:
             raise ValueError("another")  # noqa: TRY301 (one way out)
         return kind(**record)
     except FileNotFoundError:
