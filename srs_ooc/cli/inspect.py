@@ -1,5 +1,6 @@
 """``srs-ooc inspect`` and ``verify``: what a store says of itself, and damage to it or to a run."""
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,7 +70,7 @@ def inspect_command(
         return
     facts = _facts(opened, verify)
     if as_json:
-        echo_json(facts)
+        say(json.dumps(facts, indent=2))  # plain ASCII, as its texts are another's
     else:
         _show(store, facts)
 
