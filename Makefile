@@ -6,6 +6,7 @@
 #   make test           lint, then the tests that a newcomer and every commit need
 #   make test-slow      all other tests but campaigns, and properties on all of their examples
 #   make test-campaign  the tests that take hours
+#   make sanitize       tests of the kernel under address, undefined-behaviour and thread sanitizers
 #   make docs           the site
 #
 # But for `make dev`, the package is installed as users get it (a built wheel with the kernel for
@@ -23,7 +24,7 @@ PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo dev environment test test-slow test-campaign lint docs clean
+.PHONY: demo dev environment test test-slow test-campaign sanitize lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -44,6 +45,9 @@ test-slow: $(VENV)/.installed-test
 
 test-campaign: $(VENV)/.installed-test
 	$(PYTEST) -m campaign ../tests
+
+sanitize: $(VENV)/.installed-test
+	.ci/sanitize
 
 environment: $(VENV)/.installed-test
 

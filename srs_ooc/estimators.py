@@ -9,6 +9,7 @@ scikit-learn.
 import errno
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -35,10 +36,11 @@ from sklearn.utils.validation import (
 from srs_ooc import api
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import python_spelling
+from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.ingest_memory import StoreForm, disk_of
+from srs_ooc.ingestion.rows import check_counts
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
@@ -149,8 +151,9 @@ def checked_fit(
         )
     X = checked_table(estimator, X, reset=True)
     y = column_or_1d(y, warn=True)
-    if y.dtype.kind in "fc":
-        assert_all_finite(y, input_name="y")
+    if y.dtype.kind == "O":
+        y = np.array([np.nan if label is None else label for label in y], dtype=object)
+    assert_all_finite(y, input_name="y")
     check_consistent_length(X, y, groups)
     if sample_weight is None:
         return X, y, None, groups
@@ -263,12 +266,18 @@ trees_per_subspace : optional
         Options of a method from another package, by name.
     n_features_to_select : int, optional
         Take so many features by rank, whatever is selected.
+    min_features_to_select : int
+        Where fewer are selected, take so many by rank, so that what comes after in a pipeline has
+        columns; 0 if not given. ``n_selected_`` and the verdict stay as they are.
     iterations : int, optional
         Subspaces grown; as ``srs-ooc plan`` advises, if not given.
     until_stable : bool
         End the screen before, once its ranking is stable.
     task : {'auto', 'classification', 'regression'}
         What ``y`` is.
+    min_class_rows : int, optional
+        Refuse classes of fewer rows, as :func:`srs_ooc.ingest` does: of 20 rows or more, classes of
+        one row, if not given.
     random_state : int, RandomState or None
         Everything random follows from it. An integer is the seed of the command line, whose default
         is 0, too.
@@ -295,7 +304,8 @@ trees_per_subspace : optional
         With a final verdict: smallest level at which the feature would be selected; NaN where it
         did not reach the closing stage.
     n_selected_ : int
-        Features that the test selects, whatever ``n_features_to_select``.
+        Features that the test selects, whatever ``n_features_to_select`` and
+        ``min_features_to_select``.
     n_iterations_ : int
         Subspaces grown.
     n_features_in_, feature_names_in_
@@ -305,6 +315,7 @@ trees_per_subspace : optional
     _saves_trees = False
     class_weight: dict[Any, float] | str | None
     n_features_to_select: int | None
+    min_features_to_select: int
     task: str
 
     def __init__(
@@ -337,9 +348,11 @@ trees_per_subspace : optional
         round_size: int | None = None,
         options: dict[str, Any] | None = None,
         n_features_to_select: int | None = None,
+        min_features_to_select: int = 0,
         iterations: int | None = None,
         until_stable: bool = False,
         task: str = "auto",
+        min_class_rows: int | None = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
         memory_mb: int | None = None,
@@ -452,7 +465,7 @@ trees_per_subspace : optional
             groups=None if groups is None else list(groups),
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
             keep_values=keeps_values,
-            min_class_rows=1,
+            min_class_rows=self.min_class_rows,
         )
         return Store.open(folder / "fit.zarr")
 
@@ -465,8 +478,11 @@ trees_per_subspace : optional
         n, positions, verdict = len(reading.positions), reading.positions, reading.verdict
         selected = reading.selected()
         self.n_selected_ = len(selected)
+        least = self._number("min_features_to_select", 0)
         if self.n_features_to_select is not None:
-            selected = reading.top(self._n_to_select())
+            selected = reading.top(self._number("n_features_to_select", 1))
+        elif len(selected) < least:
+            selected = reading.top(least)
         self.support_, self.ranking_ = reading.mask(selected), reading.ranks()
         self.feature_importances_ = np.empty(n)
         importances = np.maximum(reading.importances(slice(0, n)), 0.0)
@@ -478,12 +494,12 @@ trees_per_subspace : optional
             del self.q_values_
         self.n_iterations_ = reading.n_iterations
 
-    def _n_to_select(self) -> int:
-        n = self.n_features_to_select
-        if not isinstance(n, Integral) or not 1 <= n <= self.n_features_in_:
+    def _number(self, name: str, low: int) -> int:
+        n = getattr(self, name)
+        if not isinstance(n, Integral) or not low <= int(n) <= self.n_features_in_:
             raise ValueError(
-                f"n_features_to_select: expected None or a whole number from 1 to the "
-                f"{self.n_features_in_} features there are, found {n!r}."
+                f"{name}: expected a whole number from {low} to the {self.n_features_in_} features "
+                f"there are, found {n!r}."
             )
         return int(n)
 
@@ -504,7 +520,8 @@ trees_per_subspace : optional
         Returns
         -------
         ndarray, sparse matrix or DataFrame (n_samples, n_selected)
-            As ``set_output`` says. With no column, and a warning, where nothing is selected.
+            As ``set_output`` says. With no column, and a warning, where nothing is selected and
+            ``min_features_to_select`` is 0.
         """
         if not is_store(X):
             if frame_library(X) in (None, "pandas"):
@@ -523,6 +540,17 @@ trees_per_subspace : optional
             if not self.support_.any():
                 return self._transform(np.empty((store.n_rows, self.n_features_in_)))
             return values_of(store, self.get_support(indices=True))
+
+    def _transform(self, X: Any) -> Any:
+        if self.support_.any():
+            return super()._transform(X)
+        warnings.warn(
+            "No features were selected, so no column is left for what comes after, such as the "
+            "next step of a pipeline. min_features_to_select=1 takes the best by rank there.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return X.iloc[:, :0] if hasattr(X, "iloc") else np.empty((X.shape[0], 0), X.dtype)
 
     def _check_names(self, store: Store) -> None:
         names = getattr(self, "feature_names_in_", None)
@@ -594,12 +622,14 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
     def _target(self, y: NDArray[Any]) -> NDArray[Any]:
         check_classification_targets(y)
         self._is_coded = True
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__}: expected at least two classes, found one class "
                 f"({self.classes_[0]!r})."
             )
+        n_rows = dict(zip(map(str, self.classes_.tolist()), counts.tolist(), strict=True))
+        check_counts("y", n_rows, whole_given(self.min_class_rows, "min_class_rows"))
         return codes
 
     def _task(self) -> str:

@@ -1,10 +1,13 @@
 import csv
 import io
 import json
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +154,68 @@ def test_a_result_follows_the_commits_of_its_run(store):
     assert result.reading.n_iterations == 20
     srs_ooc.resume(result, iterations=50)
     assert result.reading.n_iterations == result.n_iterations == 50
+
+
+def lives_until(told):
+    told.poll(600)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("attempt", range(4))
+def test_children_forked_beside_a_run_keep_nothing_of_it(store, tmp_path, attempt):
+    whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
+    forks, children, found = multiprocessing.get_context("fork"), [], []
+    options = OPTIONS | {"iterations": 200 + 20 * attempt}
+    thread = threading.Thread(
+        target=lambda: found.append(srs_ooc.run(store, out=tmp_path / "a.run", **options))
+    )
+    thread.start()
+    while thread.is_alive() and len(children) < 40:
+        theirs, ours = forks.Pipe(duplex=False)
+        child = forks.Process(target=lives_until, args=(theirs,), daemon=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the thread, from Python 3.12 on
+            child.start()
+        children.append((child, ours))
+        thread.join(0.01)
+    thread.join()
+    assert children
+    assert all(child.is_alive() for child, _ in children)
+    resumed = srs_ooc.resume(tmp_path / "a.run", iterations=OPTIONS["iterations"])
+    for child, ours in children:
+        ours.send(None)
+        child.join()
+    assert [child.exitcode for child, _ in children] == [0] * len(children)
+    assert rows_of(resumed) == rows_of(srs_ooc.open_run(tmp_path / "a.run")) == rows_of(whole)
+    srs_ooc.verify(tmp_path / "a.run")
+
+
+def test_a_child_that_a_run_forks_and_that_goes_its_own_way_does_no_harm(store, tmp_path):
+    """It unwinds through what its parent began, with a copy of its connections."""
+    options, children = OPTIONS | {"subspace_size": 10}, []
+
+    def forking(step):
+        if not children and step.done == 100:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                children.append(os.fork())
+            if not children[0]:
+                raise KeyError("the child")
+        return True
+
+    whole = srs_ooc.run(store, out=tmp_path / "whole.run", **options)
+    parent = os.getpid()
+    try:
+        result = srs_ooc.run(store, out=tmp_path / "a.run", progress=forking, **options)
+    except (KeyError, RunError):  # of the child's own, or of what it may not commit
+        assert os.getpid() != parent
+        os._exit(7)
+    finally:
+        if os.getpid() != parent:
+            os._exit(8)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+    assert rows_of(result) == rows_of(whole)
+    srs_ooc.verify(tmp_path / "a.run")
 
 
 def test_a_run_works_outside_the_main_thread(store):

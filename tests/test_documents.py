@@ -1,6 +1,11 @@
-"""Every command and every block of Python in README and docs runs, in order, page by page."""
+"""Every command and every block of Python in README and docs runs, in order, page by page.
 
+A block of text right after one is what it prints, to the letter.
+"""
+
+import contextlib
 import gzip
+import io
 import os
 import re
 import stat
@@ -18,7 +23,9 @@ PAGES = {
     str(path.relative_to(ROOT)): path
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 }
-BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(sh|console|python)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
 ELSEWHERE = {
     "docs/python.md": "tests/test_python_page.py",
     "docs/extending.md": "tests/test_testing_parts.py",
@@ -35,10 +42,10 @@ NOT_RUN = {
 
 
 def blocks_of(name):
-    """Return the blocks of a page that are run: their language and text."""
+    """Return the blocks of a page that are run: language, text, and what it prints, if shown."""
     return [
-        (language, text)
-        for language, text in BLOCK.findall(PAGES[name].read_text(encoding="utf-8"))
+        (language, text, shown)
+        for language, text, shown in BLOCK.findall(PAGES[name].read_text(encoding="utf-8"))
         if not any(text.startswith(start) for start in NOT_RUN)
     ]
 
@@ -133,7 +140,7 @@ BEFORE = {
 
 
 def shell(folder, text):
-    """Run commands as a reader types them; the first that fails ends them."""
+    """Return what commands print, run as a reader types them; the first that fails ends them."""
     here = folder / "bin"
     here.mkdir(exist_ok=True)
     program = here / "srs-ooc"
@@ -149,6 +156,22 @@ def shell(folder, text):
         check=False,
     )
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def session(name, folder, known):
+    """Return what the blocks of a page print, run in order; compare with what the page shows."""
+    everything = []
+    for number, (language, text, shown) in enumerate(blocks_of(name)):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, f"{name}, block {number}", "exec"), known)
+            printed = out.getvalue()
+        else:
+            printed = shell(folder, re.sub(r"^\$ ", "", text, flags=re.MULTILINE))
+        assert not shown or printed == shown
+        everything.append(printed)
+    return "".join(everything)
 
 
 @pytest.mark.slow
@@ -158,23 +181,22 @@ def test_the_blocks_of_a_page_run(tmp_path, monkeypatch, name):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     known = (BEFORE[name](tmp_path) if name in BEFORE else None) or {}
-    for number, (language, text) in enumerate(blocks_of(name)):
-        if language == "python":
-            exec(compile(text, f"{name}, block {number}", "exec"), known)
-        else:
-            shell(tmp_path, re.sub(r"^\$ ", "", text, flags=re.MULTILINE))
+    printed = session(name, tmp_path, known)
     check = AFTER.get(name)
     if check is not None:
-        check(known, tmp_path)
+        check(known, tmp_path, printed)
 
 
-def digits_are_told(known, folder):
-    assert known["first_twenty"] > known["any_twenty"]
-    assert known["first_twenty"] > 0.8
+def digits_are_told(known, folder, printed):
+    for told in ("eight (88)", "d = 0.42 standard deviations is found less than half the time"):
+        assert told in printed
+    first, drawn, pixels, whole = known["scores"].values()
+    assert drawn + 0.05 < first < whole
+    assert abs(first - pixels) < 0.02
     assert "px" in (folder / "selected.csv").read_text()[:2000]
 
 
-def the_leak_shows(known, _):
+def the_leak_shows(known, *_):
     assert known["wrong"] > known["right"] + 0.2
 
 

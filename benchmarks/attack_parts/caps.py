@@ -14,7 +14,7 @@ from pathlib import Path
 from measured import Measured, measure
 
 from attack_parts.forks import Words
-from attack_parts.ground import METHODS, Tally, fresh
+from attack_parts.ground import METHODS, NETWORKS, Tally, fresh
 
 N_CHOSEN = 40
 """Features that a network is made of."""
@@ -25,13 +25,19 @@ class Table:
     """A table that was written into a folder, in every format that suits it."""
 
     folder: Path
+    name: str
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether its columns are categories."""
+        return self.name.startswith("texts")
 
     def ingests(self) -> Iterator[tuple[str, Words]]:
         """Yield each format with the sources and options of its ingest."""
         target = ("--target-file", self.folder / "y.txt")
         for kind in ("csv", "csv.gz", "features.csv", "npy", "npz", "parquet", "svmlight"):
             path = self.folder / f"t.{kind}"
-            if not path.exists():
+            if self.is_text and kind not in ("csv", "csv.gz", "parquet"):
                 continue
             if kind == "features.csv":
                 samples = ("--samples", self.folder / "samples.csv", "--id", "id", "--target", "y")
@@ -54,6 +60,28 @@ def _write(folder: Path, n_rows: int, n_features: int, name: str = "f{}", share:
     (folder / "chosen.txt").write_text("\n".join(names[:N_CHOSEN]) + "\n")
     _texts(folder, values.tolist(), names, labels)
     _binaries(folder, values, names, is_sparse=share < 1)
+
+
+def _write_texts(folder: Path, n_rows: int, n_features: int) -> None:
+    """Write a table of categories, a third of them a text of its own in each row."""
+    import gzip
+    from random import Random
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    random = Random(0)  # noqa: S311
+    names = [f"f{i}" for i in range(n_features)]
+    kinds = [(5, 40, n_rows)[i % 3] for i in range(n_features)]
+    labels = ["uv"[i % 2] for i in range(n_rows)]
+    rows = [[f"{label}{random.randrange(n)} of {n}" for n in kinds] for label in labels]
+    columns = [*zip(*rows, strict=True), labels]
+    text = "\n".join(",".join(row) for row in [[*names, "y"], *zip(*columns, strict=True)]) + "\n"
+    (folder / "y.txt").write_text("\n".join(labels) + "\n")
+    (folder / "t.csv").write_text(text)
+    (folder / "t.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
+    columns_of = dict(zip(names, map(list, columns), strict=False))
+    parquet.write_table(pa.table(columns_of), folder / "t.parquet")
 
 
 def _texts(folder: Path, rows: list[list[float]], names: list[str], labels: list[str]) -> None:
@@ -99,11 +127,30 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "many rows": lambda folder: _write(folder, 60_000, 12),
     "wide names": lambda folder: _write(folder, 24, 8_000, "{:0>300}"),
     "sparse": lambda folder: _write(folder, 300, 6_000, share=0.02),
+    "texts": lambda folder: _write_texts(folder, 240, 120),
+    "texts, many rows": lambda folder: _write_texts(folder, 30_000, 8),
 }
 
 
 HANGS = 300
-_NAMED = re.compile(r"--memory-mb (\d+)")
+_NAMED = re.compile(r"memory[-_]mb[ =](\d+)\.")
+CALL = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+import srs_ooc as s
+def hold():
+    held = next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1]
+    print("held", int(held) * 1024, file=sys.stderr)
+here, cap = Path(sys.argv[1]), int(sys.argv[2])
+store, made = here / "csv.zarr", here / "python"
+try:
+    {}
+except Exception as error:
+    print(type(error).__name__, error, file=sys.stderr)
+    sys.exit(2)
+"""
+"""A call in a process of its own; ``hold`` says what it holds before what is capped begins."""
 JUDGES: dict[str, Words] = {
     "positive": ("--judge", "positive", "--iterations", 20),
     "svm": ("--model", "linear", "--iterations", 10, "--q", 5),
@@ -114,27 +161,41 @@ FEWER: dict[str, Words] = {
     for name, words in METHODS.items()
 }  # fmt: skip
 """The methods with few iterations: what they take of memory does not depend on how many."""
+FEWER_NETWORKS: dict[str, Words] = {
+    **NETWORKS, "genie3": ("--trees", 3), "srs": ("--method", "srs", "--trees", 20),
+}  # fmt: skip
+NUMBERS = ("prs", "rase", "svm", "knn", "less")
+"""Methods and models that categories are not given to."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command, what it makes, and whether what it made is kept for those that follow."""
+    """A command or a call, what it makes, and whether commands that follow read that."""
 
     name: str
     words: Words
     makes: Path | None = None
+    is_read: bool = False
+    call: str = ""
 
 
-def caps(tally: Tally, folder: Path, _: int, __: int) -> None:
+def caps(tally: Tally, folder: Path, _: int) -> None:
     """Go through the grid of commands and shapes."""
     for name, write in TABLES.items():
-        if not tally.asks_for(name):
-            continue
         place = folder / name
+        grid = Table(place, name)
+        cases = list(_cases(grid)) if tally.left(name) else []
+        left = {c.name for c in cases if tally.left(f"{name}, {c.name}")}
+        if not left:
+            continue
         place.mkdir()
         _in_child(partial(write, place))
-        for case in _cases(place, Table(place)):
-            _try(tally, name, case, place)
+        for case in cases:
+            if case.name in left:
+                with tally.attack(f"{name}, {case.name}"):
+                    _try(tally, name, case, place)
+            if case.is_read and case.makes and not case.makes.exists():
+                _ended(case, 2000, place)
 
 
 def _in_child(make: Callable[[], object]) -> None:
@@ -156,65 +217,109 @@ def _try(tally: Tally, shape: str, case: Case, folder: Path) -> None:
     what = f"{shape}, {case.name}"
     if case.makes:
         fresh(case.makes)
-    refused, message = _ended(case.words, 1, folder)
+    refused, message, _ = _ended(case, 1, folder)
     named = _NAMED.findall(message)
     if refused.status != 2 or not named:
         tally.breaks.append(f"{what} at 1 MB: {refused.status} {message[-300:]}")
         return
     cap = int(named[-1])
-    done, message = _ended(case.words, cap, folder)
-    tally.add("commands at the smallest cap named")
+    done, message, before_mb = _ended(case, cap, folder)
+    peak_mb = done.peak_mb - before_mb
+    tally.add(f"commands at the smallest cap named: {shape}")
     if done.status != 0:
         tally.breaks.append(f"{what} at {cap} MB: {done.status} {message[-300:]}")
-    elif done.peak_mb > cap:
-        tally.breaks.append(f"{what} at {cap} MB: peak {done.peak_mb:.1f} MB")
-    least = tally.measures.setdefault("closest peak, as a share of the cap", 0.0)
-    tally.measures["closest peak, as a share of the cap"] = max(least, round(done.peak_mb / cap, 3))
+    elif peak_mb > cap:
+        tally.breaks.append(f"{what} at {cap} MB: peak {peak_mb:.1f} MB")
+    tally.closest = round(peak_mb / cap, 3)
     if done.status != 0 and case.makes:  # what follows reads it
-        _ended(case.words, 2000, folder)
+        fresh(case.makes)
 
 
-def _ended(words: Words, cap_mb: int, folder: Path) -> tuple[Measured, str]:
+def _ended(case: Case, cap_mb: int, folder: Path) -> tuple[Measured, str, float]:
+    """Return its measures, what it said, and the MB it held before, where these do not count."""
     errors = folder / "errors.txt"
-    line = [sys.executable, "-m", "srs_ooc", *map(str, words), "--memory-mb", str(cap_mb)]
+    python = [sys.executable, "-P"]  # what is installed, not the checkout that this is started in
+    line = [*python, "-m", "srs_ooc", *map(str, case.words), "--memory-mb", str(cap_mb)]
+    if case.call:
+        line = [*python, "-c", CALL.format(case.call), str(folder), str(cap_mb)]
     done = measure(line, limit_seconds=HANGS, out="/dev/null", errors=str(errors))
-    return done, errors.read_text(errors="replace").strip()
+    said = errors.read_text(errors="replace").strip()
+    held = re.findall(r"^held (\d+)$", said, re.MULTILINE)
+    return done, said, int(held[0]) / 1e6 if held else 0.0
 
 
-def _cases(folder: Path, table: Table) -> Iterator[Case]:
+def _cases(table: Table) -> Iterator[Case]:
+    folder = table.folder
     store = folder / "csv.zarr"
     for kind, words in table.ingests():
         out = folder / f"{kind}.zarr"
-        yield Case(f"ingest {kind}", ("ingest", *words, out), out)
-    yield Case("inspect", ("inspect", store))
-    yield Case("verify store", ("verify", store))
-    yield Case("scores", ("scores", store, "--csv"))
-    yield Case("scores norm", ("scores", store, "--csv", "--scores", "norm"))
+        yield Case(f"ingest {kind}", ("ingest", *words, out), out, is_read=kind == "csv")
+    for words in (("inspect", store), ("verify", store), ("plan", store)):
+        yield Case(f"{words[0]} a store", words)
     for name, options in (FEWER | JUDGES).items():
         run = folder / f"{name}.run"
-        yield Case(f"run {name}", ("run", store, "--out", run, "--threads", 1, *options), run)
+        words = ("run", store, "--out", run, "--threads", 1, *options)
+        if not (table.is_text and name in NUMBERS):
+            yield Case(f"run {name}", words, run, is_read=True)
     yield from _of_runs(folder, store)
-    out, chosen = folder / "e.csv", folder / "chosen.txt"
+    yield from _of_python(folder, is_text=table.is_text)
+    if table.is_text:
+        return
+    yield Case("scores", ("scores", store, "--csv"))
+    yield Case("scores norm", ("scores", store, "--csv", "--scores", "norm"))
+    chosen = folder / "chosen.txt"
     files = ("--regulators", chosen, "--targets", chosen)
-    words = ("network", store, "--out", out, *files, "--threads", 1)
-    yield Case("network", (*words, "--trees", 3), out)
+    for name, options in FEWER_NETWORKS.items():
+        out = folder / f"{name}.csv"
+        yield Case(f"network {name}", ("network", store, "--out", out, *files, "--threads", 1,
+                                       *options), out)  # fmt: skip
 
 
 def _of_runs(folder: Path, store: Path) -> Iterator[Case]:
     run, trees, out = folder / "decoys.run", folder / "trees.run", folder / "out"
-    for kind in ("csv", "parquet", "zarr"):
+    for kind in ("csv", "csv.gz", "parquet", "feather", "svmlight", "npy", "txt", "zarr"):
         made = folder / f"out.{kind}"
         yield Case(f"export {kind}", ("export", store, run, made, "--top", 5), made)
-    for name in ("decoys", "trees", "permutations", "less"):
+    for name in ("decoys", "trees", "permutations", "less", "prs", "rase"):
         read = folder / f"{name}.run"
         yield Case(f"features of {name}", ("features", read, "--csv"))
+        if name in ("decoys", "permutations"):
+            yield Case(f"features why of {name}", ("features", read, "--why", "f0"))
         yield Case(f"status of {name}", ("status", read))
         yield Case(f"verify of {name}", ("verify", read))
-    for kind in ("json", "md", "html"):
-        made = folder / f"report.{kind}"
-        yield Case(f"report {kind}", ("report", run, "-o", made), made)
+        for kind in ("json", "md", "html"):
+            made = folder / f"report.{kind}"
+            yield Case(f"report {kind} of {name}", ("report", read, "-o", made), made)
+    yield Case("compare", ("compare", run, trees))
     for kind, data in (("a store", store), ("csv", folder / "t.csv")):
         yield Case(f"predict {kind}", ("predict", trees, data, out), out)
     yield Case("sensitivity", ("sensitivity", trees, "--csv"))
     yield Case("compact", ("compact", run, "--folds", 2, "--repeats", 1, "--threads", 1),
                run / "compact")  # fmt: skip
+
+
+def _of_python(folder: Path, *, is_text: bool) -> Iterator[Case]:
+    """Yield calls of Python, each in a process of its own."""
+    made = folder / "python"
+    calls = {
+        "ingest": 's.ingest(here / "t.csv", made, target="y", memory_mb=cap)',
+        "run": "s.run(store, out=made, iterations=12, q=10, threads=1, memory_mb=cap)",
+        "run prs": 's.run(store, out=made, method="prs", iterations=12, threads=1, memory_mb=cap)',
+        "sensitivity": 's.sensitivity(here / "trees.run", memory_mb=cap)',
+        "compact": 's.compact(here / "decoys.run", folds=2, repeats=1, threads=1, memory_mb=cap)',
+        "verify": "s.verify(store, memory_mb=cap)",
+        "plan": "s.plan(store, threads=1, memory_mb=cap)",
+    }
+    if not is_text:
+        x = 'X, y = np.load(here / "t.npy"), (here / "y.txt").read_text().split(); '
+        fit = "(iterations=12, subspace_size=10, random_state=0, n_jobs=1, memory_mb=cap).fit(X, y)"
+        calls |= {
+            "scores": 's.scores(store, "records", memory_mb=cap)',
+            "network": 's.network(store, made, trees=3, regulators=here / "chosen.txt", '
+            'targets=here / "chosen.txt", threads=1, memory_mb=cap)',
+            "SRSSelector": f"{x}s.SRSSelector; hold(); s.SRSSelector{fit}",
+            "SRSClassifier": f"{x}s.SRSClassifier; hold(); s.SRSClassifier{fit}",
+        }
+    for name, call in calls.items():
+        kept = folder / "decoys.run" / "compact"
+        yield Case(f"Python {name}", (), kept if name == "compact" else made, call=call)

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -104,6 +105,9 @@ READS_CODES = {"run", "scores", "predict", "report", "compact", "sensitivity", "
 
 TRIES = 300
 
+ENLARGED = {"decoys": 500, "trees": 400, "permutations": 80}
+"""Iterations that a finished run is resumed with, after damage."""
+
 
 @dataclass(frozen=True)
 class Thing:
@@ -128,25 +132,24 @@ class Thing:
     is_store: bool = False
 
 
-def faults(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
+def faults(tally: Tally, folder: Path, n_each: int) -> None:
     """Damage a store, runs of each method, finished and killed, and networks so many times."""
     store = folder / "t.zarr"
     must("ingest", table(folder), store)
     for name in METHODS:
-        for state in ("finished", "killed"):
-            if tally.asks_for(f"{state} {name}"):
-                _attack(tally, f"{state} {name}", _run(folder, store, name, state), n_each, seed)
+        for state in ("finished", "killed", "resumed", "enlarged"):
+            thing = f"{state} {name}"
+            if state != "enlarged" or name in ENLARGED:
+                _attack(tally, thing, partial(_run, folder, store, name, state), n_each)
     for name in NETWORKS:
-        if tally.asks_for(f"network {name}"):
-            _attack(tally, f"network {name}", _network(folder, name), n_each, seed)
-    if tally.asks_for("store"):
-        _attack(tally, "store", _store(folder, store), 3 * n_each, seed)
+        _attack(tally, f"network {name}", partial(_network, folder, name), n_each)
+    _attack(tally, "store", partial(_store, folder, store), 3 * n_each)
 
 
 def _run(folder: Path, store: Path, name: str, state: str) -> Thing:
     kept, run = folder / f"{name}.kept", folder / f"{name}.run"
     words: Words = ("run", store, "--out", run, "--threads", 1, *METHODS[name])
-    if state == "killed":
+    if state in ("killed", "resumed"):
         _killed(words, run)
     else:
         must(*words)
@@ -184,6 +187,10 @@ def _of_run(
 ) -> tuple[Sequence[Words], tuple[Path, ...]]:
     store, out, small = folder / "t.zarr", folder / "out.csv", folder / "out.zarr"
     page = folder / "out.json"
+    if state in ("resumed", "enlarged"):
+        more = ("--iterations", ENLARGED[name]) if state == "enlarged" else ()
+        resume = ("resume", run, "--threads", 1, *more)
+        return [resume, ("features", run, "--csv"), ("verify", run)], (out,)
     commands: list[Words] = [
         ("status", run, "--json"),
         ("features", run, "--csv"),
@@ -243,31 +250,40 @@ def _store(folder: Path, store: Path) -> Thing:
     return Thing(kept, store, commands, outs, is_store=True)
 
 
-def _attack(tally: Tally, name: str, thing: Thing, n_each: int, seed: int) -> None:
-    random = random_of(seed, name)
+def _attack(tally: Tally, name: str, make: Callable[[], Thing], n_each: int) -> None:
+    left = tally.left(name, n_each)
+    if not left:
+        return
+    thing = make()
     right = [answer for _, answer in _all_of(thing)]
     if bad := [right[i] for i in (0, -1) if right[i].startswith(("!", "?"))]:
         raise RuntimeError(f"{name}, undisturbed: {bad}")
     if right != (again := [answer for _, answer in _all_of(thing)]):
         differ = [w for w, a, b in zip(thing.commands, right, again, strict=True) if a != b]
         raise RuntimeError(f"{name}: not the same twice: {differ}")
-    for _ in range(n_each):
-        _renew(thing)
-        file, what = damage(random, thing.copy)
-        is_codes = thing.is_store and file.parts[:2] == ("codes", "c")
-        is_changed = digest(thing.copy) != digest(thing.place)
-        tally.add(f"faults in {name}", is_changed)
-        for words, answer, expected in _disturbed(tally, thing, right):
-            wrong = answer[1:] if answer.startswith("!") else ""
-            if not wrong and not answer.startswith("?") and answer != expected:
-                wrong = "another answer with exit status 0"
-                if is_codes and words[0] in READS_CODES:
-                    tally.add("other answers from damaged codes, found by verify alone")
-                    wrong = ""
-            if thing.is_store and words[0] == "verify" and is_changed and answer == expected:
-                wrong = "damage is not found"
-            if wrong:
-                tally.breaks.append(f"{name}, {what}, {' '.join(map(str, words[:1]))}: {wrong}")
+    for i in left:
+        with tally.attack(name, i) as random:
+            _damaged(tally, random, name, thing, right)
+
+
+def _damaged(tally: Tally, random: Random, name: str, thing: Thing, right: list[str]) -> None:
+    _renew(thing)
+    file, what = damage(random, thing.copy)
+    is_codes = thing.is_store and file.parts[:2] == ("codes", "c")
+    is_changed = digest(thing.copy) != digest(thing.place)
+    state, _, method = name.partition(" ")
+    tally.add(f"damaged files of `{state}`: {method or 'all'}", is_changed)
+    for words, answer, expected in _disturbed(tally, thing, right):
+        wrong = answer[1:] if answer.startswith("!") else ""
+        if not wrong and not answer.startswith("?") and answer != expected:
+            wrong = "another answer with exit status 0"
+            if is_codes and words[0] in READS_CODES:
+                tally.add("other answers from damaged codes, found by verify alone")
+                wrong = ""
+        if thing.is_store and words[0] == "verify" and is_changed and answer == expected:
+            wrong = "damage is not found"
+        if wrong:
+            tally.breaks.append(f"{name}, {what}, {' '.join(map(str, words[:1]))}: {wrong}")
 
 
 def _disturbed(tally: Tally, thing: Thing, right: list[str]) -> Sequence[tuple[Words, str, str]]:

@@ -8,6 +8,7 @@ that caps are measured on processes started afresh (``attack_parts/caps.py``).
 import contextlib
 import importlib
 import os
+import pkgutil
 import signal
 import sys
 import tempfile
@@ -23,10 +24,6 @@ HANGS = 600
 """Seconds after which a command hangs."""
 COMMIT_SECONDS = 0.02
 """Of commands that are killed: they commit often, so that kills fall between commits."""
-LOADED = (
-    *("compact", "export", "features", "ingest", "inspect", "network", "plan", "predict"),
-    *("report", "run", "scores", "sensitivity", "status", "synth"),
-)
 COMMITTING = ("runs.engine", "networks.edges")
 
 
@@ -41,8 +38,9 @@ class Done:
 
 def load() -> None:
     """Load the program, for all forks to come."""
-    for name in LOADED:
-        importlib.import_module(f"srs_ooc.cli.{name}")
+    package = importlib.import_module("srs_ooc.cli")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"srs_ooc.cli.{module.name}")
     for name in ("__main__", *COMMITTING):
         importlib.import_module(f"srs_ooc.{name}")
 
@@ -100,10 +98,10 @@ def finish(*words: str | Path | int, before: Callable[[], None] | None = None) -
         return Done(status, _text(out), _text(err))
 
 
-def kill_after(words: Words, seconds: float) -> bool:
+def kill_after(words: Words, seconds: float, before: Callable[[], None] | None = None) -> bool:
     """Start a command, kill it with its children, and return whether it was still at work."""
     null = os.open(os.devnull, os.O_WRONLY)
-    pid = start(words, null, null, commit_often)
+    pid = start(words, null, null, before or commit_often)
     os.close(null)
     time.sleep(seconds)
     was_at_work = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

@@ -1,13 +1,22 @@
 """A small table, commands over it, and how the end of a command is judged."""
 
+import contextlib
 import hashlib
+import json
 import re
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from attack_parts.forks import Done, Words, finish
+
+Key = tuple[str, str, int, int]
+"""Campaign, thing, number and seed of an attack."""
 
 METHODS: dict[str, Words] = {
     "decoys": ("--iterations", 400, "--q", 20),
@@ -34,20 +43,80 @@ _MEASURED = re.compile(
 
 @dataclass
 class Tally:
-    """What a campaign did, and what broke."""
+    """What attacks did and what broke, noted in a journal as each one ends.
 
+    An attack that is in the journal and broke nothing is not done again.
+    """
+
+    campaign: str
+    journal: Path
+    seed: int = 0
+    only: tuple[str, ...] = ("",)
     counts: dict[str, int] = field(default_factory=dict)
     breaks: list[str] = field(default_factory=list)
-    measures: dict[str, float] = field(default_factory=dict)
-    only: tuple[str, ...] = ("",)
+    closest: float = 0.0
+
+    def __post_init__(self) -> None:
+        noted = noted_in(self.journal)
+        self._done = {key for key, note in noted.items() if not note["breaks"]}
 
     def add(self, what: str, n: int = 1) -> None:
         """Count something."""
         self.counts[what] = self.counts.get(what, 0) + n
 
-    def asks_for(self, thing: str) -> bool:
-        """Return whether a thing is among those to be attacked."""
-        return any(text in thing for text in self.only)
+    def left(self, thing: str, n: int = 1) -> list[int]:
+        """Return the numbers of the attacks on a thing that are not done; none if not asked for."""
+        if not any(text in thing for text in self.only):
+            return []
+        return [i for i in range(n) if (self.campaign, thing, i, self.seed) not in self._done]
+
+    @contextmanager
+    def attack(self, thing: str, i: int = 0) -> Iterator[Random]:
+        """Note one attack as it ends; its chance is its own, whatever else is attacked."""
+        self.counts, self.breaks, self.closest = {}, [], 0.0
+        try:
+            yield random_of(self.seed, f"{self.campaign} {thing} {i}")
+        except RuntimeError as error:
+            self.breaks.append(f"{thing}: {error}"[:500])
+        date = time.strftime("%Y-%m-%d")
+        note = {"campaign": self.campaign, "thing": thing, "i": i, "seed": self.seed, "date": date,
+                "counts": self.counts, "breaks": self.breaks, "closest": self.closest}  # fmt: skip
+        with self.journal.open("a") as file:
+            file.write(json.dumps(note) + "\n")
+        for text in self.breaks:
+            print(f"broke: {self.campaign}, {text}", flush=True)
+
+
+def noted_in(journal: Path) -> dict[Key, dict[str, Any]]:
+    """Return the last note of each attack in a journal; a line that was cut short is none."""
+    found = {}
+    for line in journal.read_text().splitlines() if journal.exists() else ():
+        with contextlib.suppress(ValueError):
+            note = json.loads(line)
+            found[note["campaign"], note["thing"], note["i"], note["seed"]] = note
+    return found
+
+
+def summary(journal: Path) -> str:
+    """Return the table of what a journal holds, as ``docs/reliability.md`` has it."""
+    notes = list(noted_in(journal).values())
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for note in notes:
+        for what, n in note["counts"].items():
+            head, _, part = what.partition(": ")
+            of = counts.setdefault((note["campaign"], head), {})
+            of[part] = of.get(part, 0) + n
+    lines = ["| campaign | what was done | times |", "|---|---|---|"]
+    for (campaign, head), of in counts.items():
+        parts = ", ".join(f"{part} {n:,}" for part, n in of.items() if part)
+        lines.append(f"| {campaign} | {head} | {sum(of.values()):,}{parts and f' ({parts})'} |")
+    if closest := max((note["closest"] for note in notes), default=0.0):
+        lines.append(f"| caps | closest peak, of its cap | {closest:.1%} |")
+    broken = [note for note in notes if note["breaks"]]
+    said = [f"{n:,} {what}" for what, n in (("attacks", len(notes)), ("that broke", len(broken)))]
+    dates, seeds = (sorted({str(note[k]) for note in notes}) for k in ("date", "seed"))
+    lines += ["", f"{', '.join(said)}; {', '.join(dates)}; seeds {', '.join(seeds)}"]
+    return "\n".join([*lines, *(f"- {text}" for note in broken for text in note["breaks"])])
 
 
 def random_of(seed: int, thing: str) -> Random:

@@ -1,5 +1,6 @@
 """Kills at random moments; what was killed is finished, and compared with an undisturbed one."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from attack_parts.ground import (
     lasting,
     left_behind,
     must,
-    random_of,
     table,
     unclear,
 )
@@ -48,17 +48,16 @@ class Job:
     whole: Path | None = None
 
 
-def kills(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
+def kills(tally: Tally, folder: Path, n_each: int) -> None:
     """Kill each command so many times."""
     for name, job in _jobs(folder):
-        if not tally.asks_for(name):
+        left = tally.left(name, n_each if job.whole else -(-n_each // IN_A_ROW))
+        if not left:
             continue
         seconds, expected = _undisturbed(job), job.answer()
-        random, n_killed = random_of(seed, name), 0
-        while n_killed < n_each:
-            n_row = 1 if job.whole else min(IN_A_ROW, n_each - n_killed)
-            n_killed += n_row
-            _kill(tally, random, name, job, seconds, n_row, expected)
+        for i in left:
+            with tally.attack(name, i) as random:
+                _kill(tally, random, name, job, seconds, expected)
 
 
 def _undisturbed(job: Job) -> float:
@@ -73,14 +72,13 @@ def _undisturbed(job: Job) -> float:
     return seconds
 
 
-def _kill(
-    tally: Tally, random: Random, name: str, job: Job, seconds: float, n_row: int, expected: str
-) -> None:
+def _kill(tally: Tally, random: Random, name: str, job: Job, seconds: float, expected: str) -> None:
     for path in job.made:
         fresh(path)
-    for _ in range(n_row):
+    for _ in range(1 if job.whole else IN_A_ROW):
         moment = random.uniform(0.005, seconds)
-        tally.add(f"kills of {name}", kill_after(job.words, moment))
+        command, _, what = name.partition(" ")
+        tally.add(f"kills of `{command}`: {what or 'all'}", kill_after(job.words, moment))
         if job.whole and job.whole.exists() and job.answer() != expected:
             tally.breaks.append(f"{name} killed after {moment:.3f} s: what is there differs")
         if name.startswith("run "):
@@ -134,8 +132,11 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _ingests(folder: Path, source: Path) -> Iterator[tuple[str, Job]]:
-    out = _inside(folder, "ingest") / "k.zarr"
-    yield "ingest", Job(("ingest", source, out), partial(digest, out), (out,), out)
+    texts = folder / "texts.csv"
+    texts.write_text(re.sub(r"-?\d+\.(\d)\d*", r"v\1", source.read_text()))
+    for name, path in (("numbers", source), ("categories", texts)):
+        out = _inside(folder, f"ingest-{name}") / "k.zarr"
+        yield f"ingest {name}", Job(("ingest", path, out), partial(digest, out), (out,), out)
     pieces = [table(folder, 300, 100, "a.csv"), folder / "b.csv"]
     lines = [line.split(",") for line in pieces[0].read_text().splitlines()]
     renamed = [[f"g{i}" for i in range(len(lines[0]) - 1)], *(line[:-1] for line in lines[1:])]

@@ -4,20 +4,27 @@ Folders and files without permission, read-only mounts, disks that are full, lim
 closed and full streams.
 """
 
+import csv
 import ctypes
+import importlib
 import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from html.parser import HTMLParser
+from itertools import count
 from pathlib import Path
+from random import Random
 
-from attack_parts.forks import Words, finish
+from attack_parts.forks import Done, Words, commit_often, finish, kill_after
 from attack_parts.ground import (
     METHODS,
+    NETWORKS,
     Tally,
     digest,
     fresh,
@@ -91,6 +98,7 @@ def mount(*words: str | Path) -> bool:
 
 
 DISK_KB = 8192
+DAY = 86_400
 
 
 def _limit_files(n_bytes: int) -> None:
@@ -102,21 +110,20 @@ def _limit_descriptors(n: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
 
 
-def limits(tally: Tally, folder: Path, outside: Path, n_each: int) -> None:
+def limits(tally: Tally, words: Words, out: Path, n_each: int) -> None:
     """Let no file be larger than a limit, from small to enough; and few be open."""
-    for words, out in [*writers(folder, outside), *growers(folder, outside)]:
-        expected = _undisturbed(words, out)
-        for i in range(n_each):
-            fresh(out)
-            limit = int(500 * 1.5**i)
-            done = finish(*words, before=partial(_limit_files, limit))
-            tally.add("limits on the size of files")
-            _judge(tally, f"files of {limit}", words, out, done.status, unclear(done), expected)
-        for n in range(5, 5 + n_each):
-            fresh(out)
-            done = finish(*words, before=partial(_limit_descriptors, n))
-            tally.add("limits on open files")
-            _judge(tally, f"{n} open files", words, out, done.status, unclear(done), expected)
+    expected = _undisturbed(words, out)
+    for i in range(n_each):
+        fresh(out)
+        limit = int(500 * 1.5**i)
+        done = finish(*words, before=partial(_limit_files, limit))
+        tally.add("limits on the size of files")
+        _judge(tally, f"files of {limit}", words, out, done.status, unclear(done), expected)
+    for n in range(5, 5 + n_each):
+        fresh(out)
+        done = finish(*words, before=partial(_limit_descriptors, n))
+        tally.add("limits on open files")
+        _judge(tally, f"{n} open files", words, out, done.status, unclear(done), expected)
 
 
 def _undisturbed(words: Words, out: Path) -> str:
@@ -162,26 +169,24 @@ def _judge(
         tally.breaks.append(f"{where}, {name}: {wrong}")
 
 
-def full_disk(tally: Tally, folder: Path, outside: Path, n_each: int) -> None:
+def full_disk(tally: Tally, words: Words, out: Path, n_each: int) -> None:
     """Have a small disk with less and less room."""
-    if not mount("-t", "tmpfs", "-o", f"size={DISK_KB}k", "none", outside):
+    if not mount("-t", "tmpfs", "-o", f"size={DISK_KB}k", "none", out.parent):
         return
     try:
-        for words, out in [*writers(folder, outside), *growers(folder, outside)]:
-            expected = _undisturbed(words, out)
-            for i in range(n_each):
-                fresh(out)
-                free_kb = int(4 * 1.4**i)
-                ballast = outside / "ballast"
-                _fill(ballast, free_kb)
-                done = finish(*words)
-                ballast.unlink()
-                tally.add("disks that are full")
-                where = f"{free_kb} KB of disk"
-                _judge(tally, where, words, out, done.status, unclear(done), expected)
+        expected = _undisturbed(words, out)
+        for i in range(n_each):
             fresh(out)
+            free_kb = int(4 * 1.4**i)
+            ballast = out.parent / "ballast"
+            _fill(ballast, free_kb)
+            done = finish(*words)
+            ballast.unlink()
+            tally.add("disks that are full")
+            where = f"{free_kb} KB of disk"
+            _judge(tally, where, words, out, done.status, unclear(done), expected)
     finally:
-        subprocess.run(["umount", "-l", str(outside)], check=True, capture_output=True)
+        subprocess.run(["umount", "-l", str(out.parent)], check=True, capture_output=True)
 
 
 def _fill(ballast: Path, free_kb: int) -> None:
@@ -198,35 +203,77 @@ DAC_OVERRIDES = 0b110
 CLONE_NEWNS = 0x20000
 
 
-def places(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
-    """Read where nothing may be written, and write where little fits."""
-    store, run, trees = folder / "t.zarr", folder / "t.run", folder / "saved.run"
-    source = table(folder)
-    must("ingest", source, store)
-    must("run", store, "--out", run, "--threads", 1, *METHODS["decoys"])
-    must("run", store, "--out", trees, "--threads", 1, *METHODS["trees"])
-    must("predict", trees, source, folder / "warm.csv")  # notes thresholds with the run
-    outside = folder.with_name(folder.name + "-out")
-    outside.mkdir(mode=0o777)
-    outside.chmod(0o777)
+def places(tally: Tally, folder: Path, n_each: int) -> None:
+    """Read where nothing may be written, write where little fits, under a clock that goes back."""
+    _ground(folder)
+    outside = _empty(folder.with_name(folder.name + "-out"))
     try:
-        mounts = _has_own_mounts()
-        attacks: dict[str, Callable[[], None]] = {
-            "permissions": lambda: _permissions(tally, folder, outside),
-            "unreadable": lambda: _unreadable(tally, folder, n_each, seed),
-            "streams": lambda: _streams(tally, folder),
-            "limits": lambda: limits(tally, folder, outside, n_each),
+        has_mounts = _has_own_mounts()
+        once: dict[str, Callable[[], None]] = {
+            "permissions": partial(_permissions, tally, folder, outside),
+            "streams": partial(_streams, tally, folder),
         }
-        if mounts:
-            attacks["read-only mount"] = lambda: _read_only_mount(tally, folder, outside)
-            attacks["full disk"] = lambda: full_disk(tally, folder, outside, n_each)
+        of_each = {"limits": limits, "clock": _clock}
+        if has_mounts:
+            once["read-only mount"] = partial(_read_only_mount, tally, folder, outside)
+            of_each["full disk"] = full_disk
         else:
-            tally.add("no mounts here: read-only mounts and full disks not tried", 0)
-        for name, attack in attacks.items():
-            if tally.asks_for(name):
-                attack()
+            print("no mounts here: read-only mounts and full disks not tried")
+        for name, attack in once.items():
+            if tally.left(name):
+                with tally.attack(name):
+                    attack()
+                _empty(outside)
+        _unreadable(tally, folder, n_each)
+        for name, one in of_each.items():
+            for words, out in [*writers(folder, outside), *growers(folder, outside)]:
+                if tally.left(thing := f"{name}, {words[0]} {out.name}"):
+                    with tally.attack(thing):
+                        one(tally, words, out, n_each)
+                    _empty(outside)
     finally:
         shutil.rmtree(outside, ignore_errors=True)
+
+
+def _ground(folder: Path) -> None:
+    store, trees = folder / "t.zarr", folder / "saved.run"
+    source = table(folder)
+    must("ingest", source, store)
+    must("run", store, "--out", folder / "t.run", "--threads", 1, *METHODS["decoys"])
+    must("run", store, "--out", trees, "--threads", 1, *METHODS["trees"])
+    must("predict", trees, source, folder / "warm.csv")  # notes thresholds with the run
+
+
+def _empty(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    return folder
+
+
+def _clock(tally: Tally, words: Words, out: Path, n_each: int) -> None:
+    """Set the clock back each time it is read, stop the work, and go on a day before."""
+    expected = _undisturbed(words, out)
+    random = random_of(tally.seed, f"clock {out.name}")
+    for _ in range(-(-n_each // 4)):
+        fresh(out)
+        if words[0] in ("run", "network"):
+            kill_after(words, random.uniform(0.05, 0.6), partial(_go_back, 0))
+        for file in [f for f in out.parent.rglob("*") if f.is_file()]:
+            os.utime(file, (time.time() + DAY,) * 2)
+        done = finish(*words, before=partial(_go_back, DAY))
+        tally.add("clocks that go back")
+        _judge(tally, "clock", words, out, done.status, unclear(done), expected)
+        if done.status:
+            tally.breaks.append(f"clock, {words[0]} {out.name}: {done.status} {done.err[-200:]}")
+
+
+def _go_back(seconds: float) -> None:
+    """Set the clock of this process back, an hour more each time it is read."""
+    now, n_read = time.time() - seconds, count()
+    time.time = lambda: now - 3600 * next(n_read)
+    time.time_ns = lambda: int(1e9 * time.time())
+    commit_often()
 
 
 def _has_own_mounts() -> bool:
@@ -291,25 +338,28 @@ def _refused(
         tally.breaks.append(f"{where}, {words[0]} into it: {wrong or 'left behind'}")
 
 
-def _unreadable(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
+def _unreadable(tally: Tally, folder: Path, n_each: int) -> None:
     """Take from one file or folder after another the permission to read it."""
-    commands = [words for words in readers(folder) if words[0] != "runs"]
+    left = tally.left("unreadable", n_each)
+    commands = [words for words in readers(folder) if words[0] != "runs"] if left else []
     right = {words: _said(words, must(*words)) for words in commands}
-    paths = [p for name in ("t.zarr", "t.run", "saved.run") for p in (folder / name).rglob("*")]
-    random = random_of(seed, "unreadable")
-    for path in random.sample(paths, min(n_each, len(paths))):
-        mode = path.stat().st_mode
-        path.chmod(0)
-        tally.add("files and folders without permission to read")
-        for words in commands:
-            done = finish(*words, before=_obeys)
-            tally.add("commands where something cannot be read")
-            wrong = unclear(done)
-            if not wrong and not done.status and _said(words, done.out) != right[words]:
-                wrong = "another answer with exit status 0"
-            if wrong:
-                tally.breaks.append(f"{path.relative_to(folder)} unreadable, {words[0]}: {wrong}")
-        path.chmod(mode)
+    names = ("t.zarr", "t.run", "saved.run")
+    paths = sorted(p for name in names for p in (folder / name).rglob("*"))
+    for i in left:
+        with tally.attack("unreadable", i) as random:
+            path = random.choice(paths)
+            mode = path.stat().st_mode
+            path.chmod(0)
+            for words in commands:
+                done = finish(*words, before=_obeys)
+                tally.add("commands where something cannot be read")
+                wrong = unclear(done)
+                if not wrong and not done.status and _said(words, done.out) != right[words]:
+                    wrong = "another answer with exit status 0"
+                if wrong:
+                    what = path.relative_to(folder)
+                    tally.breaks.append(f"{what} unreadable, {words[0]}: {wrong}")
+            path.chmod(mode)
 
 
 def _read_only_mount(tally: Tally, folder: Path, outside: Path) -> None:
@@ -370,3 +420,230 @@ def _streams(tally: Tally, folder: Path) -> None:
                 wrong = "did not say that nothing was written"
             if wrong:
                 tally.breaks.append(f"{name}, {words[0]}: {wrong}")
+
+
+FAULTS = ("503", "cut", "reset", "slow", "whole")
+SHARES = (0.02, 0.1, 0.3, 0.7)
+"""Shares of the requests that fail."""
+
+
+def servers(tally: Tally, folder: Path, n_each: int) -> None:
+    """Read a store at a web server that fails, and one that is changed meanwhile."""
+    served, other = folder / "served", folder / "other"
+    for path in (served, other):
+        path.mkdir()
+    _ground(folder)
+    names, *rows = table(other).read_text().splitlines()
+    (other / "t.csv").write_text("\n".join([names, *rows[::-1]]) + "\n")
+    must("ingest", other / "t.csv", other / "t.zarr")
+    os.environ["SRS_OOC_CACHE_DIR"] = str(folder / "cache")
+    _point(served, folder / "t.zarr")
+    pid, url = _serve(served)
+    try:
+        for name, words, out in _of_servers(folder, url):
+            _attack_served(tally, name, words, out, n_each)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _serve(folder: Path) -> tuple[int, str]:
+    """Start the tests' server in a process of its own; ``share`` beside the folder says how bad."""
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
+    server = importlib.import_module("helpers.object_server").ObjectServer(folder)
+    random, share = random_of(0, "server"), folder.with_name("share")
+
+    def fault(*_: object) -> str | None:
+        fails = share.exists() and random.random() < float(share.read_text() or 0)
+        return random.choice(FAULTS) if fails else None
+
+    server.fault = fault
+    pid = os.fork()
+    if not pid:
+        server.serve_forever()
+    return pid, server.url
+
+
+def _point(served: Path, store: Path) -> None:
+    """Have the server show a store, from one moment to the next."""
+    link = served / "next"
+    link.symlink_to(store)
+    link.replace(served / "t.zarr")
+
+
+def _of_servers(folder: Path, url: str) -> Sequence[tuple[str, Words, Path]]:
+    """Return commands on the store at a server, and what they make."""
+    store, run, edges = f"{url}/t.zarr", folder / "served.run", folder / "served.csv"
+    methods = ("decoys", "trees", "permutations", "less", "prs", "rase")
+    made: list[tuple[str, Words, Path]] = [
+        (f"run {name}", ("run", store, "--out", run, "--threads", 1, *METHODS[name]), run)
+        for name in methods
+    ]
+    words = ("network", store, "--out", edges, "--threads", 1)
+    made += [(f"network {n}", (*words, *options), edges) for n, options in NETWORKS.items()]
+    return [
+        *made,
+        ("export", ("export", store, folder / "t.run", edges, "--top", 20), edges),
+        ("predict", ("predict", folder / "saved.run", store, edges), edges),
+        ("scores", ("scores", store, "--csv"), edges),
+        ("verify", ("verify", store), edges),
+    ]
+
+
+def _attack_served(tally: Tally, name: str, words: Words, out: Path, n_each: int) -> None:
+    folder = out.parent
+    ways: dict[str, Callable[[Random, Words, Path, float], Done]] = {
+        "failing": _failing, "changed": _changed,
+    }  # fmt: skip
+    left = {way: tally.left(f"{way}, {name}", n_each) for way in ways}
+    if not any(left.values()):
+        return
+    made = (out, folder / "served.csv.network", folder / "cache")
+    begun = time.monotonic()
+    right = [_whole(words, out, place, *made) for place in (folder / "other", folder)]
+    seconds = (time.monotonic() - begun) / 2
+    for way, attack in ways.items():
+        for i in left[way]:
+            with tally.attack(f"{way}, {name}", i) as random:
+                for path in made:
+                    fresh(path)
+                done = attack(random, words, folder, seconds)
+                tally.add(f"stores at a server that is {way}: {name}")
+                tally.add("of these, refused", bool(done.status))
+                wrong = unclear(done)
+                if not wrong and done.status:  # goes on with the store with which it began
+                    found = [_whole(words, out, place) for place in (folder, folder / "other")]
+                    is_right = right[1] in found or right[0] in found
+                    wrong = (
+                        "" if is_right else f"then {done.err[-200:]}{[one[-300:] for one in found]}"
+                    )
+                elif not wrong and _of_served(words, out, done) not in right:
+                    wrong = "another result with status 0"
+                if wrong:
+                    tally.breaks.append(f"{way} server {i}, {name}: {wrong}")
+
+
+def _whole(words: Words, out: Path, place: Path, *made: Path) -> str:
+    """Return what a command comes to on the store of a place; what it says if it is refused."""
+    for path in made:  # else it goes on, with what was kept of the store
+        fresh(path)
+    _point(out.parent / "served", place / "t.zarr")
+    try:
+        done = finish(*words)
+        return done.err if done.status else _of_served(words, out, done)
+    finally:
+        _point(out.parent / "served", out.parent / "t.zarr")
+
+
+def _of_served(words: Words, out: Path, done: Done) -> str:
+    if words[0] == "run":
+        stores = [place / "t.zarr" for place in (out.parent, out.parent / "other")]
+        read = [finish("features", out, "--csv", "--store", store) for store in stores]
+        return "".join(one.out for one in read if not one.status) + digest(out / "trees.bin")
+    return digest(out) + (lasting(done.out) if words[0] in ("scores", "verify") else "")
+
+
+def _impatient() -> None:
+    commit_often()
+    vars(sys.modules["srs_ooc.store.objects"]).update(
+        FIRST_WAIT=0.005, LONGEST_WAIT=0.02, TIMEOUT=2.0
+    )
+
+
+def _failing(random: Random, words: Words, folder: Path, _: float) -> Done:
+    """Let a share of the requests fail: refused, cut half-way, reset, in drops, all of a file."""
+    share = folder / "share"
+    share.write_text(str(random.choice(SHARES)))
+    try:
+        return finish(*words, before=_impatient)
+    finally:
+        share.unlink()
+
+
+def _changed(random: Random, words: Words, folder: Path, seconds: float) -> Done:
+    """Put another store of the same names at the same URL while a command reads it."""
+    moment, pid = random.uniform(0, seconds), os.fork()
+    if not pid:
+        time.sleep(moment)
+        _point(folder / "served", folder / "other" / "t.zarr")
+        os._exit(0)
+    done = finish(*words, before=_impatient)
+    os.waitpid(pid, 0)
+    _point(folder / "served", folder / "t.zarr")
+    return done
+
+
+HOSTILE = (
+    "<script>document.documentElement.dataset.owned=1</script>",
+    "<img src=x onerror=document.documentElement.dataset.owned=1>",
+    "</td></table></script><svg onload=document.documentElement.dataset.owned=1>",
+    '" onmouseover=alert(1) autofocus onfocus=document.documentElement.dataset.owned=1 x="',
+    "' style='x:expression(1)' '",
+    "]]></style><iframe srcdoc='<script>parent.document.title=1</script>'>",
+    "javascript:document.documentElement.dataset.owned=1",
+    "&lt;script&gt;&#60;b&#62;",
+    "\u202egnp.exe\u2066\u200b",
+    "<!-- -->--!><base href=//x.invalid/>",
+    "{{7*7}}${7*7}`#{7*7}",
+    "<a href=javascript:alert(1)>name</a>",
+)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+class Tags(HTMLParser):
+    """The kinds of tags of a page: their names with those of their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[tuple[str, ...]] = set()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note a kind of tag."""
+        self.found.add((tag, *(name for name, _ in attributes)))
+
+
+def pages(tally: Tally, folder: Path, _: int) -> None:
+    """Open the report of a table of hostile names in a browser, beside one of tame names."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        print("no browser here: pages not tried")
+        return
+    for name in ("decoys", "trees", "permutations", "prs"):
+        if not tally.left(f"report of {name}"):
+            continue
+        with tally.attack(f"report of {name}"):
+            shown = [_shown(browser, folder, names, name) for names in (None, HOSTILE)]
+            tally.add("hostile names in a report opened in a browser", len(HOSTILE))
+            tame, hostile = (Tags() for _ in shown)
+            for tags, page in zip((tame, hostile), shown, strict=True):
+                tags.feed(page)
+            if ("td",) not in tame.found or "onerror=" not in shown[1]:
+                raise RuntimeError("the browser showed no table of these names")
+            if more := hostile.found - tame.found:
+                tally.breaks.append(f"report of {name}: {more}")
+
+
+def _shown(browser: str, folder: Path, names: Sequence[str] | None, method: str) -> str:
+    """Return the page, as it stands in the browser, of a table that has these names."""
+    kind = "tame" if names is None else "hostile"
+    place = folder / kind
+    place.mkdir(exist_ok=True)
+    header, *rows = table(place, 60, len(HOSTILE)).read_text().splitlines()
+    tame = [*header.split(","), "u", "v"]
+    other = [*(names or tame[: len(HOSTILE)]), "y"]
+    classes = {"u": f"{HOSTILE[0]}u", "v": f"{HOSTILE[1]}v"} if names else {"u": "u", "v": "v"}
+    with (place / "n.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [other, *([*c[:-1], classes[c[-1]]] for c in (row.split(",") for row in rows))]
+        )
+    store, run, page = (fresh(place / f"n.{end}") for end in ("zarr", "run", "html"))
+    must("ingest", place / "n.csv", store, "--target", "y")
+    words = METHODS[method]
+    must("run", store, "--out", run, "--threads", 1, *(10 if w == 20 else w for w in words))
+    must("report", run, "-o", page)
+    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000",
+            f"--user-data-dir={folder / 'browser'}", "--dump-dom", page.as_uri()]  # fmt: skip
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"the browser: {done.stderr[-300:]}")
+    return done.stdout

@@ -56,6 +56,7 @@ def plan(
     exclude: NamesOrFile = None,
     validation_rows: NamesOrFile = None,
     exclude_missing: bool = False,
+    save_trees: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Say what a run would need, cost and could find, before it is started. Writes nothing.
@@ -66,7 +67,7 @@ def plan(
         The store; the time of an iteration is measured by a few real ones.
     n_rows, n_features, n_classes : int, optional
         Without a store: a table known only by its numbers.
-    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, **options
+    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, save_trees, **options
         As for :func:`srs_ooc.run`.
 
     Returns
@@ -90,6 +91,7 @@ def plan(
             exclude_missing,
             memory_mb=memory_mb,
             threads=threads,
+            save_trees=save_trees,
             validation_file=files["validation_rows"],
         )
         place = None if store is None else (lambda: store_of(store))

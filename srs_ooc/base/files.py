@@ -17,6 +17,8 @@ SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+_locks: set[int] = set()
+"""Descriptors of the locks that this process holds."""
 
 
 def sync_folder(path: Path) -> None:
@@ -31,7 +33,7 @@ def sync_folder(path: Path) -> None:
 def try_lock(path: Path, *, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
     """Take an exclusive lock on ``path``: its descriptor, or None if another process holds it.
 
-    The system releases the lock when the descriptor is closed or its process dies, however it dies.
+    :func:`release_lock` gives it up; so does the system when its process dies, however it dies.
     """
     handle = os.open(path, flags, 0o644)
     try:
@@ -42,7 +44,28 @@ def try_lock(path: Path, *, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
     except BaseException:
         os.close(handle)
         raise
+    _locks.add(handle)
     return handle
+
+
+def release_lock(handle: int) -> None:
+    """Give up a lock of this process; that of the process it was forked from stays as it is.
+
+    It is unlocked before it is closed: a child between its fork and the next line may have it, too.
+    """
+    if handle in _locks:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        _locks.discard(handle)
+        os.close(handle)
+
+
+def _drop_locks() -> None:
+    """In a child by fork: close what the parent holds, which then dies with the parent alone."""
+    while _locks:
+        os.close(_locks.pop())
+
+
+os.register_at_fork(after_in_child=_drop_locks)
 
 
 def _is_at(handle: int, path: Path) -> bool:
@@ -161,10 +184,11 @@ def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) ->
             yield lock
         except BaseException:
             with suppress(OSError):
-                _remove(scratch)
+                if lock in _locks:  # else it is of the process that this one was forked from
+                    _remove(scratch)
             raise
     finally:
-        os.close(lock)
+        release_lock(lock)
 
 
 def _remove(entry: Path) -> None:

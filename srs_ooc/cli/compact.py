@@ -10,7 +10,7 @@ import click
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, echo_json, stream_csv, stream_table
-from srs_ooc.cli.progress import RunProgress, watched
+from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
@@ -36,12 +36,12 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.argument("run", type=FILE)
 @RUN_STORE_OPTION
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
-              help="The best set of exactly K features, or of all there are.  [default: as few as "
-              "are within one standard error of the best]")  # fmt: skip
+              help="The best set of exactly K features, or of all there are.  [default: the "
+              "smallest set within one standard error of the best]")  # fmt: skip
 @click.option("--folds", type=click.IntRange(2), default=N_FOLDS, show_default=True,
-              help="Parts of the rows, each held out once.")  # fmt: skip
+              help="Folds of the rows, each held out once.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
-              help="How often the rows are parted anew.")  # fmt: skip
+              help="How often the rows are split into folds anew.")  # fmt: skip
 @click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
               help="Cap on the peak resident memory of the whole process.  "
               "[default: the run's]")  # fmt: skip
@@ -49,6 +49,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               help="Workers; results do not depend on it.  "
               "[default: the cores there are]")  # fmt: skip
 @with_cluster
+@progress_option
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
@@ -57,6 +58,7 @@ def compact_command(
     memory_mb: int | None,
     threads: int | None,
     cluster: "DaskCluster | None",
+    shows: str | None,
     as_csv: bool,
     as_json: bool,
     **how: int,
@@ -71,7 +73,7 @@ def compact_command(
     with closing(Ledger(run, writable=True)) as ledger:
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        with watched(RunProgress(megabytes)) as (watch, received):
+        with watched(RunProgress(megabytes, shows)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)
             small = compact(ledger, site, **how)
     if small is None:
@@ -101,13 +103,13 @@ def _as_json(small: SmallSet) -> dict[str, object]:
 def _show(small: SmallSet) -> None:
     within = small.n_selected_within
     click.echo(
-        f"{counted(small.n_selected, 'feature')} selected from all rows, "
-        f"{min(within)} to {max(within)} without those of one of "
-        f"{counted(len(within), 'fold')}. Scores are of the rows held out."
+        f"{counted(small.n_selected, 'feature')} selected from all rows; {min(within)} to "
+        f"{max(within)} where one of {counted(len(within), 'fold')} was held out. Scores are of "
+        "the rows held out."
     )
     stream_table(_CURVE_COLUMNS, small.sizes)
     chosen = counted(len(small.members), "feature")
-    click.echo(f"\n{chosen} chosen (the best score is that of {small.best}):")
+    click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
     shown = [
         replace(record, stand_ins=_first(member.stand_ins))
         for record, member in zip(small.records, small.members, strict=True)

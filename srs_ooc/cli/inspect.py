@@ -9,7 +9,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say
+from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say, write
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -66,39 +66,35 @@ def inspect_command(
     opened.check_files()
     if listed is not None:
         for text in opened.names if listed == "names" else opened.row_ids:
-            say(text)
+            write(text + "\n")
         return
     facts = _facts(opened, verify)
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        say(json.dumps(facts, indent=2))  # plain ASCII, as its texts are another's
     else:
         _show(store, facts)
 
 
 def _facts(store: Store, verified: bool) -> dict[str, Any]:
     manifest, names = store.manifest, store.names
+
+    def said(*keys: str) -> dict[str, Any]:
+        return {key: getattr(manifest, key) for key in keys}
+
     return {
-        "n_rows": manifest.n_rows,
-        "n_features": manifest.n_features,
-        "task": manifest.task,
+        **said("n_rows", "n_features", "task"),
         "target": manifest.target_name,
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
         "target_range": _target_range(store),
-        "n_dropped_rows": manifest.n_dropped_rows,
-        "row_columns": manifest.row_columns,
-        "kind_counts": manifest.kind_counts,
+        **said("n_dropped_rows", "row_columns", "kind_counts"),
         "row_ids": manifest.row_id_name,
-        "n_missing_cells": manifest.n_missing_cells,
-        "n_missing_features": manifest.n_missing_features,
-        "code_dtype": manifest.code_dtype,
-        "values_dtype": manifest.values_dtype,
-        "codes_nbytes": manifest.codes_nbytes,
+        **said("n_missing_cells", "n_missing_features"),
+        **said("code_dtype", "values_dtype", "codes_nbytes"),
         "store_nbytes": store.stored_nbytes(),
         "format": manifest.format,
         "fingerprint": store.fingerprint,
-        "source": manifest.source,
-        "inferred": manifest.inferred,
+        **said("source", "inferred"),
         "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
         "verified": verified,
     }
@@ -140,13 +136,11 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         "names": names + (", ..." if facts["n_features"] > len(facts["first_names"]) else ""),
         "source": facts["source"].get("name", "not recorded"),
         "fingerprint": facts["fingerprint"],
+        "verified": "every byte is as it was written" if facts["verified"] else "",
     }
-    if facts["verified"]:
-        lines["verified"] = "every byte is as it was written"
     for key, value in lines.items():
-        if value == "":
-            continue
-        say(f"{key:<12} {value}")
+        if value != "":
+            say(f"{key:<12} {value}")
 
 
 @click.command("verify")

@@ -73,10 +73,10 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
 @with_options([option_of(n, o, owner_of(n)) for n, o in network_options().items()])
 @click.option("--plan", "only_plan", is_flag=True,
-              help="Only say what it would need and take, by a few targets of STORE; nothing is "
+              help="Only estimate memory, disk and time, from a few targets of STORE; nothing is "
               "written.")  # fmt: skip
 @click.option("--out", type=FILE, metavar="EDGES",
-              help="CSV or Parquet file of the edges; needed but for --plan.")  # fmt: skip
+              help="CSV or Parquet file for the edges; required, but not with --plan.")  # fmt: skip
 @click.option("--run", type=FILE, metavar="RUN",
               help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), metavar="N",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -68,9 +69,14 @@ def say(text: object = "", *, err: bool = False) -> None:
     click.echo(visible(str(text)), err=err)
 
 
+def write(text: str) -> None:
+    """Write a text for programs as it is; on a terminal, as :func:`say` would."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
 def echo_json(value: Any) -> None:
     """Write one JSON value."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def stream_json(records: Iterable[Any], begin: str = "[", end: str = "]") -> None:
@@ -78,12 +84,12 @@ def stream_json(records: Iterable[Any], begin: str = "[", end: str = "]") -> Non
 
     What it stands in is written before and after, where it is not the whole.
     """
-    sys.stdout.write(begin)
+    write(begin)
     separator = "\n"
     for record in records:
-        sys.stdout.write(separator + json.dumps(vars(record), ensure_ascii=False))
+        write(separator + json.dumps(vars(record), ensure_ascii=False))
         separator = ",\n"
-    sys.stdout.write(f"\n{end}\n")
+    write(f"\n{end}\n")
 
 
 def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> None:
@@ -91,7 +97,8 @@ def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> Non
 
     ``safe``: no text is a formula to a spreadsheet.
     """
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    output: Any = SimpleNamespace(write=write)
+    writer = csv.writer(output, lineterminator="\n")
     writer.writerow([field.name for field in dataclasses.fields(kind)])
     show = _safe if safe else _plain
     writer.writerows([show(value) for value in vars(record).values()] for record in records)

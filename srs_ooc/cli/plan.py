@@ -8,7 +8,7 @@ import click
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
-from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, request_of
+from srs_ooc.cli.run_options import INPUT_OPTIONS, ByPart, identity_options, only_store, request_of
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import (
@@ -17,10 +17,11 @@ from srs_ooc.planning.speed import (
     cold_seconds,
 )
 from srs_ooc.runs.session import RunDraft
+from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 
 
-@click.command("plan")
+@click.command("plan", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
 @click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
 @click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")
@@ -32,6 +33,7 @@ from srs_ooc.store.opening import open_store
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers.  [default: the cores there are]")  # fmt: skip
 @with_options(identity_options() + INPUT_OPTIONS)
+@click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
     store: Place | None,
@@ -62,7 +64,7 @@ def plan_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     return [
         *_table_lines(draft, plan),
         *draft.notes,
-        *_memory_lines(plan),
+        *_memory_lines(draft, plan),
         *_time_lines(draft, plan),
         *_find_lines(draft, plan),
         *_advice_lines(plan),
@@ -75,10 +77,20 @@ def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     target = f"classes of {counts}" if counts else "a target of numbers"
     where = "numbers alone" if draft.store is None else str(draft.store.place)
     equal = ", taken as equal" if draft.store is None else ""
-    return [f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"]
+    said = f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"
+    why = draft.store and hopeless(draft.store.manifest)
+    return [said, f"note: {why}"] if why else [said]
 
 
-def _memory_lines(plan: dict[str, Any]) -> list[str]:
+def _largest(draft: RunDraft, plan: dict[str, Any]) -> str:
+    largest = plan["largest_subspace_size"]
+    if largest is None:
+        return f", with which {draft.spec.model.model} was tried"
+    way = "" if draft.is_remote else " (--q max)"  # which is the same wherever the store is
+    return f"; the cap holds up to {largest:,}{way}"
+
+
+def _memory_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     reads = (
         "all in memory after the first touch"
         if plan["mapped"]
@@ -90,8 +102,7 @@ def _memory_lines(plan: dict[str, Any]) -> list[str]:
         f"memory: {plan['memory_mb']:g} MB",
         *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
         f"  {plan['free_mb']:>9.1f}  free",
-        f"  q = {plan['subspace_size']:,} features at a time; the cap holds up to "
-        f"{plan['largest_subspace_size']:,} (--q max)",
+        f"  q = {plan['subspace_size']:,} features at a time{_largest(draft, plan)}",
         f"disk: {disk} of codes; {read} paged in each iteration, {reads}",
     ]
 
@@ -120,12 +131,15 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     ]
     if draws is None:
         return lines
-    never = "never: R fills the subspace"
+    never = "never: held features fill the subspace"
+    alpha, held = plan["alpha"], ""
+    if float(alpha):
+        held = f", while as many features are held as alpha {alpha} allows"
     one, every = (never if draws[k] is None else f"{draws[k]:,}" for k in ("one", "every"))
     return [
         *lines,
-        f"iterations until drawn {draws['n_draws']} times with probability {draws['level']:g} "
-        f"(alpha {plan['alpha']}, R full)",
+        f"iterations until drawn {draws['n_draws']} times with probability {draws['level']:g}"
+        f"{held}",
         f"  a feature         {one}",
         f"  every feature     {every}",
         *(_WEIGHED if draft.spec.draws_by_weight else []),
@@ -137,7 +151,8 @@ def _degree_lines(plan: dict[str, Any]) -> list[str]:
         return []
     srs = f"SRS ({plan['alpha']})"
     return [
-        "mean iterations to find a feature seen only beside so many others, one before the other",
+        "mean iterations to find a feature that shows only in a subspace with certain others, "
+        "which are found first",
         f"  (infinite samples)  {'RS':>12}  {srs:>12}  rows of this table it shows in",
         *(
             f"  {counted(time['degree'], 'other'):<20}{_count(time['rs']):>12}  "
@@ -174,13 +189,13 @@ def _counting_lines(plan: dict[str, Any]) -> list[str]:
     if counting is None:
         return []
     level, n_ways = counting["level"], counting["log_arrangements"]
-    (assumed, fewest), *others = counting["fewest"].items()
+    (_, fewest), *others = counting["fewest"].items()
     more = ", ".join(f"{count} with clusters of {size}" for size, count in others)
     lines = [
-        f"fewest features that counting decoys ({counting['families']} a feature) selects at level "
-        f"{level:g}, where none is marginally significant",
-        f"  {fewest}, if decoys near the cut are not correlated (c = {assumed}, assumed here; the "
-        f"run finds c); {more}",
+        f"where no feature is marginally significant, counting decoys ({counting['families']} a "
+        f"feature, level {level:g}) selects {fewest} or more, or none",
+        f"  (more where noise is correlated, as {more}; if fewer are expected, --permutations 9 "
+        "certifies them and takes about 5 times as long)",
     ]
     if n_ways is not None and n_ways < log(plan["n_features"] / level):
         lines.append(
@@ -201,7 +216,7 @@ def _advice_lines(plan: dict[str, Any]) -> list[str]:
 
 def _alternative_lines(plan: dict[str, Any]) -> list[str]:
     degrees = plan["degrees"]
-    by_degree = " (mean iterations of SRS by degree, infinite samples)" if degrees else ""
+    by_degree = " (mean iterations of SRS by number of others, infinite samples)" if degrees else ""
     lines = [
         f"what would change{by_degree}",
         f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"

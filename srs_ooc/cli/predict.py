@@ -44,7 +44,8 @@ def predict_command(
                                 numbers, left out); null where DATA has no
                                 target
       n_training_rows           rows that RUN was trained on, all or those of its
-                                --rows; null where DATA is not RUN's own store
+                                --rows; null where DATA is neither its store nor
+                                the very table that this was made of
       n_unlabelled              rows whose label is missing: predicted, left out
                                 of the scores; null where DATA has no target
     """

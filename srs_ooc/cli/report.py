@@ -8,7 +8,7 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say
+from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say, write
 from srs_ooc.results.figures import FIGURES, save_figure
 from srs_ooc.results.page import KINDS, default_path, text_of, write_report
 from srs_ooc.results.report import Report
@@ -53,7 +53,7 @@ def report_command(
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
     report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
     if target is None:
-        click.echo(text_of(report, kind), nl=False)
+        write(text_of(report, kind))
         return
     if figure is not None:
         save_figure(target, figure, report, replaces=overwrite)

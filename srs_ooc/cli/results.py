@@ -1,13 +1,13 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli.output import (
@@ -23,7 +23,14 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Ranking, compare, kept_records
+from srs_ooc.results.ranking import (
+    Comparison,
+    Ranking,
+    compare,
+    kept_reason,
+    kept_records,
+    too_good,
+)
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -64,7 +71,7 @@ def features_command(
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
-    Where its store is gone, those that a verdict put first are read from RUN itself.
+    Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
     \b
     name, rank                place in the order shown
@@ -85,8 +92,8 @@ def features_command(
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing
     With --model other than tree:
-    importance                how much less the models of its subspaces lose than no
-                              model; or, by permutation, the score
+    importance                by how much the models of its subspaces lower the loss,
+                              compared with no model; or, by permutation, the score
     score, standard_error     difference of the held-out loss without and with it, or
                               its rise where the feature is permuted; rank follows it
     A value is null (an empty cell) where it is not defined: importance of a
@@ -97,7 +104,10 @@ def features_command(
     try:
         found = find_store(ledger, store)
     except RunError as error:
-        kept = None if store is not None or why is not None else kept_records(ledger)
+        if store is None and why is not None:
+            say(kept_reason(ledger, why, str(error)))
+            return
+        kept = None if store is not None else kept_records(ledger)
         if kept is None:
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
@@ -105,13 +115,17 @@ def features_command(
         write_records(FeatureRecord, shown, _VERDICT_COLUMNS, top, **form)
         return
     reading = Ranking(ledger, found, memory_mb * MB)
-    ledger.close()
     if why is not None:
         say(reading.explain(why))
         return
     among = reading.selected() if only_selected else None
     records, columns = reading.records(among), _columns_of(reading)
     write_records(reading.record_type, records, columns, top, _heading(reading), **form)
+    if isinstance(found.place, Path):  # at a URL their codes may be far
+        with suppress(StoreError):  # those of a damaged store, which the ranking does not need
+            for title, text in too_good(reading, ledger, found):
+                say(f"note: {title}. {text}", err=True)
+    ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
     if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
         say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N, all with --csv)")
@@ -190,24 +204,26 @@ def _lines(found: Comparison) -> list[tuple[str, str]]:
 
 
 @click.command("export")
-@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="[STORE] RUN OUT")
+@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="RUN OUT")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
 @click.option("--names", "names_file", type=FILE, metavar="FILE",
               help="The features that FILE names, one a line, instead.")  # fmt: skip
+@RUN_STORE_OPTION
 @SAFE_OPTION
 @MEMORY_OPTION
 def export_command(
     paths: tuple[Path, ...],
     top: int | None,
     names_file: Path | None,
+    store: Place | None,
     safe_csv: bool,
     memory_mb: int,
 ) -> None:
     """Write the features that RUN selected to OUT, best first.
 
-    STORE is the run's store; it is found by itself if it was not moved. Each row has its row id,
-    the real values of these features, and the target. How OUT ends says the format:
+    Each row has its row id, the real values of these features, and the target. A store that was
+    moved may also stand before RUN, without --store. How OUT ends says the format:
 
     \b
     .csv, .csv.gz             CSV, also where OUT ends in nothing known
@@ -219,12 +235,12 @@ def export_command(
     """
     from srs_ooc.results import exporting
 
-    if len(paths) not in (2, 3):
+    if len(paths) != 2 and (len(paths) != 3 or store is not None):
         raise UsageError(
-            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
-            "`srs-ooc export --help` shows examples."
+            f"expected RUN and OUT, found {counted(len(paths), 'path')}. Name a store that was "
+            "moved with --store. `srs-ooc export --help` shows examples."
         )
-    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else None), paths[-2:]
+    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else store), paths[-2:]
     exporting.check_one(top, names_file)
     exporting.check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work

@@ -14,6 +14,7 @@ from srs_ooc.cli.output import FILE, STORE, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
     INPUT_OPTIONS,
+    ByPart,
     Count,
     identity_options,
     only_store,
@@ -23,13 +24,14 @@ from srs_ooc.cli.run_options import (
     with_cluster,
 )
 from srs_ooc.results.feature_record import VerdictReading
-from srs_ooc.results.ranking import Ranking
+from srs_ooc.results.ranking import Ranking, too_good
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
+from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
@@ -46,15 +48,15 @@ WORK_OPTIONS = [
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
-                 help="With --judge decoy: end the screen before, once its best 100 items, decoys "
-                 "included, are stable."),
+                 help="With --judge decoy: end the search early, once its best 100 items, decoys "
+                 "included, stay the same."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
     progress_option,
 ]  # fmt: skip
 
 
-@click.command("run")
+@click.command("run", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @with_cluster
@@ -91,7 +93,7 @@ def run_command(
         _say_planned(ledger, request.iterations)
         _say_notes(ledger, opened, is_given="draw_block" in request.options)
         if fresh or isinstance(opened.place, Url):
-            say(f"a run of its own: {run}", err=True)
+            say(f"a new run: {run}", err=True)
     _work(ledger, opened, request, shows)
 
 
@@ -183,7 +185,7 @@ def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
 def _why_none(reading: Ranking, status: Status) -> str:
     if reading.verdict is not None:
         return reading.verdict.why_none()
-    best = reading.first()
+    best = reading.record(1, reading.best(1, only_selected=False)[0])
     if reading.ranks_only:
         error = getattr(best, "standard_error", None)
         beside = "" if error is None else f" (standard error {error:.2g})"
@@ -207,8 +209,7 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     if spec.permutations:
         how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
-        above = counted(facts["n_decoys_above"], "decoy")
-        how = f"Level {spec.fdr}, with {above} above the cut ({spec.decoys} for each feature)"
+        how = verdict.held
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
@@ -218,12 +219,6 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
     ]
-    if spec.decoys:
-        lines.append(
-            f"Counting decoys cannot select fewer than {verdict.fewest} features in all where no "
-            f"marginally significant one leads: clusters of correlated decoys near the cut have up "
-            f"to {facts['largest_group']}."
-        )
     return lines
 
 
@@ -236,7 +231,7 @@ def _report(ledger: Ledger, store: Store) -> None:
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        say(_why_none(reading, status))
+        say(hopeless(store.manifest) or _why_none(reading, status))
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)
@@ -244,11 +239,13 @@ def _report(ledger: Ledger, store: Store) -> None:
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
         say(f"  {reading.name(stored)}  ({what})")
+    for title, text in too_good(reading, ledger, store):
+        say(f"note: {title}. {text}")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")
     if reading.n_selected > MANY:
         say(
-            "So many carry much the same information. A few that predict about as well: "
+            "Many of these carry the same information. To find a few that predict about as well: "
             f"srs-ooc compact {quote(str(ledger.run))}"
         )
     if reading.ranks_only:

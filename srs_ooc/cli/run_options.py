@@ -1,7 +1,7 @@
 """Command-line options from what the parts of a run declare, and from a TOML file."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from functools import wraps
@@ -14,6 +14,8 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli.output import FILE, with_options
+from srs_ooc.learners.models import ModelParams
+from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
@@ -34,7 +36,7 @@ TABLE_OPTIONS: list[Decorator] = [
 INPUT_OPTIONS: list[Decorator] = [
     *TABLE_OPTIONS,
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
-                 help="With --method prs or rase: row ids, of those, that are held out."),
+                 help="With --method prs or rase: row ids to hold out, one a line."),
 ]  # fmt: skip
 
 
@@ -77,6 +79,41 @@ def _type(kind: Kind) -> Any:
     if isinstance(kind, Whole):
         return click.INT
     return click.Choice(kind.words) if isinstance(kind, Choice) else click.STRING
+
+
+# Help in sections: options by what they are of, those of a method under its name.
+
+_SECTIONS: dict[str, Collection[str]] = {
+    "Data and size": (),
+    "Evidence": ("judge",),
+    "Trees": TreeParams.options(),
+    "Models other than trees": ModelParams.options(),
+    "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
+    "Stores at a URL": ("cache_mb", "cache_dir"),
+    "Output": ("shows", "save_trees", "config", "fresh", "out", "as_json", "help"),
+}
+
+
+class ByPart(click.Command):
+    """A command whose help has its options in sections, those of methods last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections."""
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS}
+        for parameter in self.get_params(ctx):
+            flags, said = parameter.get_help_record(ctx) or ("", "")
+            title, _, rest = said.partition(": ")
+            if title.startswith("With --method "):
+                said = rest
+            else:
+                name = str(parameter.name).removeprefix("_click_default_")  # of --help
+                among = (part for part, names in _SECTIONS.items() if name in names)
+                title = "Evidence" if "--judge" in title else next(among, "Data and size")
+            if flags.startswith("-"):
+                found.setdefault(title, []).append((flags, said))
+        for title in filter(found.get, found):
+            with formatter.section(title):
+                formatter.write_dl(found[title])
 
 
 # Options from a TOML file.
@@ -152,7 +189,7 @@ _OPTIONS = [
                  help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT, "
                  "or local:N for N processes of this machine; results do not depend on it."),
     click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
-                 help="The same, of the scheduler that wrote FILE."),
+                 help="The same, with the scheduler that wrote FILE."),
     click.option("--worker-memory-mb", type=click.IntRange(1), metavar="MB",
                  help="With --dask: what each worker process may grow by, in MB of 10^6 bytes.  "
                  f"[default: {DEFAULT_WORKER_MEMORY_MB}]"),
@@ -187,10 +224,10 @@ def with_cluster(command: Any) -> Any:
 
 _STORE_OPTIONS = [
     click.option("--cache-mb", type=click.IntRange(1), metavar="MB",
-                 help="Of a store at a URL: disk for what is kept here of it.  "
+                 help="For a store at a URL: disk that its local copy may take.  "
                  f"[default: ${MB_VARIABLE}, or {DEFAULT_CACHE_MB}]"),
     click.option("--cache-dir", metavar="DIR",
-                 help="Of a store at a URL: the folder for that, with one for each store.  "
+                 help="For a store at a URL: the folder of such copies.  "
                  f"[default: ${DIR_VARIABLE}, or srs-ooc in the user's caches]"),
 ]  # fmt: skip
 

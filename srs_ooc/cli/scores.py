@@ -13,7 +13,7 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import RECORD_OPTIONS, STORE, say, with_options, write_records
-from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.progress import RunProgress, progress_option
 from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
 from srs_ooc.runs.item_weights import ScoreRecord, score_table
 from srs_ooc.runs.settling import Request
@@ -32,9 +32,9 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
     type=click.INT,
     default=0,
     show_default=True,
-    help="What the passes over more than 3000 rows draw by chance follows from it.",
+    help="Seed of the passes over more than 3000 rows, which draw by chance.",
 )
-@with_options(TABLE_OPTIONS + RECORD_OPTIONS)
+@with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, progress_option])
 def scores_command(
     store: Place,
     seed: int,
@@ -46,6 +46,7 @@ def scores_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
+    shows: str | None,
     **given: Any,
 ) -> None:
     """Score the columns of STORE as `srs-ooc run --method less` would draw them.
@@ -62,7 +63,7 @@ def scores_command(
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = open_store(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
-    with closing(RunProgress(memory_mb)) as progress:
+    with closing(RunProgress(memory_mb, shows)) as progress:
 
         def goes_on(step: Step) -> bool:
             progress.show(step)

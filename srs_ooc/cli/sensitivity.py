@@ -20,7 +20,7 @@ from srs_ooc.cli.output import (
     stream_json,
     write_records,
 )
-from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.progress import RunProgress, progress_option
 from srs_ooc.ensemble.ensemble_memory import MOST_REPEATS
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
@@ -54,6 +54,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @SAFE_OPTION
 @MEMORY_OPTION
 @RUN_STORE_OPTION
+@progress_option
 def sensitivity_command(
     run: Path,
     top: int | None,
@@ -61,6 +62,7 @@ def sensitivity_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
+    shows: str | None,
     **how: Any,
 ) -> None:
     """Rank features by what altering them does to what the trees of RUN say.
@@ -91,7 +93,7 @@ def sensitivity_command(
                       best_decoy: their largest score, null without
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
-    with closing(RunProgress(memory_mb)) as progress:
+    with closing(RunProgress(memory_mb, shows)) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
         facts = json.dumps(found.facts, ensure_ascii=False)

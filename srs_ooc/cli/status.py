@@ -4,13 +4,14 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import MB, counted, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
 from srs_ooc.results.ranking import READING_NBYTES
 from srs_ooc.results.standing import (
@@ -30,7 +31,7 @@ from srs_ooc.runs.ledger import Ledger
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @MEMORY_OPTION
 def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
-    """Show where RUN stands: state, iterations, features selected, memory, time.
+    """Show where RUN stands: whether it is done, what it found, what is left and what to do next.
 
     RUN may be the folder of a network, too.
 
@@ -59,17 +60,13 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds, cluster (null if it never was on one).
     """
-    budget = Budget(memory_mb * MB)
-    budget.grant("ledger and verdict", READING_NBYTES)
-    budget.check()
+    Budget.of(memory_mb * MB, [Lease("ledger and verdict", READING_NBYTES)]).check()
     with closing(Ledger(run, writable=False)) as ledger:
-        values = network_values(ledger)
-        status = status_of(ledger) if values is None else None
-    if values is not None:
-        lines = _network_lines(values)
-    else:
-        assert status is not None
-        values, lines = values_of(status), _lines(status)
+        if (values := network_values(ledger)) is not None:
+            lines = _network_lines(values)
+        else:
+            status = status_of(ledger)
+            values, lines = values_of(status), _lines(status, quote(str(run)))
     if as_json:
         echo_json(values)
         return
@@ -77,11 +74,13 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         say(f"{name:<12}{value}")
 
 
-def _lines(status: Status) -> list[tuple[str, str]]:
+def _lines(status: Status, run: str) -> list[tuple[str, str]]:
     return [
         ("state", status.state),
-        ("iterations", f"{status.iterations} of {status.iterations_asked}"),
         ("selected", _selected(status)),
+        ("iterations", f"{status.iterations} of {status.iterations_asked}"),
+        *([] if status.state == "finished" else [("left", _left(status))]),
+        ("next", _next(status, run)),
         ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
@@ -111,7 +110,21 @@ def _selected(status: Status) -> str:
         return "no verdict yet: it comes after the iterations"
     if status.ranks_only:
         return "none: this method ranks features"
-    return f"{status.n_selected} features"
+    return counted(status.n_selected, "feature")
+
+
+def _left(status: Status) -> str:
+    n, each = status.iterations_asked - status.iterations, status.seconds_per_iteration
+    about = f", about {describe_seconds(n * each)} of work" if each and n else ""
+    return f"{counted(n, 'iteration')}{about}{', then the verdict' * status.is_provisional}"
+
+
+def _next(status: Status, run: str) -> str:
+    if status.state == "running":
+        return f"wait; the ranking so far: srs-ooc features {run}"
+    is_enough = status.n_selected or status.ranks_only
+    more = "" if is_enough else f"; more iterations: srs-ooc resume {run} --iterations T"
+    return f"srs-ooc resume {run}" if status.state == "stopped" else f"srs-ooc features {run}{more}"
 
 
 def _cluster(note: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from srs_ooc.ensemble.fold_runs import (
     score_sizes,
 )
 from srs_ooc.evidence.decoys import deal_folds
+from srs_ooc.learners.models import TREE
 from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import noting
@@ -226,6 +227,7 @@ def compact(
             f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
             f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
+    next(_splits(ledger, site, folds, repeats))  # refused before anything is kept
     records = Records(Records.folder_of(ledger.run, n_iterations, folds))
     whole = records.whole()
     if whole is None:
@@ -268,8 +270,14 @@ def _named(what: str, watch: Watch) -> Watch:
 
 
 def _check_repeatable(ledger: Ledger) -> None:
-    """Refuse a run whose selection follows from what was made with rows that are to be held out."""
-    inputs = inputs_of(ledger)
+    """Refuse a run that grows no trees, or was given what was made with rows to be held out."""
+    inputs, model = inputs_of(ledger), spec_of(ledger).model
+    if not model.is_tree:
+        raise UsageError(
+            f"{ledger.run}: expected a run of --model {TREE}, found one of --model {model.model}: "
+            "small sets are found by trees. Compact a run of trees, or export the best of this one "
+            "with --top N."
+        )
     given = {"--scores FILE": inputs.weights, "--validation-rows": inputs.validation}
     for option, array in given.items():
         if array is not None:

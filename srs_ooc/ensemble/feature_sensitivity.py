@@ -7,7 +7,7 @@ bag, each asked of the trees that were not grown on it, or held out.
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import frexp
 from pathlib import Path
@@ -482,7 +482,7 @@ class _Measuring:
         for batch in self._trees.batches():
             slot = self._slots(batch)
             for some in range(0, len(batch.root), together):
-                part = _some_of(batch, slice(some, some + together))
+                part = replace(batch, root=batch.root[some : some + together])
                 yield part, slot, range(first + some, first + some + len(part.root))
             first += len(batch.root)
 
@@ -563,9 +563,3 @@ class _Measuring:
         return Sensitivities(
             positions[order], scores[own], self._sums[own, :2], tuple(said), facts, self._store
         )
-
-
-def _some_of(trees: Trees, some: slice) -> Trees:
-    """Return some of the trees; their nodes stay where they are."""
-    values = dict(vars(trees))
-    return Trees(**values | {"root": trees.root[some]})

@@ -8,7 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -404,11 +404,13 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> boo
     return True
 
 
-@contextmanager
 def small_parts(
     spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
-) -> Iterator[Resources]:
-    """Yield the resources of a run with room for :func:`room_for` features, none for decoys."""
+) -> AbstractContextManager[Resources]:
+    """Return the resources, as a context, of a run with room for :func:`room_for` features.
+
+    There is no room for decoys.
+    """
     q = room_for(spec, inputs, site.store.manifest)
     small = replace(
         spec,
@@ -418,8 +420,7 @@ def small_parts(
     )
     task = Task.of_run(small, site.store, inputs)
     context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
-    with context.resources(saves=saves, beside_nbytes=extra_nbytes) as parts:
-        yield parts
+    return context.resources(saves=saves, beside_nbytes=extra_nbytes)
 
 
 def folds_from_workers(

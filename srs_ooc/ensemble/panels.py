@@ -113,6 +113,7 @@ class CsvPanels:
         self._found: set[int] = set()
         self._source = SourceFile.file(path)
         self._stream = CsvStream(self._source, TextForm(), self._take_names)
+        self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)
         categorical = any(known is not None for known in splits.facts["categories"])
         texts = 2 * CATEGORY_NBYTES if categorical else 0
@@ -171,6 +172,16 @@ class CsvPanels:
         labels: list[str] = []
         done = 0
 
+        def panel() -> Panel:
+            n_rows = reader.n_panel_rows
+            blob, ends = reader.categories()
+            pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
+            for column, known in zip(values, self._splits.facts["categories"], strict=True):
+                if known is not None:
+                    translate(column[:n_rows], translation(pool, known))
+            named = ids if ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
+            return Panel(values, named, labels if TARGET in self._found else None)
+
         for _ in fed(self._stream, reader):
             texts = reader.take_texts(ROW_ID)
             check_utf8(texts, f"{self._path}: the row ids")
@@ -180,14 +191,14 @@ class CsvPanels:
             reader.take_lines()
             self._raise(reader)
             if reader.panel_is_full:
-                yield self._panel(reader, values, ids, labels, done)
+                yield panel()
                 done += reader.n_panel_rows
                 ids, labels = [], []
                 reader.set_panel(values)
         if reader.n_rows == 0:
             raise InputError(f"{self._path}: expected rows after the header, found none.")
         if reader.n_panel_rows:
-            yield self._panel(reader, values, ids, labels, done)
+            yield panel()
 
     def _kinds(self) -> NDArray[np.uint8]:
         """Return how the cells of each column are read: as texts where training had texts."""
@@ -199,25 +210,6 @@ class CsvPanels:
             ],
             dtype=np.uint8,
         )
-
-    def _panel(
-        self,
-        reader: TableReader,
-        values: NDArray[np.float64],
-        ids: list[str],
-        labels: list[str],
-        done: int,
-    ) -> Panel:
-        n_rows = reader.n_panel_rows
-        texts = labels if TARGET in self._found else None
-        if ROW_ID not in self._found:
-            ids = [str(done + i + 1) for i in range(n_rows)]
-        blob, ends = reader.categories()
-        pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
-        for column, known in zip(values, self._splits.facts["categories"], strict=True):
-            if known is not None:
-                translate(column[:n_rows], translation(pool, known))
-        return Panel(values, ids, texts)
 
     def _raise(self, reader: TableReader) -> None:
         names = self._splits.names
@@ -260,6 +252,7 @@ class StorePanels:
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
         self._store, self._splits, self.as_codes = store, splits, as_codes
+        self.origin = lambda: store.manifest.source
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used

@@ -24,7 +24,7 @@ from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import SplitTable, load_splits, make_splits, probabilities
+from srs_ooc.runs.tree_splits import SplitTable, digest_of, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import TARGET_BITS
@@ -141,8 +141,8 @@ _MODERATE = 2.0**-TARGET_BITS
 class Report:
     """What was predicted; scores are None where the table has no target.
 
-    ``n_training_rows`` are rows that the run was trained on; None where the table is not the run's
-    own store, whose rows are not compared.
+    ``n_training_rows`` are rows that the run was trained on; None where the table is neither the
+    run's own store nor, byte for byte, the table that this was made of: rows are not compared.
     """
 
     n_rows: int
@@ -201,7 +201,7 @@ def predict(
             training = find_store(ledger, store)
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
         is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
-        trained_on = inputs_of(ledger).rows if is_training else None
+        trained_on = inputs_of(ledger).rows
     _check_data(opened, splits, row_ids)
     panels: CsvPanels | StorePanels
     if opened is None:
@@ -221,9 +221,10 @@ def predict(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
-    if not is_training:
+    table = splits.facts.get("table")
+    if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
-    n_trained = report.n_rows if trained_on is None else len(trained_on)
+    n_trained = splits.facts.get("n_rows", report.n_rows) if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)
 
 

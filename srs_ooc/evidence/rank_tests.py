@@ -3,10 +3,9 @@
 The tests are native, and this is their face.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +32,7 @@ NO_CONTRAST = len(Contrast)
 """In place of one, where nothing is shown."""
 
 
-@dataclass(frozen=True)
-class RankTarget:
+class RankTarget(NamedTuple):
     """The target's side of the tests.
 
     Attributes
@@ -141,20 +139,8 @@ def strongest_contrasts(
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
     """
     log_p, contrasts = np.zeros(len(columns)), np.zeros(len(columns), np.uint8)
-    _native.rank_tests(
-        columns,
-        missing_code,
-        target.rows,
-        target.starts,
-        target.targets,
-        target.n_targets,
-        target.nominal,
-        target.order,
-        exactly,
-        NO_CONTRAST if only is None else only,
-        log_p,
-        contrasts,
-    )
+    contrast = NO_CONTRAST if only is None else only
+    _native.rank_tests(columns, missing_code, *target, exactly, contrast, log_p, contrasts)
     return -log_p / _LN10, contrasts
 
 

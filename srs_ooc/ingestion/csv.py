@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_UTF8, Texts
-from srs_ooc.ingestion.ingest_memory import SAMPLED_NBYTES
-from srs_ooc.ingestion.scratch import TextSpool, texts_of
+from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, SAMPLED_NBYTES, many_texts
+from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
 
@@ -70,6 +70,8 @@ class TableReader:
     row_kinds : mapping of bytes to int, optional
         With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
         a text column; held in memory.
+    counts : bool
+        Texts beyond that memory are counted, not kept, and get the number of another.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class TableReader:
         by_row: bool = False,
         max_category_nbytes: int = 0,
         row_kinds: Mapping[bytes, int] | None = None,
+        counts: bool = False,
     ) -> None:
         missing = None if stream is None else stream.form.missing_texts
         cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
@@ -93,6 +96,7 @@ class TableReader:
             by_row,
             max_category_nbytes,
             dict(row_kinds or {}),
+            counts,
         )
         self.n_columns = len(slots)
         self._panel: NDArray[np.float64] | None = None
@@ -136,6 +140,23 @@ class TableReader:
         """Return the distinct texts of features, one after another, and where each ends."""
         blob, ends = self._native.categories()
         return blob, np.frombuffer(ends, np.uint64)
+
+    def counted_nbytes(
+        self, stream: "CsvStream", n_features: int, most_nbytes: float = SAMPLED_NBYTES
+    ) -> int:
+        """Return what the texts in the first bytes of rows count as, and a quarter more of more."""
+        n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
+        panel = anonymous_array((n_features, n_rows))
+        self.set_panel(panel)
+        for n_fed in fed(stream, self):
+            self.take_texts(ROW_ID)
+            self.take_lines()
+            if self.panel_is_full:
+                self.set_panel(panel)
+            n_body += n_fed
+            if n_body >= most_nbytes:
+                return self._native.texts_nbytes * 5 // 4
+        return self._native.texts_nbytes
 
     @property
     def n_rows(self) -> int:
@@ -330,6 +351,9 @@ def raise_fault(
             f"row, found {column} (separated by {name_of(stream.separator)}). Mend the line."
         )
     name = "" if fault == "open_quote" else name_of_column(column)
+    if fault == "many_categories":
+        where = f"{stream.source}, line {line}: column {name}"
+        raise many_texts(where, text.decode("utf-8", "replace"))
     what = explain(fault, text, f"column {name}", stream.form)
     raise InputError(f"{stream.source}, line {line}: {what}")
 
@@ -346,9 +370,6 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
         f"as categories with --kind NAME=categorical.{_hint(text)}",
         "infinite": f"{where}: expected a finite number, found {text!r}. Mend the cell, or make it "
         f"missing ({missing}).",
-        "many_categories": f"{where}: expected categories whose texts fit into the memory that is "
-        f"left for them, found more ({text!r}). Leave columns of free text out with --ignore, or "
-        "raise --memory-mb.",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
         "Look for a missing closing quote or delimiter.",
         "open_quote": "expected the quote that opens here to be closed, found the end of the file. "

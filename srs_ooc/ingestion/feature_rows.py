@@ -5,6 +5,7 @@ What is known of each sample comes from a sample table, joined by sample id.
 
 import codecs
 import csv
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
@@ -238,10 +239,8 @@ def _fill(
     if is_text:
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
-            raise InputError(
-                f"column {name!r} (--covariates): expected categories whose texts fit into the "
-                "memory that is left for them, found more. Raise --memory-mb."
-            )
+            at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]]
+            raise ingest_memory.many_texts(f"{at}: column {name!r} (--covariates)", cell.decode())
         line[texts] = numbers
     return is_text
 
@@ -365,14 +364,36 @@ def feature_memory(
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.covariates)
-        return options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
+        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
+        return replace(taken, texts_nbytes=texts_nbytes)
 
+    texts_nbytes = _texts_nbytes(source, n_samples, options)
     bound = text_tables.rows_at_most(source, n_samples + 1)
     if bound is not None:
         most = memory(bound)
         if most.fits or most.least_mb == memory(1).least_mb:
             return most
     return memory(text_tables.count_rows(source, options.text, n_samples + 1)[0])
+
+
+def _texts_nbytes(
+    source: SourceFile, n_samples: int, options: IngestOptions, **most: float
+) -> int | None:
+    """Return what the texts of features and covariates count as; None where none was found."""
+    form, n_asked = options.text, len(options.columns())
+    stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
+    slots = np.arange(-1, n_samples, dtype=np.int32)
+    slots[0] = text_tables.ROW_ID
+    kinds, room = row_cells_of(options.kinds.by_name()), ingest_memory.COUNTED_NBYTES
+    reader = text_tables.TableReader(
+        slots, stream, by_row=True, max_category_nbytes=room, row_kinds=kinds, counts=True
+    )
+    nbytes = reader.counted_nbytes(stream, n_samples, **most)
+    coder = TextCoder(room, counts=True)
+    for _, _, *cells in _samples(options) if options.covariates else ():
+        texts = [cell.encode() for cell in cells[n_asked:]]
+        coder.code(*joined([text for text in texts if kinds or form.number(text) is None]))
+    return nbytes + coder.needed_nbytes or None
 
 
 # A text table with features as rows, and a sample table: labels are joined by sample id.
@@ -420,23 +441,27 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     ingest_memory.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
-    category_nbytes = min(ingest_memory.CATEGORY_NBYTES, memory.spare_nbytes // 2)
+    category_nbytes = replace(memory, texts_nbytes=0).spare_nbytes * 7 // 8
     kept = np.array([sample in known for sample in ids])
-    features = FeatureRows(
-        stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
-    )
-
-    def where(row: int) -> str:
-        return f"{labels}, line {known[matched[row]][0]}"
-
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (option, name) in enumerate(asked):
         cells = [known[sample][1][place] for sample in matched]
         columns.setdefault(option.removeprefix("--"), []).append((name, cells))
-    if covariates := columns.pop("covariates", []):
-        names_of = [name for name, _ in covariates]
-        texts = [[cell.encode() for cell in cells] for _, cells in covariates]
-        features.append_covariates(names_of, texts, where, options.text, kinds)
+
+    def where(row: int) -> str:
+        return f"{labels}, line {known[matched[row]][0]}"
+
+    try:
+        features = FeatureRows(
+            stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
+        )
+        if covariates := columns.pop("covariates", []):
+            names_of = [name for name, _ in covariates]
+            texts = [[cell.encode() for cell in cells] for _, cells in covariates]
+            features.append_covariates(names_of, texts, where, options.text, kinds)
+    except BudgetError as error:
+        texts_nbytes = _texts_nbytes(source, len(ids), options, most_nbytes=math.inf) or 0
+        raise memory.naming(error, texts_nbytes) from None
     side = SideColumns(columns=columns, inferred=unmatched(known, ids))
 
     def locate(column: int, row: int) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.files import published_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
     megabytes_given,
@@ -31,7 +31,7 @@ from srs_ooc.base.options import (
     unexpected,
     whole_given,
 )
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
@@ -56,7 +56,7 @@ from srs_ooc.ingestion.rows import (
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile, settle_source
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest, Shape
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest, Shape, hopeless
 from srs_ooc.store.store import Store
 
 # Which reading a table gets: by rows or by columns, by its format.
@@ -319,6 +319,9 @@ def _look_at_text(
 MOST_FEATURES = 200_000
 """Of more features no texts are looked at, which takes a pass over their kinds."""
 MOST_LOOKED_AT = 100
+MOST_CELLS = 1 << 24
+"""Of numbers no more cells are looked at, and a thousand more for each column."""
+_NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
@@ -340,6 +343,7 @@ def remarks_of(store: Store) -> Iterator[str]:
         What was found, and what to do if it is not meant.
     """
     manifest = store.manifest
+    yield from filter(None, [hopeless(manifest)])
     yield from _classes(list(manifest.classes))
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") not in (None, NO_TARGET)
@@ -350,7 +354,9 @@ def remarks_of(store: Store) -> Iterator[str]:
             "feature and each column a sample, say --orient features."
         )
     yield from _index(store)
-    yield from _texts(store)
+    if store.n_features <= MOST_FEATURES:
+        yield from _texts(store)
+        yield from _far_out(store)
 
 
 def _classes(labels: list[str]) -> Iterator[str]:
@@ -399,29 +405,45 @@ def _first_stored(store: Store) -> int | None:
 
 def _texts(store: Store) -> Iterator[str]:
     """Look at the first categorical features."""
-    if store.n_features > MOST_FEATURES:
-        return
     texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
     categories, positions = store.categories(), store.array("positions")
-    dates, numbers, words = [], [], set[str]()
+    dates, others, words = [], [], set[str]()
     for feature in texts.tolist():
         labels = categories.of(feature) or []
         name = store.names[int(positions[feature])]
         if labels and all(_DATE.fullmatch(label.strip()) for label in labels):
             dates.append(name)
-        elif among := texts_among_numbers(labels):
-            numbers.append(name)
+        elif among := texts_among_numbers(labels) or words_for_missing(labels):
+            others.append(name)
             words.update(among)
     if dates:
         yield (
             f"{_named(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, which were taken for "
             "categories. Leave them out with --ignore, or write them as numbers, such as days."
         )
-    if numbers:
+    if others:
+        yield f"{_named(others)}: {said_of_missing(sorted(words))}, if they are no categories."
+
+
+def _far_out(store: Store) -> Iterator[str]:
+    """Look for a number such as -999 that is repeated, far from all others of its column."""
+    if store.manifest.values_dtype is None:
+        return
+    numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
+    found: dict[int, float] = {}
+    for i, _, cells in store.values().columns(numbers):
+        part = cells[~np.isnan(cells)]
+        for end in {float(part.min(initial=0)), float(part.max(initial=0))} & _NINES:
+            rest = part[part != end]
+            gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
+            if 0 < len(rest) < len(part) - 1 and 0 < np.ptp(rest) < gap:
+                found[int(numbers[i])] = end
+    if found:
+        places, labels = store.array("positions"), {f"{end:.0f}" for end in found.values()}
+        first = _named([store.names[int(places[feature])] for feature in list(found)[:6]])
         yield (
-            f"{_named(numbers)} {'holds' if len(numbers) == 1 else 'hold'} numbers and texts such "
-            f"as {_named(list(words))}, all taken for categories. If these stand for missing "
-            "values, empty such cells first, as pandas does with `na_values`."
+            f"{counted(len(found), 'column')} ({first}): far from all other numbers, "
+            f"{said_of_missing(sorted(labels))}, if nobody measured that."
         )
 
 
@@ -480,21 +502,14 @@ def make_at(
             f"{folder}: expected a folder that can be written, where the store for {place} is "
             f"made, found: {error.strerror or error}. Name another in SRS_OOC_CACHE_DIR."
         ) from error
-    with scratch as made, _held(Path(made) / LOCK):
+    with scratch as made, contextlib.ExitStack() as stack:
+        lock = try_lock(Path(made) / LOCK)
+        assert lock is not None, "nobody else knows of it"
+        stack.callback(release_lock, lock)
         manifest = make(Path(made) / "made.zarr")
         tell = {} if progress is None else {"progress": progress}
         copy_store(Path(made) / "made.zarr", target, there, **tell)
     return manifest
-
-
-@contextlib.contextmanager
-def _held(file: Path) -> Iterator[None]:
-    handle = try_lock(file)
-    assert handle is not None, "nobody else knows of it"
-    try:
-        yield
-    finally:
-        os.close(handle)
 
 
 def _clear(folder: Path) -> None:
@@ -504,7 +519,7 @@ def _clear(folder: Path) -> None:
             handle = try_lock(left / LOCK, flags=os.O_RDWR)
             if handle is not None:
                 shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
+                release_lock(handle)
 
 
 def made_first_at(place: Place) -> Path:

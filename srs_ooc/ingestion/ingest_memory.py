@@ -23,7 +23,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, program_nbytes, resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX
-from srs_ooc.base.text import MB, ceil_div, describe_nbytes, megabytes
+from srs_ooc.base.text import MB, ceil_div, counted, describe_nbytes, megabytes
 from srs_ooc.store.manifest import (
     LONG_NBYTES,
     LONG_ROWS,
@@ -61,6 +61,12 @@ CATEGORY_NBYTES = 32 * MB
 """Memory that is left for the texts of categories, where the cap is large enough."""
 
 MOST_CATEGORY_NBYTES = 256 * MB
+
+TEXTS_NBYTES = 2 * MB
+"""Memory of texts that is counted on where there are columns of texts, before these are read."""
+
+COUNTED_NBYTES = 8 * MB
+"""Memory of texts that are counted exactly, by what they count as, where they are not held."""
 
 CATEGORY_WORK_NBYTES = 10 * MB
 """Memory of turning texts into categories, beyond the texts."""
@@ -166,6 +172,8 @@ class IngestMemory:
         What is held besides from the first stage to the last.
     opening : tuple of Lease
         What opening the table takes, before any stage.
+    texts_nbytes : int or None
+        What the texts of categorical features count as, about; None where there are none.
     resident_nbytes, panel_rows, category_nbytes : int
         Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
         of categorical features, held to the end.
@@ -178,6 +186,7 @@ class IngestMemory:
     drops_rows: bool
     held: tuple[Lease, ...] = ()
     opening: tuple[Lease, ...] = ()
+    texts_nbytes: int | None = None
     resident_nbytes: int = 0
     panel_rows: int = 1
     category_nbytes: int = 0
@@ -211,9 +220,24 @@ class IngestMemory:
         """Return what is held at once where most is."""
         program = Lease("interpreter and libraries", own_nbytes())
         stage = largest_stage(self.n_columns, self.n_rows, self.form, drops_rows=self.drops_rows)
-        room = Lease("working room", SLACK_NBYTES)
+        room, texts = Lease("working room", SLACK_NBYTES), self._texts()
         ways = [[program, *self.opening], [program, room, *self.held, Lease(*stage)]]
-        return max(ways, key=_sum)
+        return [*max(ways, key=_sum), *texts]
+
+    def _texts(self) -> list[Lease]:
+        """Return what categories take besides; of what is left panels take an eighth."""
+        if self.texts_nbytes is None:
+            return []
+        copied = 12 * self.n_rows * smallest_batch(Shape(self.n_rows, self.n_columns), self.form)
+        nbytes = ceil_div(8 * self.texts_nbytes, 7) + CATEGORY_WORK_NBYTES + copied
+        return [Lease("texts of categories", nbytes)]
+
+    def naming(self, refusal: BudgetError, texts_nbytes: int) -> BudgetError:
+        """Return a refusal with the smallest cap that works, as texts count as so much."""
+        above = self.resident_nbytes - own_nbytes() - _sum(self.held)  # what was held when shared
+        leases = replace(self, texts_nbytes=texts_nbytes)._leases()
+        least_mb = ceil_div(_sum(leases) + max(0, above), MB)
+        return BudgetError(f"{refusal} The smallest cap that works is --memory-mb {least_mb}.")
 
     def check(self, source: object) -> None:
         """Refuse a cap that does not hold it.
@@ -241,13 +265,15 @@ class IngestMemory:
         row_nbytes = 8 * shape.n_features
         room = spare - COLUMN_NBYTES * self.n_columns
         wanted = max(PANEL_NBYTES, 16 * row_nbytes)
-        for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
+        for_panel, most = min(wanted, room - min(CATEGORY_NBYTES, room // 4)), MOST_CATEGORY_NBYTES
+        if self.texts_nbytes is not None:
+            for_panel, most = min(for_panel, room // 8), spare
         panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
         step = smallest_batch(shape, self.form)
         held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
         room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
         room_now = room - panel_rows * row_nbytes
-        categories = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
+        categories = max(0, min(room_now, room_later, most))
         return replace(
             self, resident_nbytes=held, panel_rows=panel_rows, category_nbytes=categories
         )
@@ -354,6 +380,17 @@ def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> 
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
 
+def many_texts(where: str, text: str) -> BudgetError:
+    """Return the refusal of a text of a category, found at a place, for which memory is too small.
+
+    :meth:`IngestMemory.naming` names the cap.
+    """
+    return BudgetError(
+        f"{where}: expected categories whose texts fit into the memory that is left for them, "
+        f"found more ({text[:80]!r}). Leave free text out, as with --ignore, or raise --memory-mb."
+    )
+
+
 def largest_stage(
     n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool
 ) -> tuple[str, int]:
@@ -365,9 +402,9 @@ def largest_stage(
     if not form.n_ranges(Shape(n_rows, n_columns)):
         n_rows = max(n_rows, FEW_ROWS)
     stages = {
-        f"the order of {n_columns} columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
-        f"reading a row of {n_columns} columns": (COLUMN_NBYTES + 8) * n_columns,
-        f"comparing the ids of {n_rows} rows": _NBYTES_PER_ROW_ID * n_rows,
+        f"the order of {counted(n_columns, 'column')}": _NBYTES_PER_COLUMN_ORDERING * n_columns,
+        f"reading a row of {counted(n_columns, 'column')}": (COLUMN_NBYTES + 8) * n_columns,
+        f"comparing the ids of {counted(n_rows, 'row')}": _NBYTES_PER_ROW_ID * n_rows,
         "coding a batch of features": _least_coding(n_columns, n_rows, form, drops_rows=drops_rows),
     }
     largest = max(stages, key=stages.__getitem__)
@@ -585,13 +622,6 @@ def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
             f"{describe_nbytes(store_nbytes)} for the store), found {describe_nbytes(free)}. Free "
             "some space, or put the store on another disk."
         )
-
-
-def check_disk_of(
-    folder: Path, shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
-) -> None:
-    """Refuse a disk without room for the ingest of a table; as :func:`disk_of`."""
-    check_disk(folder, *disk_of(shape, form, by_rows=by_rows, text_nbytes=text_nbytes))
 
 
 def check_replaceable(path: Path) -> None:

@@ -4,6 +4,7 @@ A reading is the seam between formats and the pipeline; it hands on features in 
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder
@@ -108,7 +109,8 @@ class TextReading:
         self._header, text, inferred = header, self.options.text, {}
         self._check_decoder()
         has_names = text_tables.has_row_names(self.source, text, self._check_columns)
-        self._stream = text_tables.CsvStream(self.source, text, header.append, row_names=has_names)
+        self._open = partial(text_tables.CsvStream, self.source, text, row_names=has_names)
+        self._stream = self._open(header.append)
         if has_names:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
@@ -138,7 +140,8 @@ class TextReading:
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
         bound = text_tables.rows_at_most(self.source, roles.n_columns)
-        memory = self._memory(roles.n_columns, bound or 1)
+        texts_nbytes = self._texts_nbytes(roles)
+        memory = replace(self._memory(roles.n_columns, bound or 1), texts_nbytes=texts_nbytes)
         if bound and (memory.fits or not memory.depends_on_rows):
             return memory
         n_rows, has_missing = text_tables.count_rows(
@@ -146,18 +149,31 @@ class TextReading:
         )
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
+    def _texts_nbytes(self, roles: Roles, **most: float) -> int | None:
+        """Return what the texts of features count as; None where no feature can hold a text."""
+        forced = self.options.kinds.settle(self.source, self._header)
+        slots, stream = roles.slots(), self._open()
+        slots[slots < text_tables.IGNORED] = text_tables.IGNORED
+        reader = text_tables.TableReader(
+            slots,
+            stream,
+            cells_of(forced),
+            max_category_nbytes=ingest_memory.COUNTED_NBYTES,
+            counts=True,
+        )
+        nbytes = reader.counted_nbytes(stream, roles.n_features, **most)
+        numbers = (text_tables.NUMBERS, text_tables.ONLY_NUMBERS)
+        holds = ~np.isin(reader.cells()[roles.stored_columns()], numbers)
+        return nbytes if holds.any() else None
+
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves."""
         memory = self.memory(roles)
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
-        ingest_memory.check_disk_of(
-            self._work.folder,
-            Shape(n_rows, roles.n_features),
-            memory.form,
-            by_rows=True,
-            text_nbytes=text_nbytes,
-        )
+        shape = Shape(n_rows, roles.n_features)
+        disk = ingest_memory.disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        ingest_memory.check_disk(self._work.folder, *disk)
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
@@ -180,7 +196,14 @@ class TextReading:
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
-        text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
+        try:
+            text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
+        except BudgetError as error:
+            texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
+            bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1
+            drops = self._memory(1).drops_rows  # as where the cap holds the bound
+            memory = memory.with_rows(max(memory.n_rows, bound), drops_rows=drops)
+            raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
         spool.seal()
@@ -300,9 +323,8 @@ class TableReading:
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
-        ingest_memory.check_disk_of(
-            self._work.folder, shape, self._memory.form, by_rows=table.by_rows
-        )
+        disk = ingest_memory.disk_of(shape, self._memory.form, by_rows=table.by_rows)
+        ingest_memory.check_disk(self._work.folder, *disk)
         lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
@@ -339,12 +361,15 @@ class TableReading:
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
         self._pool = kinds.pool
+        if not table.by_rows:
+            with self._naming_the_cap():
+                self._check()
         held = 0
         if kinds.is_text.any():
-            cost = kinds.pool.cost if table.pool else memory.category_nbytes
+            is_known = table.pool or not (table.by_rows or (self._forced == CATEGORICAL).any())
+            cost = kinds.pool.cost if is_known else memory.category_nbytes
             held = cost + ingest_memory.CATEGORY_WORK_NBYTES
         if not table.by_rows:
-            self._check()
             return self, self._fits_float32, kinds, held
         shape = Shape(self.n_rows, self.n_features)
         holds = memory.has_room(shape, held)
@@ -352,8 +377,23 @@ class TableReading:
         path = None if holds else self._work.scratch / "panels"
         n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
         panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
-        self._spool(panels)
+        with self._naming_the_cap():
+            self._spool(panels)
         return panels, self._fits_float32, kinds, held
+
+    @contextlib.contextmanager
+    def _naming_the_cap(self) -> Iterator[None]:
+        """Have a refusal of too many texts name the cap, for which all of them are read."""
+        try:
+            yield
+        except BudgetError as error:
+            pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
+            lines = np.arange(self.n_rows)
+            if not table.by_rows and table.text_columns is not None:
+                lines = self._columns[table.text_columns[self._columns]]
+            for first, last in _pieces(len(lines), table.shape[int(table.by_rows)]):
+                table.read(lines[first:last], pool)
+            raise self._memory.naming(error, pool.needed_nbytes) from None
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""

@@ -181,8 +181,9 @@ _WORDS = frozenset(
 
 
 def words_for_missing(labels: Sequence[str]) -> list[str]:
-    """Return the labels that look like words for a missing value."""
-    return [label for label in labels if label.strip().lower() in _WORDS]
+    """Return the labels that look like words for a missing value; no minus beside a plus."""
+    words = _WORDS - {"-"} if "+" in labels else _WORDS
+    return [label for label in labels if label.strip().lower() in words]
 
 
 def texts_among_numbers(labels: Sequence[str]) -> list[str]:

@@ -6,7 +6,6 @@ those that are missing.
 
 import hashlib
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.files import published_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
@@ -475,7 +474,7 @@ def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Ite
             "another path."
         )
     with ExitStack() as stack:
-        stack.callback(os.close, lock)
+        stack.callback(release_lock, lock)
         _check_same(folder, _identity(tables, options))
         yield folder
 

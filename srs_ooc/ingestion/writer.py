@@ -14,7 +14,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, smallest_batch
+from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, many_texts, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ORDER_KEY,
@@ -108,11 +108,8 @@ class FeatureKinds:
             if len(found) < len(texts):
                 beyond = float(distinct[is_there][len(found)])
                 row = self.kept.source_row(int((values[i] == beyond).argmax()))
-                raise InputError(
-                    f"{self.locate(start + i, row)[0]}: expected categories whose texts fit into "
-                    f"the memory that is left for them, found more ({text_of(beyond)!r}). Force "
-                    "fewer columns to be categorical, or raise --memory-mb."
-                )
+                where = self.locate(start + i, row)[0]
+                raise many_texts(where, text_of(beyond) or "")
             numbers[is_there] = found
             values[i] = numbers[place]
 

@@ -587,24 +587,15 @@ def judged(sets: Candidates, model: str, target: Target, columns: Table, fitted:
     table, known = np.ascontiguousarray(columns.T), target.values[fitted]
     if bool((known == known[0]).all()):
         return np.full(len(sets.bounds) - 1, np.inf)
-    losses = _judged(sets, model, target, table, known)
-    losses[np.isnan(losses)] = np.inf
-    return losses
-
-
-def _judged(
-    sets: Candidates,
-    model: str,
-    target: Target,
-    table: Table,
-    known: NDArray[np.float64] | NDArray[np.int32],
-) -> Table:
     criterion = sets.criterion
     assert criterion is not None, "asked for by the caller"
+    each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
     if criterion.name == RIC:
         ratio = _RATIOS[path_of(model, is_regression=False)]
-        return ratio(table, known.astype(np.intp), sets)
-    each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
-    if target.is_regression:
-        return least_squares(table, known.astype(np.float64), sets, each)
-    return logistic(table, known.astype(np.intp), sets, each)
+        losses = ratio(table, known.astype(np.intp), sets)
+    elif target.is_regression:
+        losses = least_squares(table, known.astype(np.float64), sets, each)
+    else:
+        losses = logistic(table, known.astype(np.intp), sets, each)
+    losses[np.isnan(losses)] = np.inf
+    return losses

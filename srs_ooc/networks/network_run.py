@@ -72,6 +72,7 @@ def work_on_network(
         task = NetworkTask(store, request)
         n_targets, n_regulators = len(task.targets), len(task.regulators)
         with closing(open_edge_ledger(request.folder, task.identity(), n_targets)) as ledger:
+            ledger.check = store.check_unchanged
             edges = EdgeStore(ledger, n_targets, n_regulators)
             watch = noting(ledger, request.cluster, watch)
             n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)

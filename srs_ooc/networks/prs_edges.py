@@ -414,9 +414,7 @@ class JointDescent:
             self.best_objective, self.best_epoch = objective, self.epoch
             for target in self.targets:
                 target.keep_best()
-        most, waited = self._params.epochs, self.epoch - self.best_epoch
-        patience = most if self._params.patience is None else self._params.patience
-        self.is_done = self.epoch == most or waited >= patience
+        self.is_done = self._params.ends(self.epoch, self.best_epoch)
         for target in self.targets:
             target.renew()
 

@@ -21,7 +21,6 @@ from srs_ooc.networks.weighing import (
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS, TreeLimits
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
@@ -88,21 +87,19 @@ class SubspaceParams(ProbeJudge, EdgeParams):
             subspace = sampler.propose(t, key)
             probe = self.probe(key, len(subspace.features))
             iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
-            outcome = _fit(learner, context.block, context.regulators, iteration)
+            outcome = _fit(learner, context, iteration)
             tally.absorb(t, outcome)
             sampler.absorb(t, outcome)
         scores = np.maximum(mean_importance(tally, slice(None)), 0.0)
         return np.ldexp(scores, -IMPORTANCE_BITS)
 
 
-def _fit(
-    learner: TreeLearner, block: Block, regulators: NDArray[np.uint32], iteration: Iteration
-) -> Outcome:
+def _fit(learner: TreeLearner, context: EdgeContext, iteration: Iteration) -> Outcome:
     """Grow the tree of an iteration on copies of its columns and of the probe's, permuted."""
-    places, probe = iteration.features, iteration.probe
+    places, probe, regulators = iteration.features, iteration.probe, context.regulators
     assert probe is not None, "the judge compares with a probe"
     with_probe = np.append(places, places[probe.source]).astype(np.int32)
-    own = block.only(with_probe)
+    own = context.block.only(with_probe)
     own.shuffle_column(probe.source, len(places), probe.key)
     names = np.append(regulators[places], np.uint32(PROBE_FEATURE))
     return learner.fit(own, Columns(names, regulators[with_probe]), iteration)

@@ -141,20 +141,21 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
     times = times_to_draw(draft)
     n_draws, every = times["n_draws"], times["every"]
     wanted = f"every feature is drawn {n_draws} times with probability {times['level']:g}"
+    held = floor_share(spec.alpha, spec.subspace_size)
     if every is not None and every <= MAX_ITERATIONS:
         if every >= MIN_ITERATIONS:
-            return int(every), f"{wanted} by then, even when R is full"
+            while_held = ", even while as many features are held as alpha allows" if held else ""
+            return int(every), f"{wanted} by then{while_held}"
         return MIN_ITERATIONS, (
             f"{wanted} after {every:,}; below {MIN_ITERATIONS:,} the means that "
             "rank features are over too few draws"
         )
-    held = floor_share(spec.alpha, spec.subspace_size)
     chance = draw_chance(draft.n_items, spec.subspace_size, held)
     short = exp(log_chance_below(MAX_ITERATIONS, chance, spec.min_draws + 1))
     return MAX_ITERATIONS, (
         f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
         f"fewer than {n_draws} times"
-        + (f" ({wanted} takes {every:,})" if every else " (R leaves them no place)")
+        + (f" ({wanted} takes {every:,})" if every else " (held features leave them no place)")
     )
 
 

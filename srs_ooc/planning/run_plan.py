@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.judges import FAMILIES
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
@@ -81,7 +80,7 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
     dict
         Sizes in MB of 10**6 bytes. ``iterations`` is T as advised, the first of ``advice``;
         ``draws`` are None and ``degrees`` empty for a method that has no theory of them (PRS,
-        RaSE).
+        RaSE), ``largest_subspace_size`` for a model that is no tree.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         "leases": [{"purpose": it.purpose, "mb": it.n_bytes / MB} for it in memory.leases],
         "free_mb": memory.free_nbytes / MB,
         "subspace_size": spec.subspace_size,
-        "largest_subspace_size": largest_subspace(spec, shape, request.cap_mb * MB),
+        "largest_subspace_size": largest_held(draft),
         "n_workers": memory.n_workers,
         "mapped": memory.mapped,
         "disk_mb": shape.codes_nbytes / MB,
@@ -126,6 +125,14 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
     }
 
 
+def largest_held(draft: RunDraft) -> int | None:
+    """Return the largest q with which the run is accepted; None where each would be tried."""
+    if not draft.spec.model.is_tree:
+        return None
+    room = draft.request.cap_mb * MB - draft.beside_nbytes
+    return largest_subspace(draft.spec, draft.shape, room, saves=draft.saves)
+
+
 def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
     """Return what the largest q, and twice the memory, would change in the run as planned."""
     if not draft.spec.model.is_tree:
@@ -138,7 +145,8 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
         ("twice the memory", 2 * cap_mb, options),
         ("twice the memory, --q max", 2 * cap_mb, largest),
     ):
-        spec = settle(asked, draft.shape, draft.spec.store, memory_mb * MB)
+        sizes = draft.shape, draft.spec.store, memory_mb * MB
+        spec = settle(asked, *sizes, saves_trees=draft.saves)
         request = replace(draft.request, memory_mb=memory_mb)
         other = replace(draft, spec=spec, request=request)
         try:
@@ -161,8 +169,6 @@ def alternatives(draft: RunDraft) -> list[dict[str, Any]]:
 
 # What to run with, one reason each.
 
-LEVEL = 0.1
-"""What is said of counting is said at the default level."""
 DEFAULT_ALPHA = str(Srs.options()["alpha"].default)
 
 
@@ -179,7 +185,9 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
     advise("iterations", n_iterations, n_iterations, why)
     if not spec.model.is_tree or spec.method.splits_rows:
         return advice  # the rest was measured with trees, of methods that are told q
-    advise("alpha", *_alpha(draft))
+    own = spec.method.options()
+    if "alpha" in own:
+        advise("alpha", *_alpha(draft))
     advise(
         "max_features",
         spec.subspace_size,
@@ -194,16 +202,11 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
         f"another tree grows on the same features again; another subspace, {read_mb:.3g} MB to "
         "page in, shows each feature beside others",
     )
-    advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
-    fewest = fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
-    advise(
-        "judge",
-        "decoy",
-        spec.judge,
-        "its verdict bounds the share of false features among the selected; where none is "
-        f"marginally significant it selects at least {fewest} or none, so where fewer "
-        "are expected certify them with --permutations 9 (takes about 5 times as long)",
-    )
+    if "draw_block" in own:
+        advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
+    if "decoy" in spec.method.judges:
+        reason = "its verdict bounds the share of false features among the selected"
+        advise("judge", "decoy", spec.judge, reason)
     return advice
 
 
@@ -240,8 +243,8 @@ def _alpha(draft: RunDraft) -> tuple[str, str, str]:
     return (
         DEFAULT_ALPHA,
         spec.alpha,
-        f"a feature seen only beside another is found{gain} than by RS, and at most half of the "
-        "room for new features is given up",
+        f"a feature that shows only together with another is found{gain} than by RS, and at most "
+        "half of the room for new features is given up",
     )
 
 

@@ -123,10 +123,11 @@ def memory_plan(draft: RunDraft) -> RunBudget:
     BudgetError
         If the cap cannot hold the work.
     """
-    beside = 0 if draft.store is None else draft.store.reading_nbytes
     # As published: the process that plans is not the one that runs.
     asked = draft.request.cap_mb * MB, draft.request.threads, PROCESS_NBYTES
-    budget = RunBudget.of_run(draft.spec, draft.shape, *asked, beside_nbytes=beside)
+    saves, beside = draft.saves, draft.beside_nbytes
+    sizes = draft.spec, draft.shape, *asked
+    budget = RunBudget.of_run(*sizes, saves=saves, beside_nbytes=beside)
     budget.mapped = budget.mapped and not draft.is_remote
     if budget.mapped:
         budget.grant("the store, mapped", draft.shape.codes_nbytes)

@@ -661,9 +661,8 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
         If the cap cannot hold the names.
     """
     side = SideFile(file, "feature", store.n_features)
-    budget = Budget(cap_nbytes)
-    budget.grant(f"{side.n_lines} names", COLUMN_NBYTES * side.n_lines + LOOKING_NBYTES)
-    budget.check()
+    lease = Lease(f"{side.n_lines} names", COLUMN_NBYTES * side.n_lines + LOOKING_NBYTES)
+    Budget.of(cap_nbytes, [lease]).check()
     names = [line.decode() for line in read_lines(file, "feature")]
     found = store.names.find(names)
     absent = np.flatnonzero(found < 0)

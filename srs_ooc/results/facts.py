@@ -14,8 +14,10 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.ranking import too_good
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
+from srs_ooc.store.manifest import hopeless
 
 # Warnings of a report in plain words, each with what to do.
 
@@ -30,7 +32,8 @@ UNSTEADY = 0.5
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
     """Return the warnings of a run, the gravest first: what is so, and what to do."""
-    found = [*_of_verdict(report), *_of_draws(report), *_of_rows(report)]
+    leaks = too_good(report.reading, report.ledger, report.store)
+    found = [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
     if report.held_out is None and len(report.selected):
         run = quote(str(report.ledger.run))
         text = (
@@ -58,7 +61,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        yield ("Nothing was selected", why or _nothing(run))
+        yield ("Nothing was selected", hopeless(report.manifest) or why or _nothing(run))
     elif len(report.selected) >= MANY:
         yield (
             f"{len(report.selected):,} features were selected",
@@ -139,11 +142,10 @@ def _asked(report: Report) -> str:
     manifest, spec, task = report.manifest, report.spec, report.task
     kind = "a number" if task.is_regression else f"one of {len(manifest.classes)} classes"
     return (
-        f"Asked was which of {report.n_candidates:,} features are informative about "
-        f"{manifest.target_name} ({kind}), alone or beside other features, in {task.n_rows:,} rows "
-        f"of {manifest.source.get('name') or report.store.place.name}; method {spec.run.method} "
-        f"looked at {spec.subspace_size:,} features at a time, "
-        f"{report.reading.n_iterations:,} times."
+        f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
+        f"({kind}), alone or together with others? Method {spec.run.method} searched "
+        f"{task.n_rows:,} rows of {manifest.source.get('name') or report.store.place.name}, "
+        f"{spec.subspace_size:,} features at a time, {report.reading.n_iterations:,} times."
     )
 
 
@@ -159,15 +161,14 @@ def _found(report: Report) -> str:
     were = "was" if n == 1 else "were"
     found = f"{n:,} {'feature' if n == 1 else 'features'} {were}"
     if verdict is None:
-        return f"{found} selected: so many met the test of the judge."
+        return f"{found} selected, by the test of judge {report.spec.judge}."
     n_alone = sum(1 for record in records if record.passes_alone)
-    among = f"of the {len(records):,} listed, " if len(records) < n else ""
+    among = f" of the {len(records):,} listed" if len(records) < n else " of them"
     clusters = verdict.clusters_selected
     clusters = "" if clusters is None else f", in {clusters} of correlated features"
     return (
-        f"{found} selected{_at_level(report)}{clusters}; {among}{n_alone:,} "
-        f"{'is' if n_alone == 1 else 'are'} marginally significant, which a test of each feature "
-        "alone shows too."
+        f"{found} selected{_at_level(report)}{clusters}. A test of each feature alone finds "
+        f"{n_alone:,}{among}, too."
     )
 
 
@@ -190,7 +191,7 @@ def _first(records: list[FeatureRecord]) -> str:
     if first.importance is not None:
         facts.append(f"importance {first.importance:.3g}")
     facts.append(f"drawn {counted(first.n_drawn, 'time')}")
-    verb = "comes first" if first.selected else "comes first by rank, which is no finding"
+    verb = "comes first" if first.selected else "ranks first, but was not selected"
     return f"{first.name} {verb} ({', '.join(facts)})."
 
 

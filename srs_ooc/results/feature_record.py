@@ -72,10 +72,6 @@ class VerdictReading:
         """Return the stored positions of the selected features, in the order to show."""
         return self.order[np.isin(self.order, self.features[self.is_selected])]
 
-    def place_of(self, feature: int) -> int | None:
-        """Return the place of a stored feature in the ranking, from 0; None if it is not there."""
-        return self._place.get(feature)
-
     def row(self, feature: int) -> dict[str, Any]:
         """Return what is said of a stored feature, by fields of :class:`FeatureRecord`."""
         i = self._place.get(feature)
@@ -94,13 +90,28 @@ class VerdictReading:
             "passes_alone": p_value <= self.facts["marginal_cutoff"],
         }
 
-    def is_before_its_decoys(self, i: int) -> bool:
-        """Return whether the feature at a place stands before all of its own decoys."""
-        return bool(self._record.is_best[i] or self.is_outstanding[i])
+    def stands_out(self, feature: int) -> bool:
+        """Return whether a stored feature stands before the others by its marginal test."""
+        return bool(self.is_outstanding[self._place[feature]])
 
-    def members(self, cluster: int) -> list[int]:
-        """Return the stored positions of the features of a cluster, best first."""
-        return [int(f) for f in self.features[self._record.groups == cluster - 1]]
+    def is_before_its_decoys(self, feature: int) -> bool:
+        """Return whether a stored feature stands before all of its own decoys."""
+        return bool(self._record.is_best[self._place[feature]] or self.stands_out(feature))
+
+    def beside(self, feature: int) -> list[int]:
+        """Return the stored positions of the other features of its cluster, best first."""
+        cluster = self.row(feature).get("cluster")
+        members = () if cluster is None else self.features[self._record.groups == cluster - 1]
+        return [int(other) for other in members if other != feature]
+
+    @property
+    def held(self) -> str:
+        """The level, beside the q-value that says by how much the selection keeps it."""
+        levels = self._record.levels
+        what, q_value = "smallest q-value", levels.min(initial=1.0)
+        if self.n_selected:
+            what, q_value = "q-values of the selected up to", levels[self.is_selected].max()
+        return f"Level {self.spec.fdr}, {what} {q_value:.4g}"
 
     @property
     def clusters_selected(self) -> str | None:
@@ -139,12 +150,14 @@ class VerdictReading:
             if np.any(self._record.is_outstanding)
             else "No feature is marginally significant"
         )
+        c = self.facts["largest_group"]
+        clusters = f" (decoys near the cut lie in clusters of up to {c})" if c > 1 else ""
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"Wherever the ranking is cut, an estimated {best:.2g} or more of the features above "
             f"are false. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
-            f"features at level {spec.fdr}. If few are expected, use permutation runs "
+            f"features at level {spec.fdr}{clusters}. If few are expected, use permutation runs "
             f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
             "nothing is there."
         )
@@ -156,62 +169,44 @@ def none_if_nan(value: float) -> float | None:
 
 
 def explain(
-    name: str,
-    feature: int,
-    n_drawn: int,
-    verdict: VerdictReading,
-    names: list[str],
-    *,
-    is_excluded: bool,
+    record: "FeatureRecord", stored: int, verdict: VerdictReading, names: list[str], *, is_out: bool
 ) -> str:
     """Say in one plain sentence why a feature is in or out.
 
     Parameters
     ----------
-    name : str
-        The feature.
-    feature : int
+    record : FeatureRecord
+        Its line.
+    stored : int
         Its stored position.
-    n_drawn : int
-        Subspaces it was in.
     verdict : VerdictReading
         The verdict.
     names : list of str
         Other features of its cluster.
-    is_excluded : bool
-        Whether the run leaves the feature out.
+    is_out : bool
+        Whether the run was told to leave the feature out.
     """
-    i, row = verdict.place_of(feature), verdict.row(feature)
-    if i is None:
-        if is_excluded:
+    row, name = verdict.row(stored), record.name
+    if not row:
+        if is_out:
             return f"{name} is out: the run was told to leave it out (--exclude)."
-        if n_drawn == 0:
+        if record.n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
-            f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
-            "the screen nor among the marginally most significant."
+            f"{name} is out: drawn {counted(record.n_drawn, 'time')}, it was neither among the "
+            "best of the screen nor among the marginally most significant."
         )
     spec, level = verdict.spec, row["q_value"]
-    tail = _tail(row, names, is_outstanding=bool(verdict.is_outstanding[i]))
+    tail = _tail(row, names, is_outstanding=verdict.stands_out(stored))
+    is_in = f"{name} is {'in' if row['selected'] else 'out'}: rank {record.rank}"
     if spec.permutations:
-        more = "more" if row["selected"] else "no more"
-        verb = "is in" if row["selected"] else "is out"
-        return (
-            f"{name} {verb}: place {i + 1}, reaching {more} than the permutation runs do "
-            f"(level {level:.3g}, {spec.fdr} asked).{tail}"
-        )
-    if not row["selected"]:
-        reason = (
-            f"it is at place {i + 1}, and of the cuts there or further down the best has "
-            f"an estimated {level:.2g} of the features false ({spec.fdr} asked)"
-            if verdict.is_before_its_decoys(i)
-            else "one of its own decoys ranks before it"
-        )
-        return f"{name} is out: {reason}.{tail}"
-    return (
-        f"{name} is in: place {i + 1}, where an estimated {level:.2g} of the "
-        f"features are false ({spec.fdr} asked).{tail}"
-    )
+        no = "" if row["selected"] else "no "
+        reason = f"reaching {no}more than the permutation runs do (level {level:.4g}"
+    elif verdict.is_before_its_decoys(stored):
+        reason = f"q-value {level:.4g} (the smallest level at which it would be selected"
+    else:
+        return f"{is_in}. One of its own decoys is ahead of it in the verdict.{tail}"
+    return f"{is_in}, {reason}; {spec.fdr} asked).{tail}"
 
 
 def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str:

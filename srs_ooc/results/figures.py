@@ -28,7 +28,7 @@ _MISSING_AT = 1.15
 
 
 def draw_cut(ax: Any, report: Report) -> None:
-    """Draw scores by rank, features beside decoys."""
+    """Draw the scores that are cut, features beside decoys."""
     cut = report.cut
     scores, is_decoy = np.array(cut.scores), np.array(cut.is_decoy, bool)
     chosen, ranks = np.array(cut.is_selected, bool), np.arange(1, len(scores) + 1)
@@ -45,7 +45,8 @@ def draw_cut(ax: Any, report: Report) -> None:
     if cut.level is not None and not cut.levels:
         ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
     # the cut is often among the first few of a thousand
-    ax.set(xscale="log", xlabel="rank", ylabel=cut.measure)
+    x_axis = "place in the closing stage" if cut.levels else "rank"
+    ax.set(xscale="log", xlabel=x_axis, ylabel=cut.measure)
     ax.xaxis.set_major_formatter("{x:g}")
     if len(scores):
         _legend(ax)
@@ -75,7 +76,7 @@ def draw_discoveries(ax: Any, report: Report) -> None:
     """Draw how many features were found, or what led the ranking, by so many iterations."""
     points, comes_last = report.points, report.spec.concludes
     if comes_last and len(points) < 2:
-        _say(ax, "Too few iterations: what led the ranking was looked at once.")
+        _say(ax, "Too few iterations to compare the ranking at two points.")
         return
     iterations = [point.iterations for point in points]
     if comes_last:

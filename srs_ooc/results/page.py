@@ -55,7 +55,8 @@ _CAPTIONS = {
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
-        "The q-value of each feature by its place in the ranking that is cut. Selected are the "
+        "The q-value of each feature by its place in the ranking that is cut. That is by evidence "
+        "alone; ranks in the list also put near copies of a feature late. Selected are the "
         "features above the last place that is below the level.",
     ),
     "discoveries": ("Discoveries", "Features found by so many iterations."),
@@ -74,7 +75,7 @@ _CAPTIONS = {
     ),
     "memory": (
         "Memory",
-        "Resident when the state was committed. The largest includes what came after the "
+        "Memory of the process as its work was saved. The peak includes what came after the "
         "iterations.",
     ),
     "time": ("Time", "Iterations done by seconds of work."),
@@ -82,20 +83,20 @@ _CAPTIONS = {
 
 
 _LEADING = (
-    "What led the ranking of the iterations, before the closing stage and the verdict: its first "
-    "items, features and decoys alike. How many of them are features that were selected in the end "
-    "(a share of the selected, where these are fewer), how many are decoys, and how many are the "
-    "same as at the point before. Where lines are flat, more iterations would change little. "
-    "Marginally significant features may be selected though they never led."
+    "The best items (features and decoys) after so many iterations, before the closing stage: how "
+    "many were selected in the end (a share of the selected, where these are fewer), how many are "
+    "decoys, and how many were among the best at the point before. Where lines are flat, more "
+    "iterations would change little. Marginally significant features may be selected though they "
+    "were never among the best."
 )
 _LEADING_SO_FAR = (
-    "How many of the first items of the ranking, features and decoys alike, led at the point "
-    "before. Which of them are decoys is looked up at the verdict."
+    "How many of the best items (features and decoys) were among the best at the point before. "
+    "Which of them are decoys is read only for the verdict."
 )
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (
-    "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
-    "permuted. Where decoys are as good, features cannot be distinguished from chance."
+    "Scores of features in the closing stage, beside those of decoys, which are their own columns "
+    "with the rows permuted. Where decoys are as good, features look like chance."
 )
 _CUT_OF_PROBE = (
     "Share of draws in which the first features, by rank, were better than an irrelevant column. "
@@ -155,11 +156,10 @@ def _text(name: str) -> str:
 
 def _policy(style: str, script: str) -> str:
     """Return the policy of a page with this style and script, and nothing else."""
-    hashes = (
+    style_hash, script_hash = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
     )
-    style_hash, script_hash = hashes
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; "
         f"script-src 'sha256-{script_hash}'; base-uri 'none'; form-action 'none'"

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lgamma, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
 from srs_ooc.learners.models import SUBSPACES
@@ -31,6 +32,7 @@ from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
@@ -195,11 +197,6 @@ class Ranking:
             best = members[self._order(members, -self.importances(members))[:limit]]
         return [int(stored) for stored in best]
 
-    def first(self) -> FeatureRecord:
-        """Return the line of the feature ranked first."""
-        stored = self.best(1, only_selected=False)[0]
-        return self.record(1, stored)
-
     def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:
@@ -283,13 +280,10 @@ class Ranking:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
-        cluster = self.verdict.row(stored).get("cluster")
-        others = [] if cluster is None else self.verdict.members(cluster)
-        others = [feature for feature in others if feature != stored]
-        shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
-        n_drawn = int(self.tally.n_drawn[stored])
-        is_excluded = self._excluded is not None and stored in self._excluded
-        return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
+        shown = [self.name(other) for other in self.verdict.beside(stored)[:MEMBERS_SHOWN]]
+        record = next(self.records(np.array([stored])))
+        is_out = self._excluded is not None and stored in self._excluded
+        return explain(record, stored, self.verdict, shown, is_out=is_out)
 
     def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which columns of the table some stored features are."""
@@ -327,6 +321,57 @@ def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
     )
 
 
+# Features that are too good to be true: a copy of the target, and what numbers the rows.
+
+LEADING, MOST_ROWS = 10, 1 << 14
+
+
+def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return a warning, if a leading feature tells the target or counts up with the rows.
+
+    Looked at are the first of the selected features, or of a ranking, in some of many rows.
+    """
+    leading = np.array(reading.best(LEADING, only_selected=not reading.ranks_only), np.uint32)
+    if not len(leading):
+        return []
+    given, manifest, found = ledger.input("rows", "<i4"), store.manifest, []
+    n_rows = store.n_rows if given is None else len(given)
+    rows = np.arange(0, n_rows, ceil_div(n_rows, MOST_ROWS), dtype=np.int32)
+    rows, target = rows if given is None else given[rows], np.empty(len(rows))
+    block = Block(len(leading), len(rows), manifest.code_nbytes, tiled=False)
+    with store.unchanged(), store.columns(mapped=False) as columns:
+        columns.gather(leading, block, rows)
+        for start, piece in store.pieces("target" if manifest.classes else "target_values"):
+            here = (rows >= start) & (rows < start + len(piece))
+            target[here] = piece[rows[here] - start]
+    least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
+    for stored, column in zip(leading.tolist(), block.as_columns(len(leading)), strict=True):
+        codes, name = column.astype(np.int64), repr(reading.name(stored))
+        groups, values = (target, codes) if manifest.classes else (codes, target)
+        if _apart(groups, values, least, sort=bool(manifest.classes)):
+            found.append(f"{name} alone tells the target of every row")
+        elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
+            found.append(f"{name} rises or falls from row to row")
+    text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"
+    return [("Too good to be true", f"{text} with --exclude.")] if found else []
+
+
+def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bool = False) -> bool:
+    """Tell whether the values of each group lie above those of the one before, or all below.
+
+    Groups may be sorted by their values first. Never where values can be dealt to groups of these
+    sizes in fewer ways than exp(``least``).
+    """
+    order = np.lexsort((values, groups))
+    firsts = np.flatnonzero(np.diff(groups[order], prepend=np.nan))
+    sizes = np.diff(firsts, append=len(order)).tolist()
+    low, high = values[order[firsts]], values[order[firsts + sizes - 1]]
+    if sort:
+        low, high = np.sort(low), np.sort(high)
+    ways = lgamma(len(order) + 1) - sum(lgamma(size + 1) for size in sizes)
+    return ways > least and bool((high[:-1] < low[1:]).all() or (low[:-1] > high[1:]).all())
+
+
 # The head of a ranking, from a run's ledger alone: its store may be gone.
 
 
@@ -362,6 +407,31 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
         record_of(FeatureRecord, name, rank, drawn, total, n_iterations, verdict.row(stored))
         for rank, ((stored, name), drawn, total) in enumerate(found, 1)
     ]
+
+
+def kept_reason(ledger: Ledger, name: str, missing: str) -> str:
+    """Say as :meth:`Ranking.explain` why a feature that the verdict put first is in or out.
+
+    Raises
+    ------
+    UsageError
+        If there is no verdict.
+    RunError
+        Beginning with what is ``missing``, if the feature is another one.
+    """
+    verdict, names = VerdictReading.of(ledger), kept_names(ledger) or {}
+    if verdict is None:
+        raise _no_verdict("--why", ranks_only=spec_of(ledger).judge == "none")
+    for stored, record in zip(names, kept_records(ledger) or (), strict=False):
+        if record.name == name:
+            shown = [names[o] for o in verdict.beside(stored) if o in names][:MEMBERS_SHOWN]
+            excluded = ledger.input("excluded", "<u4")
+            is_out = excluded is not None and stored in excluded
+            return explain(record, stored, verdict, shown, is_out=is_out)
+    raise RunError(
+        f"{missing} --why without a store knows only the features that the verdict put first: "
+        "`srs-ooc features RUN` shows them."
+    )
 
 
 def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[Any]) -> None:

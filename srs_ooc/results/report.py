@@ -164,10 +164,6 @@ class Report:
         rows = self.task.rows
         return places.astype(np.int32) if rows is None else rows[places]
 
-    def targets_of(self, rows: NDArray[np.int32]) -> NDArray[Any]:
-        """Return the class code or number of some rows of the store."""
-        return np.asarray(self.store.target()[rows])
-
     def columns(
         self, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
@@ -279,7 +275,7 @@ def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
         If the store cannot be read.
     """
     rows = report.rows_looked_at()
-    target = report.targets_of(rows)
+    target: NDArray[Any] = report.store.target()[rows]
     all_codes = report.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
     profiles, look = (

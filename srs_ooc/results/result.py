@@ -427,7 +427,7 @@ class Result:
         return out
 
     def plot_cut(self, ax: Any = None) -> Any:
-        """Plot scores by rank, features beside decoys; return the axes."""
+        """Plot the scores that are cut, features beside decoys; return the axes."""
         return self._plot("cut", ax)
 
     def plot_levels(self, ax: Any = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.base.files import release_lock
 from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
@@ -276,7 +277,7 @@ def remove_run(run: Path) -> None:
             "its folder and of the one it is in."
         ) from error
     finally:
-        os.close(lock)
+        release_lock(lock)
 
 
 # Where a network stands.

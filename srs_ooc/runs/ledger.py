@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_folder, sync_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, sync_folder, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
@@ -130,12 +130,12 @@ def is_held(run: Path) -> bool:
     lock = try_lock(run, flags=os.O_RDONLY)
     if lock is None:
         return True
-    os.close(lock)
+    release_lock(lock)
     return False
 
 
 def hold(run: Path) -> int:
-    """Take the lock of a run; return its descriptor, to be closed.
+    """Take the lock of a run; return its descriptor, to be released.
 
     Raises
     ------
@@ -163,7 +163,8 @@ def hold(run: Path) -> int:
 # of it.
 #
 # The file has two slots of one disk sector each, written in turn, and each is one line of JSON with
-# a checksum: a write that is cut short spoils one of them, and the other is the note before.
+# a checksum: a write that is cut short spoils one of them, and the other is the note before. Notes
+# carry the run's mark, so that another run's ledger in the place of its own is found.
 
 NOTE_FILE = "committed.json"
 _SLOT_NBYTES = 512
@@ -171,48 +172,52 @@ _N_SLOTS = 2
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
-def _slot(commits: int, iteration: int) -> bytes:
+Note = tuple[int, int, str | None]
+"""Commits, the iteration, and the mark of the run; None of one made before runs had marks."""
+
+
+def _slot(commits: int, iteration: int, mark: str | None) -> bytes:
     """Return the content of a slot."""
-    crc = zlib.crc32(b"%d %d" % (commits, iteration))
-    record = {"commits": commits, "iteration": iteration, "crc": crc}
+    crc = zlib.crc32((mark or "").encode(), zlib.crc32(b"%d %d" % (commits, iteration)))
+    record: dict[str, Any] = {"commits": commits, "iteration": iteration, "crc": crc}
+    record |= {} if mark is None else {MARK: mark}
     return json.dumps(record).encode().ljust(_SLOT_NBYTES - 1) + b"\n"
 
 
-def _noted(slot: bytes) -> tuple[int, int] | None:
+def _noted(slot: bytes) -> Note | None:
     """Return what a slot says, or None if it is not as it was written."""
     try:
         record = json.loads(slot)
-        noted = int(record["commits"]), int(record["iteration"])
+        mark = str(record[MARK]) if MARK in record else None
+        noted = int(record["commits"]), int(record["iteration"]), mark
     except (ValueError, KeyError, TypeError):
         return None
     return noted if slot == _slot(*noted) else None
 
 
-def make_note(run: Path, commits: int, iteration: int) -> None:
-    """Make the note of a run anew."""
-    handle = os.open(run / NOTE_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+def write_note(run: Path, note: Note, *, anew: bool = False) -> None:
+    """Note a commit that is safe on disk; ``anew`` in all slots, whatever they say."""
+    handle = os.open(run / NOTE_FILE, os.O_RDWR | (os.O_CREAT if anew else 0), 0o644)
     try:
-        os.pwrite(handle, _slot(commits, iteration) * _N_SLOTS, 0)
-        os.fsync(handle)
+        if anew:
+            os.pwrite(handle, _slot(*note) * _N_SLOTS, 0)
+            os.fsync(handle)
+        else:
+            os.pwrite(handle, _slot(*note), note[0] % _N_SLOTS * _SLOT_NBYTES)
+            _sync(handle)
     finally:
         os.close(handle)
 
 
-def write_note(handle: int, commits: int, iteration: int) -> None:
-    """Note a commit that is safe on disk, in the open file of notes."""
-    os.pwrite(handle, _slot(commits, iteration), commits % _N_SLOTS * _SLOT_NBYTES)
-    _sync(handle)
-
-
-def read_note(run: Path, resumed: Path) -> tuple[int, int] | None:
-    """Return commits and iteration of the last note of a run; None if it has no file of notes.
+def read_notes(run: Path, resumed: Path, *, all_whole: bool = False) -> list[Note] | None:
+    """Return the notes of a run that are whole, the last one last; None if it has no file of them.
 
     ``resumed`` is the folder to resume, for the message.
 
     Raises
     ------
     RunError
-        If there is a file, but no note in it that can be read.
+        If there is a file, but no note in it that can be read, or not all with ``all_whole``.
     """
     file = run / NOTE_FILE
     try:
@@ -223,18 +228,17 @@ def read_note(run: Path, resumed: Path) -> tuple[int, int] | None:
     except OSError as error:
         raise RunError(f"{file}: could not be read: {error.strerror}.") from error
     notes = [noted for noted in map(_noted, slots) if noted is not None]
-    if not notes:
+    if len(notes) < (_N_SLOTS if all_whole else 1):
+        found = "one of two that cannot be" if notes else "none that can be"
         raise RunError(
-            f"{file}: expected a note of how far the run was committed, found none that can be "
+            f"{file}: expected a note of how far the run was committed, found {found} "
             f"read: the file is damaged, and commits may be lost. {_way_on(resumed)}"
         )
-    return max(notes)
+    return sorted(notes, key=lambda note: note[0])
 
 
-def check_note(
-    run: Path, resumed: Path, noted: tuple[int, int] | None, commits: int, iteration: int
-) -> None:
-    """Check that a ledger has all the commits that were noted.
+def check_notes(run: Path, resumed: Path, notes: list[Note] | None, ledger: Note) -> None:
+    """Check that a ledger is that of the notes, and has all the commits that were noted.
 
     Parameters
     ----------
@@ -242,20 +246,18 @@ def check_note(
         Its folder.
     resumed : Path
         The folder to resume, for the message.
-    noted : pair of int or None
-        As of :func:`read_note`; read before the ledger was: a writer may be at work.
-    commits : int
-        Commits counted in the ledger.
-    iteration : int
-        Where the ledger stands.
+    notes : list of Note or None
+        As of :func:`read_notes`; read before the ledger was: a writer may be at work.
+    ledger : Note
+        What a note of the ledger as it stands would say.
 
     Raises
     ------
     RunError
-        If it has fewer.
+        If it is another run's, or has fewer.
     """
-    way_on = _way_on(resumed)
-    if noted is None:
+    way_on, (commits, iteration, mark) = _way_on(resumed), ledger
+    if notes is None:
         if not (run / NOTE_FILE).exists():
             raise RunError(
                 f"{run / NOTE_FILE}: expected a note of how far the run was committed, found no "
@@ -263,10 +265,15 @@ def check_note(
                 f"lost. {way_on}"
             )
         return
-    if commits < noted[0]:
+    if {noted[2] for noted in notes} != {mark}:
         raise RunError(
-            f"{run}: expected a ledger of {noted[0]} commits, up to iteration "
-            f"{noted[1]}, as was noted, found one of {commits}, up to iteration "
+            f"{run}: expected {FILE} and {NOTE_FILE} of one run, found that one of them is of "
+            "another run. Put the run's own back from a copy."
+        )
+    if commits < notes[-1][0]:
+        raise RunError(
+            f"{run}: expected a ledger of {notes[-1][0]} commits, up to iteration "
+            f"{notes[-1][1]}, as was noted, found one of {commits}, up to iteration "
             f"{iteration}: its write-ahead file (-wal) was lost or damaged, or an older copy was "
             f"put in its place. {way_on}"
         )
@@ -283,6 +290,8 @@ def _way_on(resumed: Path) -> str:
 
 COMMITS = "commits"
 """Fact that says how many commits there were."""
+MARK = "mark"
+"""Fact that no other run has."""
 DIGEST = "records"
 """Fact with a checksum over all other records, those that a commit did not change included."""
 
@@ -439,6 +448,11 @@ class Ledger:
     part_of : Path, optional
         The run that this one is a part of, for messages.
 
+    Attributes
+    ----------
+    check : callable
+        Called before what was learnt is committed: raises where the store was replaced.
+
     Raises
     ------
     RunError
@@ -455,40 +469,45 @@ class Ledger:
         part_of: Path | None = None,
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
+        self.check: Callable[[], object] = lambda: None
         _require(run)
-        self._held = ExitStack()
-        self._note: int | None = None
+        self._held, self._process = ExitStack(), os.getpid() if writable else None
+        self._noted_anew = accept_loss
         try:
             if writable:
-                self._held.callback(os.close, hold(run))
+                self._held.callback(release_lock, hold(run))
             # Before the ledger, which a writer may take further meanwhile.
-            noted = None if accept_loss else read_note(run, part_of or run)
+            notes = None if accept_loss else read_notes(run, part_of or run)
             with self._translated():
                 # A writer would clear a damaged log away when it is closed.
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
             with self.reading():
                 _check_format(run, self.meta("format"))
-                self._commits, progress = int(self.meta(COMMITS)), self.progress()
+                mark = self.meta(MARK) if self.has_meta(MARK) else None
+                self._stands: Note = int(self.meta(COMMITS)), self.progress().iteration, mark
                 self._check_digest()
             if not accept_loss:
-                check_note(run, part_of or run, noted, self._commits, progress.iteration)
-            self._iteration = progress.iteration
+                check_notes(run, part_of or run, notes, self._stands)
             if writable:
-                self._open_for_writing(anew=noted is None)
+                with self._translated():
+                    self._database.close()
+                    database = connect_writer(self.run / FILE)
+                    self._database = self._held.enter_context(closing(database))
         except BaseException:
             self.close()
             raise
 
-    def _open_for_writing(self, *, anew: bool) -> None:
-        """Connect anew; open the note, made ``anew`` where there is none, or none that counts."""
+    def accept(self) -> None:
+        """Have the notes say what is left, where a loss was accepted."""
+        if self._noted_anew:
+            self._write_note()
+
+    def _write_note(self) -> None:
         with self._translated():
-            self._database.close()
-            self._database = self._held.enter_context(closing(connect_writer(self.run / FILE)))
-            if anew:
-                make_note(self.run, self._commits, self._iteration)
+            write_note(self.run, self._stands, anew=self._noted_anew)
+            if self._noted_anew:
                 sync_folder(self.run)
-            self._note = os.open(self.run / NOTE_FILE, os.O_RDWR)
-            self._held.callback(os.close, self._note)
+            self._noted_anew = False
 
     @staticmethod
     def create(run: Path, meta: dict[str, Any], inputs: dict[str, NDArray[Any]]) -> None:
@@ -507,7 +526,8 @@ class Ledger:
             with published_folder(run) as scratch:
                 database = connect_writer(scratch / FILE)
                 database.executescript(_SCHEMA)
-                facts = {"format": FORMAT, COMMITS: 0} | meta
+                mark = os.urandom(8).hex()
+                facts = {"format": FORMAT, COMMITS: 0, MARK: mark} | meta
                 facts["state"] = asdict(START) | {"pages": 0, "layout": {}}
                 for name, value in facts.items():
                     _put(database, "meta", name, json.dumps(value))
@@ -515,7 +535,7 @@ class Ledger:
                 for name, array in inputs.items():
                     _put(database, "inputs", name, array.tobytes())
                 database.close()
-                make_note(scratch, 0, 0)
+                write_note(scratch, (0, 0, mark), anew=True)
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RunError(f"{run}: the run's folder could not be created: {reason}.") from error
@@ -590,6 +610,7 @@ class Ledger:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        self.check()
         with self._counted():
             self._put_arrays(name, arrays)
 
@@ -635,6 +656,7 @@ class Ledger:
             For the history.
         """
         start = time.monotonic()
+        self.check()
         with self._counted(progress.iteration):
             layout = self.meta("state")["layout"]
             for name, state in states.items():
@@ -680,15 +702,17 @@ class Ledger:
     @contextmanager
     def _counted(self, iteration: int | None = None) -> Iterator[None]:
         """Write in the block in one transaction, count it, and note it once it is on disk."""
-        assert self._note is not None, "open for writing"
+        assert self._process is not None, "open for writing"
+        if self._process != os.getpid():
+            raise RunError(f"{self.run}: expected the process that opened it, found a fork.")
+        commits, before, mark = self._stands
         with self._translated():
             with self._transaction("BEGIN IMMEDIATE"):
                 yield
-                self._put_meta(COMMITS, self._commits + 1)
+                self._put_meta(COMMITS, commits + 1)
                 self._put_meta(DIGEST, records_digest(self._database))
-            self._commits += 1
-            self._iteration = self._iteration if iteration is None else iteration
-            write_note(self._note, self._commits, self._iteration)
+            self._stands = commits + 1, before if iteration is None else iteration, mark
+        self._write_note()
 
     def _check_digest(self) -> None:
         """Check that the records are those of one commit; to be called within :meth:`reading`.

@@ -6,7 +6,7 @@ They are done here one after another, or by workers, each whole at one of them.
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Semaphore
@@ -83,6 +83,7 @@ def _one_after_another(
         with closing(
             Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
         ) as permuted:
+            permuted.check = ledger.check
             best = best_of(context, number, n_iterations, permuted, stage)
         if best is None:
             return
@@ -134,15 +135,11 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
     ledger.write_arrays(BESTS, done)
 
 
-@contextmanager
-def _resources(context: RunContext, number: int) -> Iterator[Resources]:
-    """Yield the resources of a permutation run, with its target."""
+def _resources(context: RunContext, number: int) -> AbstractContextManager[Resources]:
+    """Return the resources of a permutation run, with its target, as a context."""
     key = key_of(context.spec.seed, Purpose.PERMUTATION, number)
-    exchangeable = context.task.exchangeability()
-    task = context.task.permuted(exchangeable.permutation(key))
-    del exchangeable  # its memory is the closing stage's
-    with replace(context, task=task).resources() as resources:
-        yield resources
+    task = context.task.permuted(context.task.exchangeability().permutation(key))
+    return replace(context, task=task).resources()
 
 
 # Whole runs done by workers: the store and memory of each, and how far all of them are.

@@ -522,8 +522,7 @@ def is_growth(ledger: Ledger) -> bool:
     return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
 
 
-def note_growth(ledger: Ledger) -> None:
-    """Note what the sizes are that the work to come adds; one whole process makes them mixed."""
+def growth_to_note(ledger: Ledger) -> dict[str, bool]:
+    """Return what to note of the sizes that work adds; one whole process makes them mixed."""
     counts = growth_counts() and (ledger.progress().iteration == 0 or is_growth(ledger))
-    if counts != is_growth(ledger):
-        ledger.set_meta(_GROWTH, counts)
+    return {_GROWTH: counts} if counts != is_growth(ledger) else {}

@@ -9,6 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from io import BytesIO
 from pathlib import Path
@@ -39,6 +40,15 @@ HEAD = struct.Struct("<II")
 """Begins a record: the length of its bytes, and their CRC-32."""
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Name the file of trees where it cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+
+
 def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """Check every record of a file of trees up to byte ``nbytes``, in pieces of 1 MB.
 
@@ -51,18 +61,15 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """
     check_length(path, nbytes)
     number, place = 0, len(TREES_MAGIC)
-    try:
-        with path.open("rb") as file:
-            file.seek(place)
-            while place < nbytes:
-                length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
-                place += HEAD.size + length
-                crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
-                if not length or place > nbytes or crc != expected:
-                    raise damaged(path, number)
-                number += 1
-    except OSError as error:
-        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+    with _reading(path), path.open("rb") as file:
+        file.seek(place)
+        while place < nbytes:
+            length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
+            place += HEAD.size + length
+            crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
+            if not length or place > nbytes or crc != expected:
+                raise damaged(path, number)
+            number += 1
     if n_trees is not None and number != n_trees:
         raise RunError(
             f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
@@ -145,26 +152,11 @@ class TreeWriter:
     """
 
     def __init__(self, ledger: Ledger, per_iteration: int | None) -> None:
-        self._path = ledger.run / TREES_FILE
-        valid = int(ledger.meta(VALID))
-        try:
-            if valid == 0:
-                self._path.write_bytes(TREES_MAGIC)
-                sync_folder(ledger.run)
-                valid = len(TREES_MAGIC)
-            else:
-                check_length(self._path, valid)
-            self._file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
-            self._file.truncate(valid)
-            self._n_trees = (
-                count_trees(self._file, valid)
-                if per_iteration is None
-                else per_iteration * ledger.progress().iteration
-            )
-            self._file.seek(valid)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        self.nbytes = valid
+        self._ledger, self._per_iteration = ledger, per_iteration
+        self._path, self._open = ledger.run / TREES_FILE, ExitStack()
+        self.nbytes = int(ledger.meta(VALID))
+        if self.nbytes:
+            check_length(self._path, self.nbytes)
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Append the trees of the next iteration."""
@@ -176,40 +168,54 @@ class TreeWriter:
         return State(facts=self.sync())
 
     def restore(self, saved: Saved) -> None:
-        """Nothing is left to do: the file was cut where the ledger left it when it was opened."""
+        """Make the file, or cut it where the ledger left it: the work begins."""
+        with self._writing():
+            if self.nbytes == 0:
+                self._path.write_bytes(TREES_MAGIC)
+                sync_folder(self._path.parent)
+                self.nbytes = len(TREES_MAGIC)
+            file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
+            self._file = self._open.enter_context(file)
+            self._file.truncate(self.nbytes)
+            self._n_trees = (
+                count_trees(self._file, self.nbytes)
+                if self._per_iteration is None
+                else self._per_iteration * self._ledger.progress().iteration
+            )
+            self._file.seek(self.nbytes)
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""
         head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
-        try:
+        with self._writing():
             self._file.write(head)
             self._file.write(tree)
-        except OSError as error:
-            raise self._unwritable(error) from error
         self._n_trees += 1
         self.nbytes += len(head) + len(tree)
 
     def sync(self) -> int:
         """Make all that was appended safe on disk; return up to which byte it reaches."""
-        try:
+        with self._writing():
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._unwritable(error) from error
         return self.nbytes
 
     def close(self) -> None:
         """Close the file."""
-        try:
-            self._file.close()
-        except OSError as error:
-            raise self._unwritable(error) from error
+        with self._writing():
+            self._open.close()
 
-    def _unwritable(self, error: OSError) -> RunError:
-        return RunError(
-            f"{self._path}: the trees could not be written: {error.strerror or error}. If the disk "
-            "is full, make room and resume; nothing that was committed is lost."
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Refuse with what to do where the file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            text = (
+                f"{self._path}: the trees could not be written: {error.strerror or error}. If the "
+                "disk is full, make room and resume; nothing that was committed is lost."
+            )
+            raise RunError(text) from error
 
 
 class TreeReader:
@@ -269,27 +275,24 @@ class TreeReader:
             At a record that is damaged.
         """
         number, place, short, data = 0, len(TREES_MAGIC), 0, b""
-        try:
-            with self._opened() as file:
-                file.seek(place)
-                while place + len(data) < self.nbytes:
-                    left = self.nbytes - place - len(data)
-                    data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
-                    spans, used, short = whole_records(data)
-                    if not spans:
-                        if short > self.nbytes - place - len(data):
-                            raise damaged(self.path, number)
-                        continue
-                    places = self.ensemble.places(number, len(spans))
-                    if spans[places]:
-                        yield self._decode(data, spans[places], number + places.start)
-                    number += len(spans)
-                    place += used
-                    data = data[used:]
-                if data:
-                    raise damaged(self.path, number)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            file.seek(place)
+            while place + len(data) < self.nbytes:
+                left = self.nbytes - place - len(data)
+                data += file.read(min(max(SAVED_PIECE_NBYTES, short), left))
+                spans, used, short = whole_records(data)
+                if not spans:
+                    if short > self.nbytes - place - len(data):
+                        raise damaged(self.path, number)
+                    continue
+                places = self.ensemble.places(number, len(spans))
+                if spans[places]:
+                    yield self._decode(data, spans[places], number + places.start)
+                number += len(spans)
+                place += used
+                data = data[used:]
+            if data:
+                raise damaged(self.path, number)
 
     def held(self) -> "TreeReader":
         """Return the same trees in memory, where they stay when the run's folder is gone.
@@ -300,12 +303,9 @@ class TreeReader:
             If the file cannot be read.
         """
         held = copy(self)
-        try:
-            with self._opened() as file:
-                held._data = file.read(self.nbytes)
-                held.nbytes = len(held._data)
-        except OSError as error:
-            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+        with _reading(self.path), self._opened() as file:
+            held._data = file.read(self.nbytes)
+            held.nbytes = len(held._data)
         return held
 
     def _opened(self) -> BinaryIO:

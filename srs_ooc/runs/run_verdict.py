@@ -481,11 +481,6 @@ def kept_names(ledger: Ledger) -> dict[int, str] | None:
     return dict(zip(arrays["features"].tolist(), names, strict=True))
 
 
-def is_concluded(ledger: Ledger) -> bool:
-    """Return whether the verdict after the iterations done so far is there."""
-    return read_verdict(ledger) is not None
-
-
 def conclude(
     ledger: Ledger,
     context: RunContext,

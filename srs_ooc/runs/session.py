@@ -1,7 +1,7 @@
 """Runs: opening or creating one, and working on it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
+from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
-from srs_ooc.learners.tree_learner import RANK
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -35,11 +36,11 @@ from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
     TrainingShape,
     check_stages,
-    note_growth,
+    growth_to_note,
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_verdict import conclude, is_concluded
+from srs_ooc.runs.run_verdict import conclude, read_verdict
 from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
@@ -107,7 +108,16 @@ class RunDraft:
         folds_of(spec, task)
         if spec.concludes:
             task.check_exchangeable(spec)
-        check_stages(request.cap_mb * MB, draft.stages())
+        try:
+            check_stages(request.cap_mb * MB, draft.stages())
+        except BudgetError as error:
+            counts_all = spec.model.is_tree and not draft.beside_nbytes
+            if counts_all or options.get("subspace_size") != "max":
+                raise
+            raise BudgetError(
+                f"{error} But --subspace-size max grows with the cap, and leaves no room for "
+                "requests, messages or what a model takes: give a number instead."
+            ) from error
         return draft
 
     @classmethod
@@ -130,11 +140,13 @@ class RunDraft:
             n_features,
             n_classes,
             code_nbytes=1,
+            n_channels=int(options.get("class_weight", UNWEIGHTED) != UNWEIGHTED),
             n_values=min(max_codes("uint8"), n_rows) if by_value else 0,
             n_stored_rows=n_rows,
             is_decoded=is_decoded,
         )
-        return cls(request, settle(options, shape, "", request.cap_mb * MB), shape)
+        saves, cap_nbytes = bool(request.save_trees), request.cap_mb * MB
+        return cls(request, settle(options, shape, "", cap_nbytes, saves_trees=saves), shape)
 
     @classmethod
     def _settled(
@@ -154,11 +166,21 @@ class RunDraft:
     def stages(self) -> list[list[Lease]]:
         """Return what the stages need besides the process; only where there is a store."""
         assert self.store is not None
-        cluster, saves = self.request.cluster, bool(self.request.save_trees)
-        beside = self.store.reading_nbytes + (0 if cluster is None else ORDERS_NBYTES)
-        running = run_leases(self.spec, self.shape, saves=saves, beside_nbytes=beside)
+        beside = self.beside_nbytes
+        running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
         return [running, scoring] if scoring else [running]
+
+    @property
+    def saves(self) -> bool:
+        """Whether its trees are kept."""
+        return bool(self.request.save_trees)
+
+    @property
+    def beside_nbytes(self) -> int:
+        """What is held besides: requests to a server under way, and messages to a cluster."""
+        reading = 0 if self.store is None else self.store.reading_nbytes
+        return reading + (0 if self.request.cluster is None else ORDERS_NBYTES)
 
     @property
     def n_items(self) -> int:
@@ -189,9 +211,8 @@ class RunDraft:
             counts = tuple(np.bincount(self.store.target()[self.inputs.rows]).tolist())
         return tuple(count for count in counts if count)
 
-    @contextmanager
-    def resources(self) -> Iterator[Resources]:
-        """Yield the resources that the run would have; only where there is a store.
+    def resources(self) -> AbstractContextManager[Resources]:
+        """Return the resources that the run would have, as a context; only where there is a store.
 
         Raises
         ------
@@ -201,8 +222,7 @@ class RunDraft:
         assert self.store is not None
         cap_nbytes, threads = self.request.cap_mb * MB, self.request.threads
         context = RunContext(self.spec, self.store, self.task, cap_nbytes, threads)
-        with context.resources() as resources:
-            yield resources
+        return context.resources(saves=self.saves)
 
 
 def open_or_create(
@@ -321,7 +341,8 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     What the request gives of iterations and memory is kept for the next time, as is the place of
-    the store.
+    the store, once a first step is done: a request that is refused changes nothing. A run that is
+    done keeps its cap.
 
     Raises
     ------
@@ -330,34 +351,56 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
         before stays.
     """
     check_store(ledger, store)
+    ledger.check = store.check_unchanged
     _check_iterations(ledger, request)
-    watch = noting(ledger, request.cluster, watch)
-    places = places_of(store.place, ledger.run)
-    if places != ledger.meta(PLACES):
-        ledger.set_meta(PLACES, places)
-    done, asked = ledger.progress().iteration, request.iterations
-    settled = {"iterations": asked and max(asked, done), "memory_mb": request.memory_mb}
-    for name, value in settled.items():
-        if value is not None and value != ledger.meta(name):
-            ledger.set_meta(name, value)
-    _note_until_stable(ledger, request)
-    note_growth(ledger)
-    until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
+    spec, done, asked = spec_of(ledger), ledger.progress().iteration, request.iterations
+    _check_until_stable(spec, request)
+    settled: dict[str, Any] = {PLACES: places_of(store.place, ledger.run)}
+    if asked is not None:
+        settled["iterations"] = asked and max(asked, done)
+    until = max(int(settled.get("iterations", ledger.meta("iterations"))), done)
     if is_done(ledger, until):
+        _keep(ledger, settled)
         return
-    spec, cap_nbytes = spec_of(ledger), int(ledger.meta("memory_mb")) * MB
+    if request.memory_mb is not None:
+        settled["memory_mb"] = request.memory_mb
+    if request.until_stable or asked is not None:
+        settled[UNTIL_STABLE] = request.until_stable
+    stable = bool(settled.get(UNTIL_STABLE, ledger.meta(UNTIL_STABLE)))
+    cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
+    settled |= growth_to_note(ledger)
+    noted = noting(ledger, request.cluster, watch)
+
+    def begun(step: Step) -> bool:
+        _keep(ledger, settled)
+        return noted(step)
+
     with store.unchanged():
         task = Task.of_run(spec, store, inputs_of(ledger))
-    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
+    if spec.draws_by_weight:  # scores are kept: what follows is refused before
+        shape, saves = shape_of(store.manifest, task.inputs, spec.values()), saves_trees(ledger)
+        reading = store.reading_nbytes
+        check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=reading)])
+    weighted = with_weights(ledger, spec, store, task, cap_nbytes, noted)
     if weighted is None:
         return
-    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
+    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, begun)
     with tree_writer(ledger) as trees:
         if spec.concludes:
-            stable = bool(ledger.meta(UNTIL_STABLE))
             conclude(ledger, context, until, trees, until_stable=stable)
         else:
             screen_only(ledger, context, until, trees)
+    settled.pop("iterations", None)  # as it ended, where no step was left
+    _keep(ledger, settled)
+
+
+def _keep(ledger: Ledger, settled: dict[str, Any]) -> None:
+    """Keep what a request that was accepted gives, once."""
+    ledger.accept()
+    while settled:
+        name, value = settled.popitem()
+        if not ledger.has_meta(name) or value != ledger.meta(name):
+            ledger.set_meta(name, value)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:
@@ -369,13 +412,6 @@ def _check_iterations(ledger: Ledger, request: Request) -> None:
         f"--iterations: expected the iterations in total, at least the {done} that are done, found "
         f"{asked}. To end the run where it is, give --iterations {done}."
     )
-
-
-def _note_until_stable(ledger: Ledger, request: Request) -> None:
-    """Keep when the screen shall end: as last asked, or at the iterations given since."""
-    _check_until_stable(spec_of(ledger), request)
-    if request.until_stable or request.iterations is not None:
-        ledger.set_meta(UNTIL_STABLE, request.until_stable)
 
 
 def _check_until_stable(spec: RunSpec, request: Request) -> None:
@@ -395,4 +431,4 @@ def is_done(ledger: Ledger, until: int) -> bool:
     """Return whether ``until`` iterations are done and judged."""
     if ledger.progress().iteration < until:
         return False
-    return not spec_of(ledger).concludes or is_concluded(ledger)
+    return not spec_of(ledger).concludes or read_verdict(ledger) is not None

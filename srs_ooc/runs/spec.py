@@ -35,10 +35,11 @@ class RunParams(Params):
     method: str = option(Choice(method_names()), "How subspaces are chosen.", default="srs")
     subspace_size: int = option(
         Text(),
-        "Features paged in at a time, or 'max' for all the cap holds.",
+        "Features in memory at a time, or 'max' for all the cap holds.",
         default=0,
-        default_text="5% of the features, at least 100, within the cap; with --method less twice "
-        "their square root; with rase room for all subspaces of a model",
+        default_text="5% of the features, at least 100, times (1 + M) / 2 with M families of "
+        "decoys (20%, at least 400, with seven), within the cap; with --method less twice their "
+        "square root; with rase room for all subspaces of a model",
         metavar="Q",
         flags=("--q",),
     )
@@ -54,7 +55,7 @@ class RunParams(Params):
     )
     round_size: int = option(
         Whole(1),
-        "Iterations proposed from the same kept features; 1 is the paper's.",
+        "Iterations between updates of the kept features; 1 is the paper's.",
         default=1,
         metavar="N",
     )

@@ -54,7 +54,8 @@ class SplitTable:
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
         decoded at a time) of the trees; ``first_decoy``, the first item that is one, where trees
-        split on decoys.
+        split on decoys; ``table``, the :func:`digest_of` what the store was made of, and its
+        ``n_rows`` (older files lack both).
     """
 
     features: NDArray[np.int64]
@@ -150,6 +151,8 @@ def make_splits(
         "classes": list(manifest.classes),
         "target_name": manifest.target_name,
         "row_id_name": manifest.row_id_name,
+        "table": digest_of(manifest.source),
+        "n_rows": manifest.n_rows,
     }
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
@@ -157,6 +160,11 @@ def make_splits(
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
     return table
+
+
+def digest_of(source: dict[str, Any]) -> list[int] | None:
+    """Return what tells a table from others, where a manifest says it: CRC-32 and size."""
+    return [source["crc32"], source["nbytes"]] if "crc32" in source else None
 
 
 def is_decoy(trees: Trees, n_features: int) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of
 from srs_ooc.base.records import PAGE_ITEMS
@@ -26,6 +26,7 @@ from srs_ooc.runs.ledger import (
     Ledger,
     checksums_digest,
     page_checks,
+    read_notes,
 )
 from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
@@ -64,15 +65,22 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         closing(Ledger(run, writable=False, part_of=part_of)) as ledger,
         ledger.reading() as database,
     ):
-        if (run / NOTE_FILE).exists():  # compared as the ledger was opened
-            yield f"notes of the last commit ({NOTE_FILE})", 1, 0
+        # What they say was compared as the ledger was opened.
+        read_notes(run, part_of or run, all_whole=True)
+        yield f"notes of the last commit ({NOTE_FILE})", 1, 0
         yield _structure(run, database)
         for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
             yield _records(run, database, table, column)
         yield _pages(ledger, database)
         yield _history(ledger)
-        valid = int((ledger.meta(VALID) if ledger.has_meta(VALID) else None) or 0)
+        keeps = ledger.meta(VALID) if ledger.has_meta(VALID) else None
+        valid = int(keeps or 0)
         n_trees = _n_trees(ledger) if valid else 0
+    if keeps is None and (run / TREES_FILE).exists():
+        raise RunError(
+            f"{run / TREES_FILE}: expected no file of trees, as the run keeps none, found one. It "
+            "is not the run's: move it away, or restore the run's folder from a copy."
+        )
     if valid:
         n_trees = check_trees(run / TREES_FILE, valid, n_trees)
         yield f"trees ({TREES_FILE})", n_trees, valid
@@ -207,12 +215,11 @@ class Records:
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Made when there is something to keep.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
 
     @staticmethod
     def folder_of(run: Path, n_iterations: int, n_folds: int) -> Path:
@@ -243,6 +250,7 @@ class Records:
         self._write(_WHOLE, asdict(record))
 
     def _write(self, name: str, record: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         scratch = self.folder / (name + ".partial")
         with scratch.open("w", encoding="utf-8") as file:
             json.dump(record | {_CRC: _crc_of(record)}, file)
@@ -271,7 +279,8 @@ def _read(file: Path, kind: type[_Kind]) -> _Kind | None:
         if record.keys() == names:
             return None
         crc = record.pop(_CRC)
-        if record.keys() != names or crc != _crc_of(record):
+        is_elsewhere = "fold" in names and file.name != _fold_name(record["repeat"], record["fold"])
+        if record.keys() != names or crc != _crc_of(record) or is_elsewhere:
             raise ValueError("another")  # noqa: TRY301 (one way out)
         return kind(**record)
     except FileNotFoundError:
@@ -328,7 +337,7 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """
     is_run = isinstance(path, Path) and (path / FILE).is_file()
     if isinstance(path, Path) and is_run:
-        check_cap(memory_nbytes, "reading a run in pieces", CHECKING_NBYTES)
+        Budget.of(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
         found = verify_run(path)
     else:
         found = verified_store(open_store(path), memory_nbytes)
@@ -345,18 +354,6 @@ def verified_store(store: Store, memory_nbytes: int) -> Verified:
     BudgetError
         If the cap cannot hold it.
     """
-    check_cap(memory_nbytes, "reading a store in pieces", verifying_nbytes(store.manifest))
+    lease = Lease("reading a store in pieces", verifying_nbytes(store.manifest))
+    Budget.of(memory_nbytes, [lease]).check()
     return store.verify()
-
-
-def check_cap(cap_nbytes: int, purpose: str, n_bytes: int) -> None:
-    """Refuse a cap that cannot hold so much beside the program.
-
-    Raises
-    ------
-    BudgetError
-        With the smallest that can.
-    """
-    budget = Budget(cap_nbytes)
-    budget.grant(purpose, n_bytes)
-    budget.check()

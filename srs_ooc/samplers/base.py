@@ -340,7 +340,10 @@ def method_of(name: str) -> type[Method]:
     places = _places()
     if not isinstance(name, str) or name not in places:
         found = ascii(name)[:60]
-        raise UsageError(f"--method: expected one of {', '.join(places)}, found {found}.")
+        raise UsageError(
+            f"--method: expected one of {', '.join(places)}, found {found}. If it is of a "
+            "plug-in, install that package."
+        )
     method = part_at(places[name], f"--method {name}")
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UsageError(

@@ -235,9 +235,7 @@ class ParametricRandomSubspace(Sampler):
         if objective < self.best_objective:
             self.best_objective, self.best_epoch = objective, self.epoch
             self.keep_best()
-        waited = self.epoch - self.best_epoch
-        patience = self._params.epochs if self._params.patience is None else self._params.patience
-        if self.epoch == self._params.epochs or waited >= patience:
+        if self._params.ends(self.epoch, self.best_epoch):
             self._draw_anew(FINAL, self.best)
         elif worth < self._wanted_worth:
             self._draw_anew(GROWING, self.beta)
@@ -351,7 +349,7 @@ class DescentParams(Params):
         metavar="N",
     )
     learning_rate: str = option(
-        Number(), "Of Adam: about how far a probability moves in a step.", default="0.001",
+        Number(), "Step of Adam: about how far a probability moves in a step.", default="0.001",
         metavar="RATE",
     )  # fmt: skip
     folds: int = folds_option()
@@ -401,6 +399,11 @@ class DescentParams(Params):
                 f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
                 f"{n_training} rows. Choose fewer folds."
             )
+
+    def ends(self, epoch: int, best_epoch: int) -> bool:
+        """Return whether learning ends after an epoch, the best one so far being known."""
+        patience = self.epochs if self.patience is None else self.patience
+        return epoch == self.epochs or epoch - best_epoch >= patience
 
     def slow_steps(self, n_features: int, remedy: str) -> tuple[str, ...]:
         """Say so, and what to do, where importance weights would collapse."""

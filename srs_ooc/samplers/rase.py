@@ -446,7 +446,7 @@ class Rase(HeldOutMethod):
     )
     vote_cutoff: str = option(
         Choice((HALF, TRAINING)),
-        "Share of votes above which the second of two classes is said: half, or the one that errs "
+        "Share of votes above which the second of two classes wins: half, or the one that errs "
         "least on the training rows.",
         default=HALF,
     )

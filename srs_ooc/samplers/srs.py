@@ -255,7 +255,7 @@ class RandomSubspace(Method):
     any_model = True
     draw_block: int = option(
         Whole(1),
-        "Draw new features by blocks of G neighbours on disk: as often each, in fewer and longer "
+        "Draw new features in blocks of G neighbours on disk: each as often, in fewer and longer "
         "reads; for a store larger than memory. 1 is the paper's.",
         default=1,
         default_text="1; of a store larger than the cap, blocks of 64 KB",

@@ -11,15 +11,16 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import factorial, prod
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 
@@ -32,9 +33,8 @@ LONG_NBYTES = 8_000_000
 """Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
 
 
-@dataclass(frozen=True)
-class CodeFacts:
-    """What coding found of each of ``m`` features.
+class CodeFacts(NamedTuple):
+    """What coding found of each of ``m`` features; its fields are in the native coder's order.
 
     Attributes
     ----------
@@ -98,17 +98,7 @@ def code_columns(
         np.full((m, ranges), np.nan),
         np.full((m, ranges), np.nan),
     )
-    _native.code_columns(
-        values,
-        codes,
-        facts.n_missing,
-        facts.n_codes,
-        facts.exact,
-        facts.kinds,
-        facts.lows,
-        facts.highs,
-        long_rows,
-    )
+    _native.code_columns(values, codes, *facts, long_rows)
     return facts
 
 
@@ -335,20 +325,24 @@ def verify_file(
 
 NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 """Kinds of feature, as a store holds them."""
-KINDS = {
-    "numeric": NUMERIC,
-    "integer": INTEGER,
-    "boolean": BOOLEAN,
-    "categorical": CATEGORICAL,
-    "constant": CONSTANT,
-}
-NAMES = tuple(KINDS)
+NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 """Names of the kinds, by number."""
+KINDS = {name: kind for kind, name in enumerate(NAMES)}
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
     """Return counts by kind for people; kinds of which there are none are left out."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def hopeless(manifest: "Manifest") -> str | None:
+    """Return why nothing can be found in a table, if so."""
+    if manifest.kind_counts["constant"] == manifest.n_features:
+        return "All features are constant. Look whether the right columns were read."
+    counts = manifest.class_counts or (1,) * min(manifest.n_rows, 20)
+    ways = factorial(sum(counts)) // prod(map(factorial, counts)) if sum(counts) < 20 else 20
+    so = f"{counted(manifest.n_rows, 'row')} can have these targets in {counted(ways, 'way')} only"
+    return None if ways >= 20 else f"{so}: too few to tell from chance. Get more rows."
 
 
 # Is what a store says of itself possible? Types, ranges, and whether its parts agree.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import try_lock
+from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Url
 from srs_ooc.native import _native
@@ -44,6 +44,7 @@ from srs_ooc.trees.block import Block
 _HEADER = np.dtype([("magic", "S8"), ("slot_nbytes", "<u8")])
 _ENTRY = np.dtype([("block", "<u4"), ("crc", "<u4")])
 _MAGIC = b"srsooc-1"
+INDEX = "index"
 
 
 class SlotFile:
@@ -76,7 +77,7 @@ class SlotFile:
         try:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._blocks = os.open(folder / "blocks", flags, 0o600)
-            self._index = os.open(folder / "index", flags, 0o600)
+            self._index = os.open(folder / INDEX, flags, 0o600)
             self._entries = self._read_index(n_slots)
             os.truncate(self._blocks, min(os.fstat(self._blocks).st_size, n_slots * slot_nbytes))
         except OSError as error:
@@ -380,7 +381,7 @@ class Mirror:
                 f"{options.path}: expected a folder that can be written, where what is kept of "
                 f"{objects.url} goes, found: {error.strerror or error}. Name another --cache-dir."
             ) from error
-        self._close = weakref.finalize(self, os.close, lock)
+        self._close = weakref.finalize(self, release_lock, lock)
         self._kept: set[str] = set()
         self._lock, self._n_users, self._borrowing = Lock(), 0, RLock()
         self._blocks: BlockCache | None = None
@@ -408,6 +409,10 @@ class Mirror:
             if self._n_users == 0 and self._blocks is not None:
                 self._blocks.close()
                 self._blocks = None
+
+    def forget(self) -> None:
+        """Let no one take up the blocks that are here: some may be of another store."""
+        (self.path / INDEX).unlink(missing_ok=True)
 
     def _fetch_range(self, chunk: int, offset: int, nbytes: int) -> memoryview:
         try:
@@ -663,8 +668,12 @@ class RemoteStore(Store):
 
     def check_unchanged(self) -> None:
         """Look again whether the store at the URL is still this one."""
-        found = read_remote_manifest(self._url, self._objects)
-        self._check_same(found.fingerprint, self.fingerprint)
+        try:
+            found = read_remote_manifest(self._url, self._objects)
+            self._check_same(found.fingerprint, self.fingerprint)
+        except StoreError:
+            self._mirror.forget()
+            raise
 
     def check_files(self) -> None:
         """Check that every object of codes is there, with its full size; asks once."""

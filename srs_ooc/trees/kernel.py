@@ -123,12 +123,7 @@ def takes_sorted(
     response, n_fitted = rows.response, len(rows.order)
     if (
         n_columns == 0
-        or limits.splitter != "best"
-        or limits.impurity == "entropy"
-        or limits.min_decrease > 0
-        or limits.max_features < n_columns
-        or response.n_channels != int(response.is_regression)
-        or response.n_classes > _native.MAX_PRESORTED_CLASSES
+        or not _takes_presorted(response, limits, n_columns)
         or max(block.n_rows, n_fitted) > _native.MAX_PRESORTED_ROWS
         or (block.code_nbytes == 1 and n_columns > MOST_BYTE_COLUMNS[response.is_regression])
     ):
@@ -136,6 +131,18 @@ def takes_sorted(
     shape = n_fitted, n_columns, response.n_classes, block.code_nbytes, response.n_channels
     own = _native.sorted_scratch_nbytes(block.n_rows, n_columns, n_fitted, n_predicted, block.tiled)
     return own <= granted_nbytes(shape, limits)
+
+
+def _takes_presorted(response: Response, limits: TreeLimits, n_columns: int) -> bool:
+    """Return whether native functions that sort columns first know such rows and such trees."""
+    return (
+        response.n_channels == int(response.is_regression)
+        and response.n_classes <= _native.MAX_PRESORTED_CLASSES
+        and limits.splitter == "best"
+        and limits.impurity != "entropy"
+        and limits.min_decrease == 0
+        and limits.max_features >= n_columns
+    )
 
 
 def grow_sorted(
@@ -268,17 +275,11 @@ Predict = Callable[[NDArray[np.int32], RowSplit, int], NDArray[np.float64]]
 
 def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, widest: int) -> bool:
     """Return whether the native function judges such subsets, if no value of theirs is missing."""
-    n_plain = int(response.is_regression)
     return (
         not block.tiled
         and block.values is None
         and block.n_rows <= _native.MAX_PRESORTED_ROWS
-        and response.n_channels == n_plain
-        and response.n_classes <= _native.MAX_PRESORTED_CLASSES
-        and limits.splitter == "best"
-        and limits.impurity != "entropy"
-        and limits.min_decrease == 0
-        and limits.max_features >= widest
+        and _takes_presorted(response, limits, widest)
     )
 
 

@@ -219,15 +219,15 @@ class TrainingRows:
         Draw i is the ``scale_below(derive(derive(key, BOOTSTRAP), i), n)``-th of the rows in their
         order; the sample keeps that order.
         """
-        times = times_drawn(key, len(self.order))
-        order = np.repeat(self.order, times)
-        stats, scale = root_of(self.response, order)
-        return TrainingRows(self.response, order, stats, scale, self.xlogx)
+        return self._repeated(times_drawn(key, len(self.order)))
 
     def only(self, rows: NDArray[np.int32]) -> "TrainingRows":
         """Return those that are among ``rows``, as often as they are there, in the same order."""
         times = np.bincount(rows, minlength=len(self.response.labels))
-        order = np.repeat(self.order, times[self.order])
+        return self._repeated(times[self.order])
+
+    def _repeated(self, times: NDArray[np.int64]) -> "TrainingRows":
+        order = np.repeat(self.order, times)
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 

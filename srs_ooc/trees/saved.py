@@ -30,6 +30,11 @@ class How(IntEnum):
     """Categories whose place is up to it go left; a missing value is a category."""
 
 
+_Ints = NDArray[np.int32]
+_Longs = NDArray[np.int64]
+_Below = tuple[_Ints, _Longs, _Ints, NDArray[np.uint32], _Ints, _Longs]
+
+
 @dataclass(frozen=True)
 class Trees:
     """Some trees, their nodes in preorder, one tree after another.
@@ -67,6 +72,11 @@ class Trees:
     hash: NDArray[np.uint32]
     pair_class: NDArray[np.int32]
     pair_count: NDArray[np.int64]
+
+    @property
+    def below(self) -> _Below:
+        """What native code reads of splits and leaves after their thresholds, in its order."""
+        return self.right, self.n_rows, self.how, self.hash, self.pair_class, self.pair_count
 
 
 _INT = (np.int32, np.int64, np.int32, np.int32, np.int64)
@@ -124,19 +134,7 @@ def add_shares(
         If a tree needs a slot or class that is not there.
     """
     _native.add_shares(
-        trees.root,
-        slot,
-        threshold,
-        trees.code,
-        trees.right,
-        trees.n_rows,
-        trees.how,
-        trees.hash,
-        trees.pair_class,
-        trees.pair_count,
-        code_nbytes,
-        panel,
-        shares,
+        trees.root, slot, threshold, trees.code, *trees.below, code_nbytes, panel, shares
     )
 
 
@@ -275,12 +273,7 @@ def add_effects(
         trees.root,
         slot,
         trees.code,
-        trees.right,
-        trees.n_rows,
-        trees.how,
-        trees.hash,
-        trees.pair_class,
-        trees.pair_count,
+        *trees.below,
         codes.itemsize,
         _as_bytes(codes),
         _as_bytes(altered),

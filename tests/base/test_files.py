@@ -17,6 +17,7 @@ from srs_ooc.base.files import (
     published_file,
     published_folder,
     recently,
+    release_lock,
     try_lock,
 )
 
@@ -197,14 +198,75 @@ def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
     assert entries(tmp_path) == ["out"]
 
 
-def test_a_lock_is_exclusive_until_closed(tmp_path: Path) -> None:
+def test_a_lock_is_exclusive_until_released(tmp_path: Path) -> None:
     first = try_lock(tmp_path / "lock")
     assert first is not None
     assert try_lock(tmp_path / "lock") is None
-    os.close(first)
+    release_lock(first)
+    release_lock(first)  # no longer its own
     second = try_lock(tmp_path / "lock")
     assert second is not None
-    os.close(second)
+    release_lock(second)
+
+
+LOCKER = """
+import os, sys
+from contextlib import suppress
+from pathlib import Path
+from srs_ooc.base.files import published_folder, release_lock, try_lock
+
+def answer(what):
+    os.write(out, what.encode() + b"\\n")
+
+lock, (ours, out), (inn, theirs) = try_lock(Path("lock")), os.pipe(), os.pipe()
+with suppress(KeyError), published_folder(Path("out")) as scratch:
+    child = os.fork()
+    if not child:
+        if sys.argv[1] == "released":
+            release_lock(lock)
+        answer(str(try_lock(Path("lock"))))
+        raise KeyError("the child goes its own way, through all that its parent began")
+    print(os.read(ours, 99).decode().strip(), flush=True)
+    while how := sys.stdin.readline().strip():
+        if how == "release":
+            release_lock(lock)
+        elif how == "wait":
+            os.close(theirs)
+            os.waitpid(child, 0)
+        print(how, scratch.exists(), flush=True)
+if not child:
+    os.close(theirs)
+    os.read(inn, 1)
+    if sys.argv[1] == "killed":
+        sys.stdin.readline()  # outlives its parent
+"""
+
+
+@pytest.mark.parametrize("ends", ["released", "killed"])
+def test_a_child_by_fork_neither_keeps_nor_releases_a_lock(tmp_path: Path, ends: str) -> None:
+    words = [sys.executable, "-W", "ignore", "-c", LOCKER, ends]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": tmp_path}
+    with subprocess.Popen(words, text=True, **pipes) as parent:
+
+        def said(what: str) -> str:
+            parent.stdin.write(f"{what}\n")
+            parent.stdin.flush()
+            return str(parent.stdout.readline().strip())
+
+        assert parent.stdout.readline() == "None\n"  # the child asked for it, too
+        assert try_lock(tmp_path / "lock") is None
+        if ends == "released":
+            assert said("release") == "release True"  # what the parent makes is not removed
+        else:
+            parent.kill()
+            parent.wait()
+        lock = try_lock(tmp_path / "lock")
+        assert lock is not None, "the child, which lives, keeps it"
+        release_lock(lock)
+        if ends == "released":
+            assert said("wait") == "wait True"
+            parent.communicate("\n")
+            assert entries(tmp_path) == ["lock", "out"]
 
 
 def test_a_file_may_be_replaced_all_at_once(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is broken, closed or interrupted ends in one message and a status, never in a traceback."""
 
 import errno
+import importlib
 import os
 import re
 import shlex
@@ -222,7 +223,17 @@ def test_a_run_without_its_verdict_says_so(store, tmp_path):
     ledger = open_or_create(opened, run, Request(Options(judge="decoy"), iterations=200))
     work_on(ledger, opened, Request(memory_mb=4000), lambda step: step.done < 50)
     ledger.close()
-    assert "no verdict yet" in srs_ooc("status", run).stdout
+    said = srs_ooc("status", run).stdout.splitlines()
+    assert [line[:12].strip() for line in said[:5]] == [
+        "state",
+        "selected",
+        "iterations",
+        "left",
+        "next",
+    ]
+    assert "no verdict yet" in said[1]
+    assert re.search("150 iterations, about .* of work, then the verdict", said[3])
+    assert said[4].endswith(f"srs-ooc resume {run}")
     message = error_of("export", store, run, tmp_path / "o.csv")
     assert "has none yet" in message
     assert f"srs-ooc resume {run}" in message
@@ -286,6 +297,32 @@ def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
     for done in (1, 2, 2, 2):
         progress.show(Step("round 2", done, 2, unit="models"))
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["run", "plan"])
+def test_help_has_options_in_sections(name):
+    said = srs_ooc(name, "--help").stdout
+    titles = re.findall("^([A-Z].*):$", said, re.MULTILINE)
+    assert titles[:3] == ["Data and size", "Evidence", "Trees"]
+    assert {"With --method srs", "With --method prs or rase", "With --method less"} < set(titles)
+    parts = dict(zip(titles, re.split("^[A-Z].*:$", said, flags=re.MULTILINE)[1:], strict=True))
+    assert "--alpha SHARE" in parts["With --method srs"]
+    assert "With --method srs: " not in parts["With --method srs"]
+    assert "--fdr LEVEL" in parts["Evidence"]
+    assert "--help" in parts["Output"]
+    assert "STORE]" not in said.partition("Data and size:")[2]
+    options = cli.get_command(None, name).params[1:]
+    assert all(re.search(rf"^  .*{option.opts[0]}\b", said, re.MULTILINE) for option in options)
+
+
+def test_every_command_that_shows_progress_can_be_quiet():
+    with_progress = set()
+    for name, (module, _) in COMMANDS.items():
+        if {"RunProgress", "byte_progress"} & set(vars(importlib.import_module(module))):
+            command = cli.get_command(None, name)
+            with_progress.add(name)
+            assert "-q" in {flag for option in command.params for flag in option.opts}, name
+    assert with_progress > {"run", "ingest", "compact"}
 
 
 def test_quiet_shows_nothing(shown):

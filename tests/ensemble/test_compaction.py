@@ -153,6 +153,13 @@ def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table)
         with pytest.raises(RunError, match="as it was written"):
             compact(ledger, site, 3, 1)
         file.write_bytes(data)
+    first, second = sorted((ledger.run / "compact").rglob("repeat-*.json"))[:2]
+    data = second.read_bytes()
+    second.write_bytes(first.read_bytes())  # a whole record, of another fold
+    for read in (lambda: verify_run(ledger.run), lambda: compact(ledger, site, 3, 1)):
+        with pytest.raises(RunError, match="as it was written"):
+            read()
+    second.write_bytes(data)
     assert n_looked_at > 100
     files = verify_run(ledger.run).files
     assert sum(count for what, count in files.items() if "compactions" in what) >= 4

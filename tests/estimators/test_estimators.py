@@ -188,8 +188,55 @@ def test_where_nothing_is_selected_no_column_is_left_and_a_warning_says_so(tmp_p
     assert not fitted.get_support().any()
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=labels)
     for made in (values, tmp_path / "t.zarr"):
-        with pytest.warns(UserWarning, match="No features were selected"):
+        with pytest.warns(UserWarning, match="min_features_to_select=1") as said:
             assert fitted.transform(made).shape == (120, 0)
+        assert len(said) == 1
+
+
+def test_a_fold_in_which_nothing_is_selected_gets_the_best_by_rank_where_asked():
+    values, labels = table()[0], np.random.default_rng(8).integers(0, 2, 120)
+    model = make_pipeline(SRSSelector(**FAST, fdr=0.01), LogisticRegression())
+    with (
+        pytest.warns(UserWarning, match="min_features_to_select"),
+        pytest.raises(ValueError, match="0 feature"),
+    ):
+        model.fit(values, labels)  # as scikit-learn: no column to fit on
+    model.set_params(srsselector__min_features_to_select=2).fit(values, labels)
+    selector = model[0]
+    assert sorted(selector.ranking_[selector.support_]) == [1, 2]
+    assert selector.n_selected_ == 0
+    assert np.all(cross_val_score(model, values, labels, cv=2, error_score="raise") > 0)
+
+
+def test_what_is_selected_stays_where_it_is_enough():
+    values, labels = table()
+    plain = SRSSelector(**FAST).fit(values, labels)
+    assert plain.n_selected_ > 1
+    same(SRSSelector(**FAST, min_features_to_select=1).fit(values, labels), plain)
+    for wrong in (-1, 41, 0.5, None):
+        with pytest.raises(ValueError, match="min_features_to_select: expected a whole number"):
+            SRSSelector(**FAST, min_features_to_select=wrong).fit(values, labels)
+
+
+@pytest.mark.parametrize("kind", [SRSSelector, SRSClassifier, SRSRegressor])
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_target_is_refused_as_scikit_learn_does(kind, missing):
+    values, labels = table()
+    for target in ([missing, *labels[1:].tolist()], [missing, *values[1:, 0].tolist()]):
+        with pytest.raises(ValueError, match=r"Input.* contains NaN"):
+            kind(**FAST).fit(values, target)
+    texts = np.array([missing, *np.where(labels[1:], "a", "b")], dtype=object)
+    with pytest.raises(ValueError, match=r"Input.* contains NaN"):
+        kind(**FAST).fit(values, texts)
+
+
+@pytest.mark.parametrize("kind", [SRSSelector, SRSClassifier])
+def test_a_class_of_one_row_is_refused_as_by_ingest(kind):
+    values, labels = table()
+    texts = np.array(["unknown", *np.where(labels[1:], "a", "b")])
+    with pytest.raises(ValueError, match=r"'unknown'.*min_class_rows=1 takes"):
+        kind(**FAST).fit(values, texts)
+    kind(**FAST, min_class_rows=1).fit(values, texts)
 
 
 def test_the_best_by_rank_are_taken_where_a_number_is_asked():

@@ -108,7 +108,7 @@ def test_a_tally_is_what_numpy_adds_up(n_features, seed, wins):
 
 def test_a_feature_that_no_tally_holds_is_an_error_and_nothing_is_added():
     tally = Tally(3)
-    with pytest.raises(IndexError, match="features that have sums"):
+    with pytest.raises(ValueError, match=r"features\[1\]: expected 0 to 2"):
         tally.absorb(0, outcome([0, 3], [1, 1], 0))
     assert not tally.n_drawn.any()
 

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,68 @@ def test_all_columns_of_texts_are_named_at_once(tmp_path):
     assert code == 0
 
 
+@pytest.mark.parametrize("word", ["missing", "unknown", "n/a", "?", "None", "NULL"])
+def test_texts_for_missing_among_categories_are_pointed_out(tmp_path, word):
+    table = {"stage": ["I", "II", word] * 8, "x": numbers(), "y": CLASSES}
+    _, said = ingested(tmp_path, table)
+    assert f"note: 'stage': {word!r} stands for missing values" in said
+    options = [text for item in ("", "NA", "nan", word) for text in ("--missing", item)]
+    code, said = ingested(tmp_path, table, *options, "--overwrite")
+    assert code == 0
+    assert "note:" not in said
+    assert "missing: 8 cells in 1 feature" in said
+
+
+def test_strands_are_categories(tmp_path):
+    _, said = ingested(tmp_path, {"strand": ["+", "-"] * 12, "x": numbers(), "y": CLASSES})
+    assert "note:" not in said
+
+
+@pytest.mark.parametrize("number", ["-999", "-99", "999", "9999"])
+def test_numbers_for_missing_are_pointed_out(tmp_path, number):
+    some = {f"x{i}": [*numbers(i)[5:], *[number] * 5] for i in range(7)}
+    table = {**some, "whole": [*range(30, 49), *[number] * 5], "z": numbers(), "y": CLASSES}
+    _, said = ingested(tmp_path, table)
+    found = re.search("note: 8 columns (.*): far from all other numbers, '(.*?)' stands", said)
+    assert found[2] == number
+    assert found[1].count("'") == 10
+    options = [text for item in ("", "NA", "nan", number) for text in ("--missing", item)]
+    code, said = ingested(tmp_path, table, *options, "--overwrite")
+    assert code == 0
+    assert "note:" not in said
+    assert "missing: 40 cells in 8 features" in said
+
+
+HONEST = {
+    "one alone": [*range(1, N), 999],
+    "near the others": [*range(-990, -990 + 20), *[-999] * 4],
+    "two values": [0, 999] * (N // 2),
+    "a score to 99": [*range(80, 100), 99, 99, 99, 99],
+    "far, and no nines": [*range(1, N - 4), *[500] * 5],
+    "a long tail": [*range(1, 21), 50, 60, 99, 99],
+}
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_honest_numbers_get_no_note(tmp_path, kind):
+    order = np.random.default_rng(5).permutation(N)
+    values = np.array(HONEST[kind])[order]
+    _, said = ingested(tmp_path, {"z": numbers(), "x": values, "y": CLASSES})
+    assert "note:" not in said
+
+
+def test_tables_in_which_nothing_can_be_found_are_pointed_out(tmp_path):
+    ones = {f"c{i}": [1] * N for i in range(3)}
+    _, said = ingested(tmp_path, {**ones, "y": CLASSES})
+    assert "note: All features are constant." in said
+    few = {"x": numbers()[:4], "z": numbers(1)[:4], "y": CLASSES[:4]}
+    _, said = ingested(tmp_path, few, "--overwrite")
+    assert "note: 4 rows can have these targets in 6 ways only" in said
+    more = {"x": numbers()[:6], "z": numbers(1)[:6], "y": CLASSES[:6]}
+    _, said = ingested(tmp_path, more, "--overwrite")
+    assert "note:" not in said
+
+
 def test_dates_are_pointed_out(tmp_path):
     days = [f"2024-01-{1 + i % 5:02d}" for i in range(N)]
     _, said = ingested(tmp_path, {"day": days, "x": numbers(), "y": CLASSES})
@@ -323,4 +386,4 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     srs_ooc.ingest(frame, tmp_path / "t.zarr", target=CLASSES)
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
-    assert "'code' holds numbers and texts such as '?'" in caplog.text
+    assert "'code': '?' stands for missing values" in caplog.text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb
+from command import error_of, fresh, peak_kb
 from command import srs_ooc as run_command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +92,8 @@ def as_frame(path, values, kind):
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
 
-    columns = {f"f{i}": column for i, column in enumerate(values.T)}
+    columns = values if isinstance(values, dict) else None
+    columns = columns or {f"f{i}": column for i, column in enumerate(values.T)}
     table = arrow.table(columns)
     if kind == "feather":
         feather.write_feather(table, path)
@@ -190,6 +191,77 @@ def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, shape, kind):
     shutil.rmtree(tmp_path / "t.zarr")
     foretold = run_command(*arguments, least, "--dry-run").stdout
     assert f"--memory-mb {least} or more; {least} is enough" in foretold
+
+
+# Texts of categories count, too: the cap that is named works, or the refusal names one that does.
+
+# rows, columns, different texts of each, letters, and rows before the first text
+TEXTS = {"few": (200, 3, 5, 8, 0), "many": (1500, 120, 240, 8, 0), "long": (300, 10, 30, 2000, 0)}
+TEXTS |= {"ids": (6000, 2, 3000, 12, 0), "late": (2000, 300, 200, 20, 1500)}
+TEXTS |= {"unknown": (2000, 300, 200, 20, 1500), "longest": (1000, 100, 200, 500, 700)}
+
+
+def write_texts(folder, shape, kind):
+    """Write a table of texts, of ``unknown`` and ``late`` ones beyond what is looked at first."""
+    n_rows, n_columns, n_texts, width, first = TEXTS[shape]
+    drawn = np.random.default_rng(0).integers(0, n_texts, (n_rows, n_columns))
+    if shape == "ids":
+        drawn = np.arange(n_rows)[:, None] // 2 + np.zeros((1, n_columns), np.int64)
+    early = "" if shape == "unknown" else "z" * (width if shape == "late" else 1)
+    lines = [
+        [early if i < first else f"c{j}v{text:0{width}d}" for j, text in enumerate(row)]
+        for i, row in enumerate(drawn.tolist())
+    ]
+    path, uint16 = folder / f"t.{kind}", ("--code-dtype", "uint16")
+    labels = ["uv"[i % 2] for i in range(n_rows)]
+    if kind == "features.csv":
+        head = [["id", *(f"s{i}" for i in range(n_rows))]]
+        rows = head + [[f"f{j}", *cells] for j, cells in enumerate(zip(*lines, strict=True))]
+        path.write_text("".join(",".join(row) + "\n" for row in rows))
+        samples = [f"s{i},{label},t{i // 2}\n" for i, label in enumerate(labels)]
+        (folder / "samples.csv").write_text("id,y,town\n" + "".join(samples))
+        beside = ("--samples", folder / "samples.csv", "--id", "id", "--target", "y")
+        return path, (*uint16, "--orient", "features", *beside, "--covariates", "town")
+    if kind in ("parquet", "feather"):
+        columns = {f"f{j}": column for j, column in enumerate(zip(*lines, strict=True))}
+        as_frame(path, columns, kind)
+        (folder / "y.txt").write_text("\n".join(labels) + "\n")
+        return path, (*uint16, "--target-file", folder / "y.txt")
+    mark = "\t" if kind == "tsv" else ","
+    head = [*(f"f{j}" for j in range(n_columns)), "y"]
+    rows = [head, *([*cells, label] for cells, label in zip(lines, labels, strict=True))]
+    text = "".join(mark.join(row) + "\n" for row in rows)
+    compressed(path, text, kind if kind.startswith("csv.") else "csv")
+    return path, uint16
+
+
+TEXT_KINDS = ("csv", "csv.gz", "tsv", "features.csv", "parquet", "feather")
+QUICK_TEXTS = {("few", "csv"), ("many", "csv"), ("late", "csv"), ("late", "features.csv")}
+QUICK_TEXTS |= {("few", "parquet")}
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        pytest.param(s, k, marks=[] if (s, k) in QUICK_TEXTS else [pytest.mark.campaign])
+        for s in TEXTS
+        for k in TEXT_KINDS
+    ],
+)
+def test_the_cap_that_is_named_holds_the_texts_of_categories(tmp_path, shape, kind):
+    path, options = write_texts(tmp_path, shape, kind)
+    arguments = ("ingest", path, tmp_path / "t.zarr", *options, "--memory-mb")
+    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*arguments, 9))[1])
+    assert f"; {least} is enough" in run_command(*arguments, least, "--dry-run").stdout
+    done = fresh(*arguments, least)
+    if done.returncode:
+        assert "expected categories whose texts fit" in done.stderr
+        assert shape in ("late", "unknown", "longest") or kind in TEXT_KINDS[3:]
+        least = int(re.search(named, done.stderr.strip())[1])
+    else:
+        shutil.rmtree(tmp_path / "t.zarr")
+    assert peak_kb(*arguments, least) * 1024 / MB < least
 
 
 # Peak resident memory stays under the cap, measured from outside; too small a cap is refused.

@@ -289,7 +289,7 @@ def test_too_many_categories_and_too_little_memory(tmp_path):
     store, manifest = ingest(tmp_path, text, code_dtype="uint16")
     assert Categories(store, manifest).of(0) == [f"c{i:03}" for i in range(300)]
     long = "a,b,y\n" + "".join(f"{'x' * 50_000}{i},p,{'uv'[i % 2]}\n" for i in range(300))
-    with pytest.raises(InputError, match=r"line \d+: column 'a': .*categories whose texts fit"):
+    with pytest.raises(BudgetError, match=r"line \d+: column 'a': .*categories whose texts fit"):
         ingest(tmp_path, long, memory_mb=psutil.Process().memory_info().rss / 1e6 + 60)
 
 

@@ -1,6 +1,7 @@
 """Networks: known ones are recovered; stopped and resumed, on any threads, the bytes are equal."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -147,6 +148,28 @@ def test_a_store_that_is_replaced_gives_no_edges(tmp_path):
     with pytest.raises(StoreError, match="it was replaced"):
         network(tmp_path, tmp_path / "edges.csv", watch=replace)
     assert not (tmp_path / "edges.csv").exists()
+
+
+def test_no_weights_of_a_store_written_over_are_committed(tmp_path):
+    values, _ = expression()
+    store, labels = tmp_path / "t.zarr", np.arange(values.shape[1]) % 2
+    make_store(store, values, labels)
+    make_store(tmp_path / "other.zarr", values[::-1], labels)
+    shutil.copytree(store, tmp_path / "kept.zarr")
+    network(tmp_path, tmp_path / "whole.csv")
+    told = []
+
+    def replace(_):
+        if len(told) == 2:
+            shutil.copytree(tmp_path / "other.zarr", store, dirs_exist_ok=True)
+        told.append(1)
+        return len(told) < 6
+
+    with pytest.raises(StoreError, match="it was replaced"):
+        network(tmp_path, tmp_path / "edges.csv", watch=replace)
+    shutil.copytree(tmp_path / "kept.zarr", store, dirs_exist_ok=True)
+    network(tmp_path, tmp_path / "edges.csv")
+    assert edges_of(tmp_path / "edges.csv") == edges_of(tmp_path / "whole.csv")
 
 
 def test_parquet_holds_the_same_edges(folder, tmp_path):

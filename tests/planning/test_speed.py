@@ -1,19 +1,31 @@
 """What a run would take: its memory as the run accepts it, and its speed."""
 
 from itertools import product
+from typing import Any
 
+import numpy as np
 import pytest
+from closing import FEW, closing_trees
+from command import error_of, json_of
+from command import srs_ooc as srs_ooc_command
+from object_server import serving
 
-from srs_ooc.base.budget import PROCESS_NBYTES
+import srs_ooc
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.cli.plan import plan_lines
+from srs_ooc.learners.model_learner import Trial
 from srs_ooc.planning import speed
-from srs_ooc.planning.run_plan import draft_asked
+from srs_ooc.planning.run_plan import draft_asked, largest_held, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
-from srs_ooc.runs.run_memory import RunBudget, largest_subspace
+from srs_ooc.runs.run_memory import RunBudget, largest_subspace, needed_nbytes
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.remote_cache import CacheOptions
+from srs_ooc.store.store import Store
 
 # What a plan says the cap holds is what the run accepts: q, workers and threads.
 
@@ -79,6 +91,184 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
             assert (planned.n_workers, planned.n_threads) == (of_run.n_workers, of_run.n_threads)
         n_planned += 1
     assert n_planned > len(METHODS[method]) * len(TREES)
+
+
+# The same on stores, through all that creating a run checks, and what it then holds.
+
+STORES = {
+    "classes": {},
+    "numbers": {"task": "regression"},
+    "uint16": {"code_dtype": "uint16"},
+    "strata": {"strata": np.repeat(np.arange(150), 20)},
+    "weights": {"weights": np.arange(1.0, 3001)},
+}
+SHORT = {
+    "prs": RANKING | {"method": "prs", "inclusion": "0.02", "epochs": 2, "models": 4},
+    "rase": {"method": "rase", "candidates": 4, "models": 2, "rounds": 1, "folds": 2},
+}
+ASKED: dict[str, dict[str, Any]] = {
+    "best": {"splitter": "best"},
+    "bootstrap": {"bootstrap": True},
+    "several trees": {"trees_per_subspace": 4},
+    "sensitivity": {"closing": "sensitivity"},
+    **SHORT,
+    "less": {"method": "less", "scores": "norm"},
+    "rs, probe": {"method": "rs", "judge": "probe"},
+    "permutations": {"permutations": 9},
+    "saved": {"save_trees": True},
+    "defaults": {},
+    "positive": {"judge": "positive"},
+    "decoys": {"decoys": 3},
+    "value": {"thresholds": "value"},
+    "entropy": {"impurity": "entropy"},
+    "balanced": {"class_weight": "balanced"},
+    "few candidates": {"max_features": "sqrt"},
+    "small trees": {"max_depth": 3},
+    "prs behind a screen": SHORT["prs"] | {"screen": 300},
+    "rase behind a screen": SHORT["rase"] | {"screen": 300},
+    "best of several, bootstrapped, saved": {
+        "splitter": "best", "bootstrap": True, "trees_per_subspace": 3, "save_trees": True,
+    },
+    "sensitivity of several": {
+        "closing": "sensitivity", "trees_per_subspace": 3, "permutations": 9, "bootstrap": True,
+    },
+    "prs, best, saved": SHORT["prs"] | {"splitter": "best", "save_trees": True},
+    "probe, values, saved": {"judge": "probe", "thresholds": "value", "save_trees": True},
+}  # fmt: skip
+REFUSED = {("numbers", "entropy"), ("numbers", "balanced"), ("weights", "entropy")}
+CASES = [case for case in product(STORES, ASKED) if case not in REFUSED]
+P_STORED = 1200
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Stores by name, each made when it is first asked for."""
+    folder, made = tmp_path_factory.mktemp("kept"), {}
+
+    def store(name):
+        if name not in made:
+            rng, path = np.random.default_rng(1), folder / f"{name}.zarr"
+            values = rng.integers(0, 200, (N_ROWS, P_STORED)).astype(np.uint8)
+            target = np.arange(N_ROWS) % 2 + (rng.random(N_ROWS) if name == "numbers" else 0)
+            srs_ooc.ingest(values, path, target=target, **STORES[name])
+            made[name] = path
+        return made[name]
+
+    return store
+
+
+def asked_of(given, memory_mb, **more):
+    given = given | more
+    saves = given.pop("save_trees", None)
+    return Request(Options(**given), memory_mb=memory_mb, threads=2, save_trees=saves)
+
+
+def caps_from_the_least(store, given):
+    """The least cap that a run of a hundred columns is accepted with, some above, and plenty."""
+    draft = RunDraft.of(store, asked_of(given, 1000, subspace_size="100"))
+    needed = PROCESS_NBYTES + max(map(needed_nbytes, draft.stages()))
+    return [ceil_div(needed, MB) + more for more in (0, 1, 2, 4, 1000)]
+
+
+def refusal_of(store, request):
+    """Create a run and all it works with; return why it is refused, None if it is not."""
+    try:
+        draft = RunDraft.of(store, request)
+        with draft.resources():
+            return None
+    except BudgetError as error:
+        return str(error)
+
+
+def check_kept(store, given, memory_mb):
+    """Check that the largest q that a plan promises is accepted, and the next is not."""
+    draft = RunDraft.of(store, asked_of(given, memory_mb))
+    q = largest_held(draft)
+    assert draft.spec.subspace_size <= q <= P_STORED
+    assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q))) is None
+    step = 1 if draft.spec.judge == "probe" else 2
+    if q + step <= P_STORED:
+        assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q + step)))
+    return q
+
+
+@pytest.mark.few(10)
+@pytest.mark.parametrize(("name", "asked"), CASES)
+def test_a_run_of_a_store_accepts_what_the_plan_promises_and_no_more(stored, name, asked):
+    store, given = Store.open(stored(name)), ASKED[asked]
+    with growth_counted():
+        found = [check_kept(store, given, cap) for cap in caps_from_the_least(store, given)]
+    assert found == sorted(found)
+    assert found[-1] == P_STORED
+    assert found[0] < P_STORED or asked == "less"  # whose passes over all columns need more
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_run_ends_with_the_largest_q_of_the_plan(stored, tmp_path, monkeypatch, asked):
+    closing_trees(monkeypatch, FEW)
+    path, given = stored("classes"), ASKED[asked]
+    with growth_counted():
+        memory_mb = caps_from_the_least(Store.open(path), given)[1]
+    promised = srs_ooc.plan(path, memory_mb=memory_mb, threads=1, **given)
+    q = promised["largest_subspace_size"]
+    asked = {"memory_mb": memory_mb, "threads": 1, "subspace_size": q, "iterations": 3}
+    result = srs_ooc.run(path, out=tmp_path / "t.run", **asked, **given)
+    assert result.status.parts["run"]["subspace_size"] == q
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["best", "bootstrap", "several trees", *SHORT])
+def test_commands_keep_to_the_plan_in_processes_of_their_own(stored, tmp_path, asked):
+    path, judge = stored("classes"), {} if asked in SHORT else {"judge": "positive"}
+    given = ASKED[asked] | judge  # which has no closing stage: of full length it takes minutes
+    with growth_counted():
+        memory_mb = caps_from_the_least(Store.open(path), given)[1]
+    flags = ["--memory-mb", memory_mb, "--threads", 1]
+    for option, value in given.items():
+        flags += [f"--{option.replace('_', '-')}", *([] if value is True else [value])]
+    q = json_of("plan", path, *flags, "--json")["largest_subspace_size"]
+    run = ("run", path, "--out", tmp_path / "t.run", *flags, "--iterations", 1, "--q")
+    assert "cannot hold the work" in error_of(*run, q + 2)
+    srs_ooc_command(*run, q)
+
+
+@pytest.mark.parametrize("given", [{}, *map(ASKED.get, ("saved", "balanced", "value", "best"))])
+def test_numbers_alone_promise_what_the_store_does(stored, given):
+    asked = asked_of(given, 98)
+    with growth_counted():
+        of_store = RunDraft.of(Store.open(stored("classes")), asked)
+        of_numbers = RunDraft.of_numbers(asked, N_ROWS, P_STORED)
+        plans = [plan_values(draft) for draft in (of_store, of_numbers)]
+    for part in ("subspace_size", "largest_subspace_size", "leases", "free_mb"):
+        assert plans[0][part] == plans[1][part]
+    assert of_numbers.spec.judge == of_store.spec.judge
+
+
+def test_of_a_store_at_a_url_requests_under_way_are_left_out(stored, tmp_path):
+    pytest.importorskip("obstore")
+    path = stored("classes")
+    with serving(path.parent) as server, growth_counted():
+        store = open_store(f"{server.url}/{path.name}", cache=CacheOptions(str(tmp_path), 64))
+        memory_mb = caps_from_the_least(store, {})[2]
+        there = plan_values(RunDraft.of(store, asked_of({}, memory_mb)))["largest_subspace_size"]
+        assert there == check_kept(store, {}, memory_mb)
+        here = largest_held(RunDraft.of(Store.open(path), asked_of({}, memory_mb)))
+        assert there < here
+        with pytest.raises(BudgetError, match="max grows with the cap"):
+            RunDraft.of(store, asked_of({}, memory_mb, subspace_size="max"))
+
+
+def test_of_a_model_that_is_tried_nothing_is_promised_beyond_the_trial(monkeypatch):
+    from srs_ooc.learners import model_learner
+
+    monkeypatch.setattr(model_learner, "tried", lambda *_: Trial(0, 0, 0.01))
+    given = Options(method="rs", model="knn", subspace_size="50")
+    draft = RunDraft.of_numbers(Request(given, memory_mb=300), 200, 500)
+    plan = plan_values(draft)
+    assert plan["largest_subspace_size"] is None
+    said = "\n".join(plan_lines(draft, plan))
+    assert "q = 50 features at a time, with which knn was tried" in said
 
 
 # Runs that begin with a screen: of both parts, each for as long as it lasts.

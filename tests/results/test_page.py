@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import sys
 from functools import cache
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from reports import HOSTILE, N_FEATURES, folder, report_of, run_of
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import visible
+from srs_ooc.cli import cli
 from srs_ooc.results.figures import inline_svg
 from srs_ooc.results.page import text_of, write_report
 from srs_ooc.results.report import ends_of, profiles_of
@@ -181,3 +183,40 @@ def test_a_filter_by_q_value_is_there_only_where_features_have_some(kind):
     ids = [attrs.get("id") for _, attrs in Reader(page_of(kind)).elements]
     columns = [attrs.get("data-column") for _, attrs in Reader(page_of(kind)).elements]
     assert ("limit" in ids) == ("q_value" in columns) == (kind == "classes")
+
+
+PRINTED = [
+    ("features", "RUN", "--csv"),
+    ("features", "RUN", "--json"),
+    ("features", "RUN"),
+    ("compact", "RUN", "--csv"),
+    ("compact", "RUN", "--json"),
+    ("scores", "STORE", "--csv", "--memory-mb", 4000),
+    ("scores", "STORE", "--json", "--memory-mb", 4000),
+    ("inspect", "STORE", "--names"),
+    ("inspect", "STORE", "--json"),
+    ("inspect", "STORE"),
+    ("report", "RUN", "--format", "json", "-o", "-"),
+    ("report", "RUN", "-o", "-"),
+]
+
+
+@pytest.mark.parametrize("words", PRINTED, ids=lambda words: " ".join(map(str, words)))
+def test_a_terminal_obeys_no_name(words, tmp_path, monkeypatch, capsys):
+    run = run_of("classes")
+    shutil.copytree(run, tmp_path / "t.run")  # compact leaves folds in it
+    places = {"RUN": str(tmp_path / "t.run"), "STORE": str(run.with_suffix(".zarr"))}
+    given = [places.get(word, str(word)) for word in words]
+
+    def printed(is_terminal):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
+        cli.main(given, standalone_mode=False)
+        return capsys.readouterr().out
+
+    on_terminal, elsewhere = printed(True), printed(False)
+    assert not re.search("[\x1b\u202e\u2028]", on_terminal)
+    if {"--csv", "--names"} & set(words):
+        assert HOSTILE[2] in elsewhere
+        assert visible(HOSTILE[2]) in on_terminal
+    if {"--json", "json"} & set(words) and words[0] != "inspect":
+        assert "a\\u001b[2Jb\u202e\u2028" in elsewhere

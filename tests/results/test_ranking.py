@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.results.feature_record import VerdictReading, explain
+from srs_ooc.results.feature_record import FeatureRecord, VerdictReading, explain, record_of
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.run_verdict import ROW
 
@@ -38,27 +38,29 @@ def verdict_of(spec=None, order=(), **given):
     return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
 
 
-def why(feature, n_drawn=9, *, is_excluded=False, **given):
-    return explain(
-        f"f{feature}", feature, n_drawn, verdict_of(**given), [], is_excluded=is_excluded
-    )
+def why(feature, n_drawn=9, *, is_out=False, **given):
+    verdict = verdict_of(**given)
+    rank = 1 + [*verdict.order.tolist(), feature].index(feature)
+    record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, {})
+    return explain(record, feature, verdict, [], is_out=is_out)
 
 
 def test_each_feature_has_its_reason():
-    assert why(7).startswith("f7 is in: place 1, where an estimated 0.01")
+    assert why(7).startswith("f7 is in: rank 1, q-value 0.01 (the smallest level at which it would")
     assert "It is marginally significant (p = " in why(7)
     assert "no batch of trees of the closing stage saw it" in why(7)
-    assert why(3).startswith("f3 is in: place 2, where an estimated 0.05")
-    assert "(0.1 asked). It is" in why(3)
+    assert why(3).startswith("f3 is in: rank 2, q-value 0.05 (")
+    assert "be selected; 0.1 asked). It is" in why(3)
     assert "100% of the batches" in why(3)
-    assert why(5).startswith("f5 is in: place 3")
+    assert why(5).startswith("f5 is in: rank 3, q-value 0.1 (")
+    assert why(5, order=[3, 7, 9, 5, 2]).startswith("f5 is in: rank 4, q-value 0.1 (")
     assert "It is not marginally significant" in why(5)
     assert "too many are selected for batches of trees to disagree" in why(5)
-    assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
-    assert why(2).startswith("f2 is out: it is at place 5")
+    assert why(9).startswith("f9 is out: rank 4. One of its own decoys is ahead of it")
+    assert why(2).startswith("f2 is out: rank 5, q-value 0.2 (")
     assert "neither among the best of the screen" in why(4)
     assert "never drawn" in why(4, 0)
-    assert "told to leave it out" in why(4, 0, is_excluded=True)
+    assert "told to leave it out" in why(4, 0, is_out=True)
     assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
 
 
@@ -81,6 +83,13 @@ def test_why_nothing_is_selected(decoys, advised):
     none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
     assert "No feature is marginally significant" in none_out
     assert "cannot select fewer than 20 features" in none_out
+    assert "(decoys near the cut lie in clusters of up to 2)" in none_out
+
+
+def test_the_level_that_holds_is_one_that_a_reader_can_check():
+    assert verdict_of().held == "Level 0.1, q-values of the selected up to 0.1"
+    nothing = verdict_of(is_selected=np.zeros(5, bool))
+    assert nothing.held == "Level 0.1, smallest q-value 0.01"
 
 
 def test_selected_features_come_in_the_order_to_show():
@@ -132,9 +141,55 @@ def test_what_the_verdict_put_first_is_read_without_the_store(moved):
     assert called("features", run).stdout.count("\n") == 1 + min(50, len(found))
 
 
+def test_why_needs_no_store_for_what_the_verdict_put_first(moved):
+    run, before = moved
+    known = json.loads(called("features", run, "--json").stdout)
+    with_store = "--store", run.with_name("elsewhere.zarr")
+    for record in [known[0], known[1], known[len(known) // 2], known[-1]]:
+        said = called("features", run, "--why", record["name"])
+        assert said.exit_code == 0
+        assert said.stdout == called("features", run, "--why", record["name"], *with_store).stdout
+        assert record["q_value"] is None or f": rank {record['rank']}" in said.stdout
+    said = str(called("features", run, "--why", before[-1]["name"]).exception)
+    assert "knows only the features that the verdict put first" in said
+
+
+def test_the_reason_has_the_rank_of_the_list(moved):
+    """Of any feature that was judged, also of those below the ones that are shown first."""
+    run, before = moved
+    found = srs_ooc.open_run(run, store=run.with_name("elsewhere.zarr"))
+    judged = [record for record in before if record["q_value"] is not None]
+    assert len(judged) > 50
+    for record in judged[:: len(judged) // 8]:
+        assert f": rank {record['rank']}" in found.why(record["name"])
+
+
+def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
+    run, store = moved[0], moved[0].with_name("elsewhere.zarr")
+    for name, arguments in (("a.csv", (run,)), ("b.csv", (store, run))):
+        asked = () if name == "b.csv" else ("--store", store)
+        done = called("export", *arguments, tmp_path / name, *asked)
+        assert done.exit_code == 0, done.exception
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    both = called("export", store, run, tmp_path / "c.csv", "--store", store)
+    assert "expected RUN and OUT, found 3 paths" in str(both.exception)
+
+
+def test_status_begins_with_what_is_asked_first(moved):
+    run, before = moved
+    lines = [line.split(maxsplit=1) for line in called("status", run).stdout.splitlines()]
+    n = sum(record["selected"] for record in before)
+    assert lines[:4] == [
+        ["state", "finished"],
+        ["selected", f"{n} features"],
+        ["iterations", "200 of 200"],
+        ["next", f"srs-ooc features {run}"],
+    ]
+
+
 def test_what_needs_the_store_says_so(moved):
     run, _ = moved
-    assert isinstance(called("features", run, "--why", "f1").exception, RunError)
+    assert isinstance(called("features", run, "--why", "nobody").exception, RunError)
     assert isinstance(called("features", run, "--store", run / "nowhere").exception, Exception)
 
 
@@ -145,3 +200,69 @@ def test_names_take_bounded_room(tmp_path, monkeypatch):
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
     with run._ledger() as ledger:
         assert len(run_verdict.kept_names(ledger)) == 6
+
+
+# A feature that is too good to be true is said where the result is: by run, features and report.
+
+ROWS = 80
+RNG = np.random.default_rng(3)
+NOISE = RNG.normal(size=(ROWS, 12))
+SICK = np.arange(ROWS) % 2
+TREND = np.linspace(0, 4, ROWS) + RNG.normal(size=ROWS)
+TELLS, COUNTS = "'f3' alone tells the target of every row", "'f3' rises or falls from row to row"
+LEAKS = {
+    "a copy": (SICK, SICK, TELLS),
+    "apart, with a gap": (SICK * 5 + NOISE[:, 0].clip(-2, 2), SICK, TELLS),
+    "an id of sorted rows": (1000 + np.arange(ROWS), np.sort(SICK), TELLS),
+    "three classes": (np.arange(ROWS) % 3, np.array(["a", "c", "b"])[np.arange(ROWS) % 3], TELLS),
+    "a number's copy": (3 - 2 * TREND, TREND, TELLS),
+    "an id beside a trend": (np.arange(ROWS), TREND, COUNTS),
+    "an id that falls": (-np.arange(ROWS), SICK[::-1] * 0.1 + TREND, COUNTS),
+    "one row is wrong": (np.where(np.arange(ROWS) == 7, 1 - SICK, SICK), SICK, None),
+    "near the number": (TREND + 0.1 * NOISE[:, 1], TREND, None),
+    "a row out of order": (np.roll(np.arange(ROWS), 1), TREND, None),
+    "strong": (SICK * 2 + NOISE[:, 0], SICK, None),
+}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_feature_that_is_too_good_is_said(tmp_path, kind):
+    column, target, expected = LEAKS[kind]
+    values, store, run = NOISE.copy(), tmp_path / "t.zarr", str(tmp_path / "t.run")
+    values[:, 3] = column
+    srs_ooc.ingest(values, store, target=target)
+    given = ["run", str(store), "--iterations", "120", "--memory-mb", "4000", "-q", "--judge"]
+    commands = [
+        [*given, "positive"],
+        ["features", run, "--csv", "--memory-mb", "4000"],
+        ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
+    ]
+    said = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in commands]
+    assert [(expected or "Too good") in done.output for done in said] == 3 * [expected is not None]
+    assert "Too good" not in said[1].stdout
+    assert said[1].stdout.count("\n") == 13
+
+
+def test_what_chance_does_in_few_rows_is_not_said(tmp_path):
+    values = np.random.default_rng(0).normal(size=(8, 3000))
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(8) % 2)
+    low, high = values[::2], values[1::2]
+    assert ((low.min(0) > high.max(0)) | (low.max(0) < high.min(0))).any()
+    given = ["run", str(tmp_path / "t.zarr"), "--judge", "none", "--memory-mb", "4000", "-q"]
+    assert "Too good" not in CliRunner().invoke(cli, [*given, "--iterations", "300"]).output
+
+
+@pytest.mark.parametrize("kind", ["constant", "few"])
+def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
+    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[:4]
+    cause = "All features are constant" if kind == "constant" else "4 rows can have these targets"
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=SICK[: len(values)])
+    store, run = str(tmp_path / "t.zarr"), str(tmp_path / "t.run")
+    for command in (
+        ["plan", store, "--memory-mb", "4000"],
+        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q"],
+        ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
+    ):
+        said = CliRunner().invoke(cli, command, catch_exceptions=False).output
+        assert cause in said
+        assert "Wherever the ranking is cut" not in said

@@ -5,6 +5,7 @@ The largest files take minutes: ``pytest tests/runs/test_inputs.py -m campaign``
 
 import os
 import shutil
+from itertools import count
 
 import numpy as np
 import pytest
@@ -155,6 +156,24 @@ def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     with pytest.raises(StoreError, match="was replaced"):
         work_on_run(store, tmp_path / "t.run", request(), over)
     assert verdict_of(tmp_path / "t.run")[0] is None
+
+
+@pytest.mark.parametrize("stage", ["screening", "screening, closing"])
+def test_nothing_read_of_a_store_written_over_is_committed(stores, tmp_path, stage):
+    """It would be gone on with once the store is back."""
+    store, other = stores
+    work_on_run(store, tmp_path / "whole.run", request())
+    shutil.copytree(store, tmp_path / "kept.zarr")
+    over, n_steps = at(stage, lambda: shutil.copytree(other, store, dirs_exist_ok=True)), count()
+
+    def stopped(step):
+        return over(step) and (step.stage != stage or next(n_steps) < 40)
+
+    with pytest.raises(StoreError, match="was replaced"):
+        work_on_run(store, tmp_path / "t.run", request(), stopped)
+    shutil.copytree(tmp_path / "kept.zarr", store, dirs_exist_ok=True)
+    work_on_run(store, tmp_path / "t.run", request())
+    assert_same(tmp_path / "t.run", tmp_path / "whole.run")
 
 
 @pytest.mark.slow

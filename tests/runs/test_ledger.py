@@ -23,10 +23,9 @@ from srs_ooc.runs.ledger import (
     NOTE_FILE,
     Ledger,
     Progress,
-    check_note,
+    check_notes,
     is_held,
-    make_note,
-    read_note,
+    read_notes,
     write_note,
 )
 from srs_ooc.runs.permutation_runs import BESTS
@@ -256,7 +255,7 @@ def test_a_loss_accepted_is_gone_on_from(left):
     commit(ledger, there + 1)
     ledger.close()
     assert iteration_of(left) == there + 1
-    assert read_note(left, left) == (there + 1, there + 1)
+    assert read_notes(left, left)[-1][:2] == (there + 1, there + 1)
 
 
 @pytest.mark.parametrize("damage", ["absent", "empty", "garbage"])
@@ -269,18 +268,21 @@ def test_a_note_that_is_lost_or_damaged_is_an_error_with_a_way_on(left, damage):
         with pytest.raises(RunError, match=r"committed\.json.*--accept-loss"):
             iteration_of(left, writable=writable)
     assert iteration_of(left, writable=True, accept_loss=True) == 20
+    with pytest.raises(RunError, match="--accept-loss"):  # nothing was done with what is left
+        iteration_of(left)
+    with closing(Ledger(left, writable=True, accept_loss=True)) as ledger:
+        ledger.accept()
     assert iteration_of(left) == 20
 
 
 def test_a_note_cut_short_leaves_the_one_before(tmp_path):
-    make_note(tmp_path, 0, 0)
-    with (tmp_path / NOTE_FILE).open("r+b") as file:
-        for commits in range(1, 8):
-            write_note(file.fileno(), commits, 10 * commits)
+    write_note(tmp_path, (0, 0, "a"), anew=True)
+    for commits in range(1, 8):
+        write_note(tmp_path, (commits, 10 * commits, "a"))
     data = bytearray((tmp_path / NOTE_FILE).read_bytes())
     data[512:520] = bytes(8)
     (tmp_path / NOTE_FILE).write_bytes(data)
-    assert read_note(tmp_path, tmp_path) == (6, 60)
+    assert read_notes(tmp_path, tmp_path) == [(6, 60, "a")]
 
 
 @given(st.integers(0, 5), st.integers(0, 5))
@@ -289,10 +291,10 @@ def test_a_note_may_lag_behind_the_ledger_and_not_be_ahead(noted, commits):
 
     run = Path("a.run")
     if commits >= noted:
-        check_note(run, run, (noted, 0), commits, 0)
+        check_notes(run, run, [(noted, 0, "a")], (commits, 0, "a"))
     else:
         with pytest.raises(RunError, match="--accept-loss"):
-            check_note(run, run, (noted, 0), commits, 0)
+            check_notes(run, run, [(noted, 0, "a")], (commits, 0, "a"))
 
 
 def test_a_ledger_that_fails_to_commit_is_not_noted(left, monkeypatch):
@@ -305,10 +307,10 @@ def test_a_ledger_that_fails_to_commit_is_not_noted(left, monkeypatch):
     with pytest.raises(RunError, match="disk is full"):
         commit(ledger, 21)
     monkeypatch.undo()
-    assert read_note(left, left) == (20, 20)
+    assert read_notes(left, left)[-1][:2] == (20, 20)
     ledger.set_meta("iterations", 5)
     ledger.close()
-    assert read_note(left, left) == (21, 20)
+    assert read_notes(left, left)[-1][:2] == (21, 20)
     assert iteration_of(left) == 20
 
 

@@ -1,7 +1,6 @@
 """Runs with a final verdict: what is read of the table, what is selected, and in which order."""
 
 import itertools
-import re
 import shutil
 from contextlib import closing
 
@@ -228,7 +227,8 @@ def test_the_command_line_tells_the_verdict(concluded):
     assert selected == records[: len(selected)]
     assert json_of("features", run, "--json", "--selected") == selected
     assert f"{len(selected)} features selected after" in said
-    assert re.search(r"Level 0\.4, with \d+ decoys? above the cut \(\d+ for each feature\)", said)
+    largest = max(record["q_value"] for record in selected)
+    assert f"Level 0.4, q-values of the selected up to {largest:.4g}" in said
     srs_ooc("export", run.with_name("t.zarr"), run, run.with_name("selected.csv"))
     header = run.with_name("selected.csv").read_text().splitlines()[0]
     assert header.split(",")[1:-1] == [record["name"] for record in selected]
@@ -240,10 +240,10 @@ def test_the_command_line_tells_the_verdict(concluded):
 def test_why_says_why(concluded):
     run, _ = concluded
     records = json_of("features", run, "--json")
-    assert "is in: place" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
+    assert "is in: rank 1, q-value" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
     out = [r["name"] for r in records if not r["selected"] and r["q_value"] is not None][:20]
     said = (srs_ooc("features", run, "--why", name).stdout for name in out)
-    assert any("is out: it is at place" in line for line in said)
+    assert any("is out: rank" in line and "q-value" in line for line in said)
     assert "expected the name of a feature" in error_of("features", run, "--why", "nobody")
 
 

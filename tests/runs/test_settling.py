@@ -21,7 +21,7 @@ from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request
+from srs_ooc.runs.settling import Request, declared
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
@@ -382,6 +382,7 @@ def test_a_cap_too_small_is_refused_with_the_smallest_that_works(
 
 @pytest.mark.slow
 def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
+    tried.cache_clear()  # of what this process tried before
     with pytest.raises(UsageError, match="n_neighbors"):
         ranked(checkerboard, tmp_path / "x.run", model="knn", model_params={"n_neighbors": 10**6})
     assert not (tmp_path / "x.run").exists()
@@ -504,3 +505,18 @@ def test_plan_counts_their_memory():
         return json_of("plan", *table, "--json", *options)["largest_subspace_size"]
 
     assert largest("--thresholds", "value") < 0.5 * largest()
+
+
+@pytest.mark.parametrize(
+    ("n_features", "judge", "size"),
+    [
+        (10_000, "decoy", 2000), (1000, "decoy", 400), (300_000, "decoy", 15_000),
+        (10_000, "probe", 500), (1000, "probe", 100),
+    ],
+)  # fmt: skip
+def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
+    request = Request(Options(judge=judge), memory_mb=4000)
+    assert RunDraft.of_numbers(request, 100, n_features).spec.subspace_size == size
+    said = declared()["subspace_size"].default_text
+    assert "5% of the features, at least 100, times (1 + M) / 2" in said
+    assert "(20%, at least 400, with seven)" in said

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -187,6 +188,58 @@ def test_a_change_that_is_sealed_anew_is_read(run):
     assert ledger.meta("iterations") == 77
     ledger.close()
     verify_run(run)
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_damage_to_one_of_the_two_notes_is_found_and_mended(run, slot):
+    note = run / "committed.json"
+    content = bytearray(note.read_bytes())
+    content[512 * slot + 13] ^= 1
+    note.write_bytes(content)
+    Ledger(run, writable=False).close()  # the other one says enough
+    message = error_of("verify", run)
+    assert message.startswith(f"srs-ooc: {note}: expected a note")
+    assert f"srs-ooc resume {run} --accept-loss" in message
+    srs_ooc("resume", run, "--accept-loss")
+    assert verify_run(run)
+
+
+@pytest.fixture(scope="module")
+def twin(whole, tmp_path_factory):
+    """Another run of the same store, asked the same."""
+    with closing(Ledger(whole, writable=False)) as ledger:
+        names = ("spec", "store", "iterations", "trees_nbytes")
+        facts = {name: ledger.meta(name) for name in names}
+    made = tmp_path_factory.mktemp("twin") / "t.run"
+    Ledger.create(made, facts, {"rows": np.arange(35, dtype=np.int32)})
+    with closing(Ledger(made, writable=True)) as ledger:
+        for number in range(20):
+            ledger.set_meta("iterations", number)
+    return made
+
+
+@pytest.mark.parametrize("name", [FILE, "committed.json"])
+@pytest.mark.parametrize("place", ["", "replays/1"])
+def test_another_runs_ledger_or_notes_are_found_by_all_who_read(whole, run, twin, name, place):
+    if place:
+        shutil.copytree(whole, run / place)
+    shutil.copy(twin / name, run / place / name)
+    with pytest.raises(RunError, match=r"one of them is of another run.*from a copy"):
+        verify_run(run)
+    if not place:
+        for command in ("verify", "status", "resume"):
+            assert "of another run" in error_of(command, run)
+
+
+def test_trees_that_the_ledger_does_not_know_are_named(store, whole, tmp_path):
+    asked = Request(Options(judge="probe", subspace_size="20"), iterations=5)
+    run = tmp_path / "n.run"
+    with closing(open_or_create(Store.open(store), run, asked)) as ledger:
+        work_on(ledger, Store.open(store), asked)
+    verify_run(run)
+    shutil.copy(whole / "trees.bin", run)
+    with pytest.raises(RunError, match=r"trees\.bin: expected no file of trees, as the run keeps"):
+        verify_run(run)
 
 
 @pytest.mark.parametrize("page", range(2, 8))

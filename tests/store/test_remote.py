@@ -116,6 +116,25 @@ def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
     assert used <= room
 
 
+def test_what_was_fetched_of_a_store_that_was_replaced_is_not_kept(store, tmp_path):
+    served, everything = tmp_path / "served" / "t.zarr", np.arange(P)
+    other = make_store(
+        tmp_path / "other.zarr",
+        np.random.default_rng(6).normal(size=(P, N)),
+        np.arange(N) % 2,
+    )
+    copytree(store, served)
+    with serving(served.parent) as own:
+        opened = remote(own, tmp_path)
+        copytree(other, served, dirs_exist_ok=True)
+        gathered(opened, everything)
+        with pytest.raises(StoreError, match="it was replaced"):
+            opened.check_unchanged()
+        copytree(store, served, dirs_exist_ok=True)
+        expected = gathered(Store.open(store), everything)
+        assert np.array_equal(gathered(remote(own, tmp_path), everything), expected)
+
+
 def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(server, store, tmp_path):
     everything = np.arange(P)
     expected = gathered(Store.open(store), everything)

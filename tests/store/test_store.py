@@ -217,11 +217,11 @@ def test_features_and_rows_outside_the_store_are_refused():
         _native.gather_mapped(addresses, first, 8, none, 7, 5, none, 1, True, block.codes)
     with pytest.raises(ValueError, match="item 7 is of no family"):
         _native.gather_mapped(addresses, decoy, 7, none, 7, 5, none, 1, True, block.codes)
-    with pytest.raises(ValueError, match="decoy's row 5"):
+    with pytest.raises(ValueError, match=r"families\[0\]: .* found 5"):
         _native.gather_mapped(
             addresses, decoy, 7, np.repeat(outside, 5), 7, 5, none, 1, True, block.codes
         )
-    with pytest.raises(ValueError, match="row 5"):
+    with pytest.raises(ValueError, match=r"rows\[0\]: .* found 5"):
         _native.gather_mapped(addresses, first, 7, none, 7, 5, outside, 1, True, block.codes)
 
 
@@ -263,6 +263,8 @@ with Store.open(path).columns(mapped=True) as store:
     items = np.arange(70, dtype=np.uint32)
     rows = np.arange(9, dtype=np.int32)
     store.gather(items, block)
+    if then.startswith("later"):  # in the place of the guard, which takes it back
+        faulthandler.enable()
     before = block.codes.copy()
     file = path / "codes" / "c" / "0" / "0"
     whole = file.read_bytes()
@@ -286,13 +288,13 @@ with Store.open(path).columns(mapped=True) as store:
     file.write_bytes(whole)  # the same file, whole again
     store.gather(items, block)
     assert np.array_equal(before, block.codes)
-if then == "other":
+if "other" in then:
     os.kill(os.getpid(), signal.SIGBUS)
 """
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("then", ["nothing", "faulthandler", "other"])
+@pytest.mark.parametrize("then", ["nothing", "faulthandler", "later", "other", "later, other"])
 def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((70, 1000))
@@ -306,9 +308,9 @@ def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then)
         check=False,
     )
     # a SIGBUS that is none of a gather still ends the process, as without us
-    expected = -signal.SIGBUS if then == "other" else 0
+    expected = -signal.SIGBUS if "other" in then else 0
     assert done.returncode == expected, done.stderr
-    if then != "other":  # what was printed is lost with the process
+    if "other" not in then:  # what was printed is lost with the process
         assert "chunk file 0: expected 70000 bytes, found that it was cut short" in done.stdout
 
 

@@ -53,10 +53,12 @@ class TextCoder:
     ----------
     max_nbytes : int
         Memory that the distinct texts may take.
+    counts : bool
+        Texts beyond that memory are counted, not kept, and get the number of another.
     """
 
-    def __init__(self, max_nbytes: int) -> None:
-        self._native = _native.TextCoder(max_nbytes)
+    def __init__(self, max_nbytes: int, *, counts: bool = False) -> None:
+        self._native = _native.TextCoder(max_nbytes, counts)
 
     def __len__(self) -> int:
         return self._native.size
@@ -65,6 +67,11 @@ class TextCoder:
     def cost(self) -> int:
         """Memory that the texts count as, in bytes."""
         return text_cost(0) * len(self) + text_cost(self._native.nbytes) - text_cost(0)
+
+    @property
+    def needed_nbytes(self) -> int:
+        """The same of all texts, those included that are not kept."""
+        return self._native.needed
 
     def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
         """Return the number of each text; of fewer, where memory ended."""

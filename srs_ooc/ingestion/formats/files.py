@@ -185,7 +185,10 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
     """Return the dimensions of a sparse matrix, for each of which SciPy keeps places."""
     with archive.open("shape.npy") as file:
         data = file.read(1 << 12)
-    shape = np.load(io.BytesIO(data), allow_pickle=False)
+    try:
+        shape = np.load(io.BytesIO(data), allow_pickle=False)
+    except in_memory.BAD_HEADER:
+        shape = np.zeros(0)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InputError(
             f"{what}: expected a sparse matrix of rows and columns, found a shape that is none. "
@@ -230,8 +233,8 @@ def _open_sparse(
         matrix = scipy.sparse.load_npz(path)
     except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
         raise InputError(
-            f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
-            "Get the file again."
+            f"{what}: expected a sparse matrix saved by SciPy, found arrays that cannot be "
+            "read. Get the file again."
         ) from error
     table = in_memory.SparseTable(matrix, what)
     table.held, table.opening = held, opening
@@ -475,6 +478,7 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
+_TEXT_NBYTES = 512  # of a cell that is a text, where columns are read at a time
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
@@ -583,8 +587,11 @@ class ArrowFile(NumbersTable):
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         out = np.empty((len(positions), self.shape[0]))
-        for start in range(0, len(positions), _COLUMNS):
-            some = slice(start, start + _COLUMNS)
+        at_once = _COLUMNS
+        if self.text_columns[positions].any():
+            at_once = max(1, ingest_memory.PIECE_NBYTES // (_TEXT_NBYTES * self.shape[0]))
+        for start in range(0, len(positions), at_once):
+            some = slice(start, start + at_once)
             self._read_some(out[some], positions[some], pool)
         return out
 

@@ -7,6 +7,7 @@ import math
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import IngestMemory, grown_lease, lines_lease
+from srs_ooc.ingestion.ingest_memory import (
+    TEXTS_NBYTES,
+    IngestMemory,
+    grown_lease,
+    lines_lease,
+    many_texts,
+)
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
@@ -97,11 +104,13 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
             elif version == (2, 0):
                 shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(file)
             else:
-                raise ValueError(f"version {version} of the format")
+                raise _refused(what, f"found version {version} of the format")
             offset = file.tell()
         found = path.stat().st_size - offset
-    except BAD_HEADER as error:
-        raise _refused(what, f"could not read it: {str(error)[:200]}") from error
+    except OSError as error:
+        raise _refused(what, f"could not read it: {error.strerror or error}") from error
+    except BAD_HEADER as error:  # what NumPy says of it advises to allow pickles
+        raise _refused(what, "found a header that cannot be read") from error
     if dtype.hasobject:
         raise _refused(what, "found one of Python objects")
     if min(shape, default=0) < 0:
@@ -562,11 +571,7 @@ def text_numbers(
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():
         row = int(np.flatnonzero(there)[len(found)])
-        raise InputError(
-            f"{what}, row {first_row + row + 1}: expected categories whose texts fit into the "
-            f"memory that is left for them, found more ({(texts[row] or '')[:80]!r}). "
-            "Leave columns of free text out with ignore (--ignore), or raise the cap."
-        )
+        raise many_texts(f"{what}, row {first_row + row + 1}", texts[row] or "")
     out[there] = found
     return out
 
@@ -661,4 +666,6 @@ def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
     n_rows, n_columns = table.shape
     leases = (*((grown_lease(),) if held is None else held), lines)
-    return options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))
+    taken = options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))
+    holds = bool(options.kinds) or (table.text_columns is not None and table.text_columns.any())
+    return replace(taken, texts_nbytes=TEXTS_NBYTES if holds else None)

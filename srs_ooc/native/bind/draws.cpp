@@ -43,13 +43,14 @@ class Seen {
     std::vector<uint32_t> slots_;
 };
 
-void check_sizes(uint64_t bound, size_t n_excluded, size_t n_drawn) {
-    if (bound >= 0xFFFFFFFFull || n_excluded + n_drawn > bound)
+void check_sizes(uint64_t bound, const Vector<const uint32_t> &excluded, size_t n_drawn) {
+    if (bound >= 0xFFFFFFFFull || excluded.size() + n_drawn > bound)
         throw std::invalid_argument("cannot draw that many distinct integers");
+    srs::expect_below("excluded", excluded, static_cast<int64_t>(bound));
 }
 
 void draw_distinct(uint64_t key, uint64_t bound, Vector<const uint32_t> excluded, Vector<uint32_t> out) {
-    check_sizes(bound, excluded.size(), out.size());
+    check_sizes(bound, excluded, out.size());
     nb::gil_scoped_release released;
     Seen seen(excluded.size() + out.size());
     for (size_t i = 0; i < excluded.size(); ++i) seen.insert(excluded.data()[i]);
@@ -64,7 +65,7 @@ constexpr uint64_t SHIFT = 1ull << 63, START = SHIFT | 1; // words that no count
 
 void draw_blocks(uint64_t key, uint64_t bound, uint64_t block_size, Vector<const uint32_t> excluded,
                  Vector<uint32_t> out) {
-    check_sizes(bound, excluded.size(), out.size());
+    check_sizes(bound, excluded, out.size());
     if (block_size < 1 || block_size > bound)
         throw std::invalid_argument("expected blocks of 1 item to all of them");
     if (out.size() == 0) return;
@@ -150,12 +151,15 @@ void draw_subset(const Weights &weights, uint64_t key, uint64_t size, std::vecto
 // Subsets first .. first + bounds.size() - 2 of a sequence; writes where each begins, returns their members.
 nb::bytes draw_subsets(uint64_t key, uint64_t first, uint64_t largest, uint64_t n_candidates, Vector<const uint32_t> heavy,
                        Vector<const int32_t> counts, double unit, double light, Vector<int64_t> bounds) {
-    if (largest < 1 || largest > n_candidates || n_candidates >= 0xFFFFFFFFull || heavy.size() != counts.size() ||
-        heavy.size() > n_candidates || bounds.size() < 1 || !(unit > 0) || !(light > 0))
+    if (largest < 1 || largest > n_candidates || n_candidates >= 0xFFFFFFFFull || !(unit > 0) || !(light > 0))
         throw std::invalid_argument("cannot draw such subsets");
-    for (size_t i = 0; i < heavy.size(); ++i)
-        if (counts(i) < 1 || heavy(i) >= n_candidates || (i > 0 && heavy(i) <= heavy(i - 1)))
-            throw std::invalid_argument("expected ascending features, each with a weight above 0");
+    srs::expect_size("counts", counts, static_cast<int64_t>(heavy.size()));
+    srs::expect_room("bounds", bounds, 1, 1);
+    srs::expect_below("heavy", heavy, static_cast<int64_t>(n_candidates));
+    for (size_t i = 0; i < heavy.size(); ++i) {
+        srs::expect_between("counts", counts(i), 1, INT32_MAX, int64_t(i));
+        if (i > 0) srs::expect_between("heavy", heavy(i), int64_t(heavy(i - 1)) + 1, UINT32_MAX, int64_t(i));
+    }
     std::vector<uint32_t> members;
     {
         nb::gil_scoped_release released;
@@ -180,11 +184,12 @@ void add_outcome(Vector<const std::uint32_t> features, Vector<const std::int64_t
                  Vector<bool> changed, std::size_t page_items) {
     const std::size_t n = features.size(), n_items = sums.size();
     const std::uint32_t *items = features.data();
-    if (importance.size() != n || n_drawn.size() != n_items || (n_better.size() != 0 && n_better.size() != n_items) ||
-        page_items == 0 || changed.size() * page_items < n_items)
-        throw nb::value_error("expected an importance for each feature, and counts for each sum");
-    if (n > 0 && *std::max_element(items, items + n) >= n_items)
-        throw nb::index_error("expected features that have sums");
+    srs::expect_size("importance", importance, static_cast<int64_t>(n));
+    srs::expect_size("n_drawn", n_drawn, static_cast<int64_t>(n_items));
+    srs::expect_size_or_none("n_better", n_better, static_cast<int64_t>(n_items));
+    if (page_items == 0) srs::refuse("page_items", "1 or more", "0");
+    srs::expect_room("changed", changed, n_items > 0 ? static_cast<int64_t>((n_items - 1) / page_items + 1) : 0, 1);
+    srs::expect_below("features", features, static_cast<int64_t>(n_items));
     nb::gil_scoped_release released;
     for (std::size_t i = 0; i < n; ++i) {
         if (i + AHEAD < n) {
@@ -206,10 +211,9 @@ void passes(Vector<const std::uint32_t> features, Vector<const std::uint32_t> n_
     using Product = unsigned __int128;
     const std::size_t n = features.size();
     const std::uint32_t *items = features.data();
-    if (out.size() != n || n_better.size() != n_drawn.size())
-        throw nb::value_error("expected a place for each feature, and both counts");
-    if (n > 0 && *std::max_element(items, items + n) >= n_drawn.size())
-        throw nb::index_error("expected features that have counts");
+    srs::expect_size("out", out, static_cast<int64_t>(n));
+    srs::expect_size("n_better", n_better, static_cast<int64_t>(n_drawn.size()));
+    srs::expect_below("features", features, static_cast<int64_t>(n_drawn.size()));
     for (std::size_t i = 0; i < n; ++i) {
         const std::uint64_t drawn = n_drawn.data()[items[i]], better = n_better.data()[items[i]];
         out.data()[i] = drawn > min_draws && Product(better) * denominator >= Product(drawn) * numerator;
@@ -219,15 +223,15 @@ void passes(Vector<const std::uint32_t> features, Vector<const std::uint32_t> n_
 } // namespace
 
 void bind_draws(nb::module_ &module) {
-    module.def("draw_distinct", &draw_distinct, "key"_a, "bound"_a, "excluded"_a, "out"_a);
-    module.def("draw_blocks", &draw_blocks, "key"_a, "bound"_a, "block_size"_a, "excluded"_a, "out"_a);
+    srs::define(module, "draw_distinct", &draw_distinct, "key"_a, "bound"_a, "excluded"_a, "out"_a);
+    srs::define(module, "draw_blocks", &draw_blocks, "key"_a, "bound"_a, "block_size"_a, "excluded"_a, "out"_a);
     module.def("derive", &srs::derive, "key"_a, "word"_a);
     module.def("mix32", &srs::mix32, "x"_a);
-    module.def("draw_subsets", &draw_subsets, "key"_a, "first"_a, "largest"_a, "n_candidates"_a, "heavy"_a.noconvert(),
-               "counts"_a.noconvert(), "unit"_a, "light"_a, "bounds"_a.noconvert());
-    module.def("add_outcome", &add_outcome, "features"_a.noconvert(), "importance"_a.noconvert(), "compared_with"_a,
-               "sums"_a.noconvert(), "n_drawn"_a.noconvert(), "n_better"_a.noconvert(), "changed"_a.noconvert(),
+    srs::define(module, "draw_subsets", &draw_subsets, "key"_a, "first"_a, "largest"_a, "n_candidates"_a, "heavy"_a,
+               "counts"_a, "unit"_a, "light"_a, "bounds"_a);
+    srs::define(module, "add_outcome", &add_outcome, "features"_a, "importance"_a, "compared_with"_a,
+               "sums"_a, "n_drawn"_a, "n_better"_a, "changed"_a,
                "page_items"_a);
-    module.def("passes", &passes, "features"_a.noconvert(), "n_drawn"_a.noconvert(), "n_better"_a.noconvert(),
-               "min_draws"_a, "numerator"_a, "denominator"_a, "out"_a.noconvert());
+    srs::define(module, "passes", &passes, "features"_a, "n_drawn"_a, "n_better"_a,
+               "min_draws"_a, "numerator"_a, "denominator"_a, "out"_a);
 }

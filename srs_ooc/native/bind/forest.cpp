@@ -1,17 +1,17 @@
 // Bindings of saved trees: read from bytes, asked what they say of rows, and what they would say of others.
 #include "bind/arguments.hpp"
+#include "bind/thread_team.hpp"
 #include "grow/tree_bytes.hpp"
 #include "hash.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using srs::Matrix, srs::Vector;
+using srs::in_threads, srs::Matrix, srs::Vector;
 
 namespace {
 
@@ -86,17 +86,52 @@ struct Trees {
 
 nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops, bool regression) {
     Trees trees(regression);
+    srs::expect_size("stops", stops, static_cast<int64_t>(starts.size()));
     {
         nb::gil_scoped_release released;
         const int64_t size = static_cast<int64_t>(data.size());
-        for (size_t i = 0; i < starts.size() && i < stops.size(); ++i) {
-            if (starts(i) < 0 || starts(i) > stops(i) || stops(i) > size) throw std::invalid_argument("no such bytes");
+        for (size_t i = 0; i < starts.size(); ++i) {
+            srs::expect_between("starts", starts(i), 0, size, int64_t(i));
+            srs::expect_between("stops", stops(i), starts(i), size, int64_t(i));
             trees.append_tree({data.data() + starts(i), data.data() + stops(i)});
         }
     }
     return nb::make_tuple(as_bytes(trees.root), as_bytes(trees.feature), as_bytes(trees.code), as_bytes(trees.right),
                           as_bytes(trees.n_rows), as_bytes(trees.how), as_bytes(trees.hash), as_bytes(trees.pair_class),
                           as_bytes(trees.pair_count));
+}
+
+constexpr int32_t MAX_PROBES = 10000; // splits by the probe above a leaf: both sides of each are walked down, one in the other
+
+// What rows are walked down: splits by columns there are, children after their parents, leaves of pairs there are.
+template <typename Walked>
+void check_nodes(const Walked &trees, int64_t n_nodes, int64_t n_pairs, int64_t n_slots, const int32_t *root, size_t n_trees) {
+    std::vector<int32_t> n_probes(static_cast<size_t>(n_nodes), 0);
+    for (size_t t = 0; t < n_trees; ++t) srs::expect_between("root", root[t], 0, n_nodes - 1, int64_t(t));
+    for (int64_t i = 0; i < n_nodes; ++i) {
+        const int64_t slot = trees.slot[i], right = trees.right[i];
+        srs::expect_between("slot", slot, PROBE_SPLIT, n_slots - 1, i);
+        if (slot == LEAF) {
+            srs::expect_between("right", right, 0, n_pairs, i);
+            srs::expect_between("code", trees.code[i], 0, n_pairs - right, i);
+            continue;
+        }
+        srs::expect_between("right", right, i + 2, n_nodes - 1, i);
+        srs::expect_between("how", trees.how[i], srs::PLAIN, srs::MAPPED, i);
+        const int32_t here = n_probes[static_cast<size_t>(i)] + (slot == PROBE_SPLIT);
+        srs::expect_between("slot, splits by the probe in a line", here, 0, MAX_PROBES);
+        for (const int64_t child : {i + 1, right})
+            n_probes[static_cast<size_t>(child)] = std::max(n_probes[static_cast<size_t>(child)], here);
+    }
+}
+
+void check_sizes(int64_t n_nodes, const Vector<const int32_t> &code, const Vector<const int32_t> &right,
+                 const Vector<const int64_t> &n_rows, const Vector<const int32_t> &how, const Vector<const uint32_t> &hash) {
+    srs::expect_size("code", code, n_nodes);
+    srs::expect_size("right", right, n_nodes);
+    srs::expect_size("n_rows", n_rows, n_nodes);
+    srs::expect_size("how", how, n_nodes);
+    srs::expect_size("hashes", hash, n_nodes);
 }
 
 struct Walk {
@@ -147,12 +182,15 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
     const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
     nb::gil_scoped_release released;
-    for (int64_t i = 0; i < n_nodes; ++i)
-        if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
-    srs::check_below(pair_class, n_classes, "a tree names no such class");
-    if (n_panel_rows > static_cast<int64_t>(panel.shape(1))) throw std::invalid_argument("the panel has too few rows");
+    check_sizes(n_nodes, code, right, n_rows, how, hash);
+    srs::expect_size("threshold", threshold, n_nodes);
+    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
+    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
+    srs::expect_below("pair_class", pair_class, n_classes);
+    srs::expect_between("shares, its rows", n_panel_rows, 0, static_cast<int64_t>(panel.shape(1)));
     const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
                     hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes, code_nbytes};
+    check_nodes(walk, n_nodes, static_cast<int64_t>(pair_class.size()), n_slots, root.data(), root.size());
     for (size_t t = 0; t < root.size(); ++t)
         for (int64_t r = 0; r < n_panel_rows; ++r)
             walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
@@ -165,11 +203,12 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
     Trees trees(regression);
     trees.append_tree({data.data(), data.data() + data.size()});
     const int64_t n = static_cast<int64_t>(rows.size()), n_columns = static_cast<int64_t>(features.size());
-    const int64_t n_room = static_cast<int64_t>(codes.size()) / code_nbytes / std::max<int64_t>(n_rows, 1);
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1));
-    if (static_cast<int64_t>(shares.shape(0)) != n || n_columns > n_room) throw std::invalid_argument("no room");
-    srs::check_below(rows, n_rows, "no such row");
-    srs::check_below(trees.pair_class, n_classes, "a tree names no such class");
+    srs::expect_block("codes", codes, n_columns, n_rows, code_nbytes, tiled);
+    for (int64_t i = 1; i < n_columns; ++i) srs::expect_between("features", features(i), int64_t(features(i - 1)) + 1, UINT32_MAX, i);
+    srs::expect_shape("shares", shares, n, n_classes);
+    srs::expect_below("rows", rows, n_rows);
+    for (const int32_t named : trees.pair_class) srs::expect_between("data, a class", named, 0, n_classes - 1);
     std::vector<int64_t> slot(trees.feature.size()), columns; // a row of the panel for each column that is split on
     std::vector<int64_t> place(static_cast<size_t>(n_columns), -1);
     for (size_t i = 0; i < slot.size(); ++i) {
@@ -177,7 +216,7 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
         if (slot[i] < 0) continue;
         const uint32_t *found = std::lower_bound(features.data(), features.data() + n_columns, static_cast<uint32_t>(slot[i]));
         const int64_t column = found - features.data();
-        if (column == n_columns || *found != static_cast<uint32_t>(slot[i])) throw std::invalid_argument("no such column");
+        if (column == n_columns || *found != static_cast<uint32_t>(slot[i])) srs::refuse("features", "feature " + std::to_string(slot[i]) + ", of a split", "no such column");
         if (place[static_cast<size_t>(column)] < 0) {
             place[static_cast<size_t>(column)] = static_cast<int64_t>(columns.size());
             columns.push_back(column);
@@ -196,6 +235,8 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
     const Walk walk{slot.data(), trees.n_rows.data(), trees.pair_count.data(), trees.code.data(), trees.right.data(),
                     trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, n_classes,
                     code_nbytes};
+    check_nodes(walk, static_cast<int64_t>(slot.size()), static_cast<int64_t>(trees.pair_class.size()),
+                static_cast<int64_t>(columns.size()), trees.root.data(), 1);
     for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
 }
 
@@ -285,15 +326,6 @@ template <typename Code> struct Row {
     }
 };
 
-// Calls work(first, last) on parts of 0 .. n - 1, each in a thread of its own.
-template <typename Work> void in_threads(int64_t n, int64_t n_threads, const Work &work) {
-    n_threads = std::max<int64_t>(1, std::min(n, n_threads));
-    std::vector<std::thread> threads;
-    for (int64_t i = 1; i < n_threads; ++i) threads.emplace_back(work, i * n / n_threads, (i + 1) * n / n_threads);
-    work(0, n / n_threads);
-    for (std::thread &thread : threads) thread.join();
-}
-
 struct Panel {
     const uint8_t *codes, *altered, *votes; // votes: null where every tree votes on every row
     int64_t n_rows, n_slots, n_outputs;
@@ -322,17 +354,21 @@ void add_effects(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<
     const int64_t n_slots = static_cast<int64_t>(codes.shape(0)), n_outputs = static_cast<int64_t>(base.shape(1));
     const int64_t n = static_cast<int64_t>(base.shape(0));
     nb::gil_scoped_release released;
-    for (int64_t i = 0; i < n_nodes; ++i)
-        if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
-    srs::check_below(pair_class, n_outputs, "a tree names no such class");
-    const bool fits = static_cast<int64_t>(codes.shape(1)) == n * code_nbytes && altered.shape(0) == codes.shape(0) &&
-                      altered.shape(1) == codes.shape(1) && static_cast<int64_t>(effects.shape(0)) == n &&
-                      static_cast<int64_t>(effects.shape(1)) == n_slots * n_outputs;
     const bool asks = votes.shape(0) > 0;
-    if (!fits || (asks && (static_cast<int64_t>(votes.shape(0)) != n_trees || static_cast<int64_t>(votes.shape(1)) != n)))
-        throw std::invalid_argument("the panel has another number of rows");
+    check_sizes(n_nodes, code, right, n_rows, how, hash);
+    srs::expect_size("pair_count", pair_count, static_cast<int64_t>(pair_class.size()));
+    srs::expect_below("pair_class", pair_class, n_outputs);
+    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
+    srs::expect_between("bits", bits, 0, 62);
+    srs::expect_shape("codes", codes, n_slots, n * code_nbytes);
+    srs::expect_shape("altered", altered, n_slots, n * code_nbytes);
+    srs::expect_block("codes", codes, 0, 1, code_nbytes, false);
+    srs::expect_block("altered", altered, 0, 1, code_nbytes, false);
+    srs::expect_shape("effects", effects, n, n_slots * n_outputs);
+    if (asks) srs::expect_shape("votes", votes, n_trees, n);
     const Forest forest{slot.data(), n_rows.data(),     pair_count.data(), code.data(),           right.data(),
                         how.data(),  pair_class.data(), hash.data(),       std::ldexp(1.0, bits)};
+    check_nodes(forest, n_nodes, static_cast<int64_t>(pair_class.size()), n_slots, root.data(), root.size());
     const Panel panel{codes.data(), altered.data(), asks ? votes.data() : nullptr, n, n_slots, n_outputs, base.data(),
                       effects.data()};
     in_threads(n, n_threads, [&](int64_t first, int64_t last) {
@@ -348,17 +384,24 @@ int64_t best_of(const int64_t *shares, const int64_t *effects, int64_t n_outputs
     return best;
 }
 
+void check_tally(const Matrix<const int64_t> &effects, const Vector<const int64_t> &n_votes, const Matrix<int64_t> &tally,
+                 int64_t n_rows, int64_t n_effects) {
+    srs::expect_shape("effects", effects, n_rows, n_effects);
+    srs::expect_size("n_votes", n_votes, n_rows);
+    srs::expect_below("n_votes", n_votes, INT64_MAX);
+    srs::expect_shape("tally", tally, static_cast<int64_t>(tally.shape(0)), 3);
+}
+
 // Sums over rows what effects do to the right votes, and to the probability of the true class.
 void tally_classes(Matrix<const int64_t> base, Matrix<const int64_t> effects, Vector<const int64_t> n_votes,
                    Vector<const int64_t> truth, Matrix<int64_t> tally, int64_t n_threads) {
     const int64_t n = static_cast<int64_t>(base.shape(0)), n_outputs = static_cast<int64_t>(base.shape(1));
     const int64_t n_slots = static_cast<int64_t>(tally.shape(0));
     nb::gil_scoped_release released;
-    if (static_cast<int64_t>(effects.shape(0)) != n || static_cast<int64_t>(effects.shape(1)) != n_slots * n_outputs ||
-        static_cast<int64_t>(n_votes.size()) != n || static_cast<int64_t>(truth.size()) != n || tally.shape(1) != 3)
-        throw std::invalid_argument("arrays of other shapes");
+    check_tally(effects, n_votes, tally, n, n_slots * n_outputs);
+    srs::expect_size("truth", truth, n);
+    srs::expect_below("truth", truth, n_outputs);
     const std::vector<int64_t> none(static_cast<size_t>(n_outputs), 0);
-    srs::check_below(truth, n_outputs, "no such class");
     in_threads(n_slots, n_threads, [&](int64_t first, int64_t last) {
         for (int64_t r = 0; r < n; ++r) {
             if (n_votes(r) == 0) continue;
@@ -381,9 +424,10 @@ void tally_targets(Matrix<const int64_t> base, Matrix<const int64_t> effects, Ve
                    Vector<const double> truth, double unit, Matrix<int64_t> tally, int64_t n_threads) {
     const int64_t n = static_cast<int64_t>(base.shape(0)), n_slots = static_cast<int64_t>(tally.shape(0));
     nb::gil_scoped_release released;
-    if (base.shape(1) != 1 || static_cast<int64_t>(effects.shape(0)) != n || static_cast<int64_t>(effects.shape(1)) != n_slots ||
-        static_cast<int64_t>(n_votes.size()) != n || static_cast<int64_t>(truth.size()) != n || tally.shape(1) != 3)
-        throw std::invalid_argument("arrays of other shapes");
+    srs::expect_shape("base", base, n, 1);
+    srs::expect_finite("unit", unit);
+    check_tally(effects, n_votes, tally, n, n_slots);
+    srs::expect_size("truth", truth, n);
     in_threads(n_slots, n_threads, [&](int64_t first, int64_t last) {
         for (int64_t r = 0; r < n; ++r) {
             if (n_votes(r) == 0) continue;
@@ -401,16 +445,16 @@ void tally_targets(Matrix<const int64_t> base, Matrix<const int64_t> effects, Ve
 } // namespace
 
 void bind_forest(nb::module_ &module) {
-    module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
-    module.def("predict_block", &predict_block, "data"_a, "regression"_a, "codes"_a.noconvert(), "code_nbytes"_a, "tiled"_a,
-               "n_rows"_a, "features"_a.noconvert(), "rows"_a.noconvert(), "shares"_a.noconvert());
-    module.def("add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
-               "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
-    module.def("add_effects", &add_effects, "root"_a, "slot"_a, "code"_a, "right"_a, "n_rows"_a, "how"_a, "hashes"_a,
-               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a.noconvert(), "altered"_a.noconvert(),
-               "votes"_a.noconvert(), "bits"_a, "base"_a.noconvert(), "effects"_a.noconvert(), "n_threads"_a);
-    module.def("tally_classes", &tally_classes, "base"_a.noconvert(), "effects"_a.noconvert(), "n_votes"_a.noconvert(),
-               "truth"_a.noconvert(), "tally"_a.noconvert(), "n_threads"_a);
-    module.def("tally_targets", &tally_targets, "base"_a.noconvert(), "effects"_a.noconvert(), "n_votes"_a.noconvert(),
-               "truth"_a.noconvert(), "unit"_a, "tally"_a.noconvert(), "n_threads"_a);
+    srs::define(module, "decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
+    srs::define(module, "predict_block", &predict_block, "data"_a, "regression"_a, "codes"_a, "code_nbytes"_a, "tiled"_a,
+               "n_rows"_a, "features"_a, "rows"_a, "shares"_a);
+    srs::define(module, "add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
+               "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a, "shares"_a);
+    srs::define(module, "add_effects", &add_effects, "root"_a, "slot"_a, "code"_a, "right"_a, "n_rows"_a, "how"_a, "hashes"_a,
+               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a, "altered"_a,
+               "votes"_a, "bits"_a, "base"_a, "effects"_a, "n_threads"_a);
+    srs::define(module, "tally_classes", &tally_classes, "base"_a, "effects"_a, "n_votes"_a,
+               "truth"_a, "tally"_a, "n_threads"_a);
+    srs::define(module, "tally_targets", &tally_targets, "base"_a, "effects"_a, "n_votes"_a,
+               "truth"_a, "unit"_a, "tally"_a, "n_threads"_a);
 }

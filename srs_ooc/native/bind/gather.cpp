@@ -17,24 +17,27 @@ using srs::GatherRequest, srs::TILE, srs::Vector;
 
 namespace {
 
-void check(const GatherRequest &request, const Vector<const int32_t> &families, int64_t out_nbytes, int64_t n_chunks) {
-    srs::check_block(out_nbytes, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
-    if (request.n_features < 1 || (request.n_features - 1) / request.chunk_features >= n_chunks)
+template <typename Sources>
+void check(const GatherRequest &request, const Vector<const int32_t> &families, const Vector<const int32_t> &rows,
+           const Vector<uint8_t> &out, const Sources &sources) {
+    srs::expect_between("n_features", request.n_features, 1, UINT32_MAX);
+    srs::expect_between("chunk_features", request.chunk_features, 1, UINT32_MAX);
+    srs::expect_between("n_rows", request.n_rows, 1, INT32_MAX); // of the store
+    srs::expect_block("out", out, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
+    if ((request.n_features - 1) / request.chunk_features >= static_cast<int64_t>(sources.size()))
         throw std::invalid_argument("feature " + std::to_string(request.n_features - 1) + " is beyond the last chunk");
+    srs::expect_size("families", families, request.n_families * request.n_kept);
     for (int64_t i = 0; i < request.n_items; ++i)
         if (request.family(i) > request.n_families)
             throw std::invalid_argument("item " + std::to_string(request.items[i]) + " is of no family");
-    for (size_t i = 0; i < families.size(); ++i)
-        if (families(i) < 0 || families(i) >= request.n_kept)
-            throw std::invalid_argument("a decoy's row " + std::to_string(families(i)) + " is not in the block");
-    for (int64_t i = 0; request.rows && i < request.n_kept; ++i)
-        if (request.rows[i] < 0 || request.rows[i] >= request.n_rows)
-            throw std::invalid_argument("row " + std::to_string(request.rows[i]) + " is not in the store");
+    srs::expect_below("families", families, request.n_kept);
+    srs::expect_below("rows", rows, request.n_rows);
 }
 
+template <typename Sources>
 GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_features, const Vector<const int32_t> &families,
                            int64_t chunk_features, int64_t n_rows, const Vector<const int32_t> &rows, int64_t code_nbytes,
-                           bool tiled, const Vector<uint8_t> &out, size_t n_chunks) {
+                           bool tiled, const Vector<uint8_t> &out, const Sources &sources) {
     GatherRequest request{};
     request.items = items.data();
     request.n_items = static_cast<int64_t>(items.size());
@@ -48,7 +51,7 @@ GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_featur
     request.out = out.data();
     request.families = families.data();
     request.n_families = request.n_kept > 0 ? static_cast<int64_t>(families.size()) / request.n_kept : 0;
-    check(request, families, static_cast<int64_t>(out.size()), static_cast<int64_t>(n_chunks));
+    check(request, families, rows, out, sources);
     return request;
 }
 
@@ -75,7 +78,10 @@ void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> item
                    Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
                    int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
     const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
-                                               out, addresses.size());
+                                               out, addresses);
+    for (size_t i = 0; i < addresses.size(); ++i)
+        if (addresses(i) == 0 || addresses(i) % static_cast<uint64_t>(code_nbytes) != 0)
+            srs::refuse("addresses[" + std::to_string(i) + "]", "where a chunk file is mapped", std::to_string(addresses(i)));
     nb::gil_scoped_release released;
     if (code_nbytes == 1) fill_mapped<uint8_t>(request, addresses.data(), addresses.size());
     else fill_mapped<uint16_t>(request, addresses.data(), addresses.size());
@@ -85,7 +91,7 @@ void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> item
                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
                   int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
     const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
-                                               out, descriptors.size());
+                                               out, descriptors);
     nb::gil_scoped_release released;
     if (code_nbytes == 1) fill_read<uint8_t>(request, descriptors.data());
     else fill_read<uint16_t>(request, descriptors.data());
@@ -106,6 +112,8 @@ inline void ask_for(int descriptor, int64_t offset, int64_t nbytes) {
 // Ask the system to read columns, ascending ones in the fewest requests, and do not wait for them; how many requests.
 int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t chunk_features,
                      int64_t column_nbytes) {
+    srs::expect_between("chunk_features", chunk_features, 1, UINT32_MAX);
+    srs::expect_between("column_nbytes", column_nbytes, 1, UINT32_MAX);
     nb::gil_scoped_release released;
     const auto n = static_cast<int64_t>(features.size()), n_chunks = static_cast<int64_t>(descriptors.size());
     int64_t n_requests = 0;
@@ -140,10 +148,9 @@ template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t
 
 void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int64_t code_nbytes, bool tiled,
                    int64_t source, int64_t target, uint64_t key) {
-    const int64_t columns = srs::columns_with_padding(n_columns, tiled);
-    if (source < 0 || target < 0 || source >= n_columns || target >= n_columns ||
-        static_cast<int64_t>(block.size()) < columns * n_rows * code_nbytes)
-        throw std::invalid_argument("no such column in the block");
+    srs::expect_block("block", block, n_columns, n_rows, code_nbytes, tiled);
+    srs::expect_between("source", source, 0, n_columns - 1);
+    srs::expect_between("target", target, 0, n_columns - 1);
     nb::gil_scoped_release released;
     const auto offset = [&](int64_t column) { return tiled ? column / TILE * TILE * n_rows + column % TILE : column * n_rows; };
     const int64_t stride = tiled ? TILE : 1;
@@ -158,11 +165,11 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 } // namespace
 
 void bind_gather(nb::module_ &module) {
-    module.def("gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+    srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
                "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
-    module.def("gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+    srs::define(module, "gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
                "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
-    module.def("advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
-    module.def("copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
+    srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
+    srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);
 }

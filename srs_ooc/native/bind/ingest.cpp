@@ -29,6 +29,7 @@ template <class T> nb::bytes raw(const std::vector<T> &items) {
 }
 
 srs::Dialect dialect_of(nb::bytes marks) { // separator, comment, point
+    srs::expect_size("marks", marks, 3);
     return {marks.c_str()[0], marks.c_str()[1], marks.c_str()[2]};
 }
 
@@ -75,7 +76,7 @@ template <class Sink> class Reader {
 
     std::size_t feed(Bytes data, std::size_t start) {
         const char *begin = reinterpret_cast<const char *>(data.data());
-        if (start >= data.size()) return data.size();
+        srs::expect_between("start", static_cast<std::int64_t>(start), 0, static_cast<std::int64_t>(data.size()));
         nb::gil_scoped_release release;
         return start + tokens_.feed(begin + start, data.size() - start, sink);
     }
@@ -103,14 +104,23 @@ class TableReader : public Reader<srs::TableSink> {
   public:
     TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
                 bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes,
-                nb::dict row_kinds)
+                nb::dict row_kinds, bool counts)
         : Reader(dialect_of(marks), line, after_return,
-                 std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
+                 checked(slots, kinds, by_row),
                  dialect_of(marks), missing_of(missing, dialect_of(marks).point),
                  std::vector<std::uint8_t>(kinds.c_str(), kinds.c_str() + kinds.size()), by_row,
-                 max_category_nbytes, row_kinds_of(row_kinds)) {}
+                 max_category_nbytes, row_kinds_of(row_kinds), counts) {
+        for (std::size_t i = 0; i < slots.size(); ++i) width_ = std::max<std::int64_t>(width_, slots(i) + std::int64_t(1));
+    }
+
+    std::size_t feed(Bytes data, std::size_t start) {
+        if (width_ > 0 && !panel_.is_valid()) srs::refuse("panel", "one that set_panel was given", "none");
+        return Reader::feed(data, start);
+    }
 
     void set_panel(Panel panel) {
+        if (static_cast<std::int64_t>(panel.shape(0)) < width_)
+            srs::refuse("panel", std::to_string(width_) + " columns or more", std::to_string(panel.shape(0)));
         panel_ = panel; // keeps the memory alive
         sink.set_panel(panel.data(), static_cast<std::int64_t>(panel.shape(1)));
     }
@@ -125,21 +135,43 @@ class TableReader : public Reader<srs::TableSink> {
         return nb::make_tuple(raw(sink.categories.bytes), raw(sink.categories.ends));
     }
 
+    std::size_t texts_nbytes() const { return sink.categories.needed(); }
     std::int64_t n_rows() const { return sink.n_rows; }
     std::int64_t panel_row() const { return sink.row(); }
     bool fits_float32() const { return sink.fits_float32; }
 
   private:
+    static std::vector<std::int32_t> checked(const Slots &slots, const nb::bytes &kinds, bool by_row) {
+        const auto n = static_cast<std::int64_t>(slots.size());
+        const std::int64_t least = srs::kIgnored - 2 - n; // the target's and row ids' are kept free
+        for (std::size_t i = 0; i < slots.size(); ++i) srs::expect_between("slots", slots(i), least, n - 1, int64_t(i));
+        if (kinds.size() > 0) srs::expect_size("kinds", kinds, by_row ? 1 : n);
+        for (std::size_t i = 0; i < kinds.size(); ++i)
+            srs::expect_between("kinds", static_cast<unsigned char>(kinds.c_str()[i]), 0, srs::kOnlyNumbers, int64_t(i));
+        return {slots.data(), slots.data() + slots.size()};
+    }
+
+    std::int64_t width_ = 0; // columns of a panel that cells go to
     Panel panel_;
     srs::Texts none_;
 };
 
+void make_reader(TableReader *self, Slots slots, nb::bytes marks, nb::object missing, std::int64_t line, bool after_return,
+                 nb::bytes kinds, bool by_row, std::size_t max_category_nbytes, nb::dict row_kinds, bool counts) {
+    new (self) TableReader(slots, marks, missing, line, after_return, kinds, by_row, max_category_nbytes, row_kinds,
+                           counts);
+}
+
 class TextCoder {
   public:
-    explicit TextCoder(std::size_t max_nbytes) : pool_(max_nbytes) {}
+    TextCoder(std::size_t max_nbytes, bool counts) : pool_(max_nbytes, counts) {}
 
     // The number of each text; fewer where there is no room for the next.
     nb::bytes code(nb::bytes blob, Ends ends) {
+        const auto size = static_cast<std::int64_t>(blob.size());
+        for (std::size_t i = 0; i < ends.size(); ++i)
+            srs::expect_between("ends", static_cast<std::int64_t>(ends(i)), i ? static_cast<std::int64_t>(ends(i - 1)) : 0, size,
+                                static_cast<std::int64_t>(i));
         std::vector<std::int32_t> numbers;
         numbers.reserve(ends.size());
         std::size_t start = 0;
@@ -152,6 +184,7 @@ class TextCoder {
         return raw(numbers);
     }
 
+    std::size_t needed() const { return pool_.needed(); }
     std::size_t size() const { return pool_.ends.size(); }
     std::size_t nbytes() const { return pool_.bytes.size(); }
     nb::tuple texts() const { return nb::make_tuple(raw(pool_.bytes), raw(pool_.ends)); }
@@ -211,11 +244,8 @@ void code_all(Coder coder, const Matrix<const Value> &values, const Matrix<Code>
 }
 
 template <class Value, class Code>
-void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::uint32_t> n_missing,
-                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
-                  Matrix<double> lows, Matrix<double> highs, std::size_t long_rows) {
+void code_by_dtype(const Matrix<const Value> &values, const Matrix<Code> &codes, const Found &found, std::size_t long_rows) {
     const std::size_t n_rows = values.shape(1);
-    const Found found{n_missing, n_codes, exact, kinds, lows, highs};
     nb::gil_scoped_release release;
     if constexpr (sizeof(Code) == 1) {
         if (n_rows >= long_rows)
@@ -224,11 +254,26 @@ void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::ui
     code_all(srs::ColumnCoder<Value, Code>(n_rows), values, codes, found);
 }
 
-template <class Value, class Code> void bind_one(nb::module_ &module) {
-    module.def("code_columns", &code_columns<Value, Code>, "values"_a.noconvert(),
-               "codes"_a.noconvert(), "n_missing"_a.noconvert(), "n_codes"_a.noconvert(),
-               "exact"_a.noconvert(), "kinds"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert(),
-               "long_rows"_a);
+void code_columns(srs::AnyMatrix values, srs::AnyOutput codes, Vector<std::uint32_t> n_missing,
+                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
+                  Matrix<double> lows, Matrix<double> highs, std::size_t long_rows) {
+    const auto m = static_cast<std::int64_t>(values.shape(0)), n_rows = static_cast<std::int64_t>(values.shape(1));
+    const auto width = static_cast<std::int64_t>(lows.shape(1));
+    srs::expect_between("values, its rows", n_rows, 0, UINT32_MAX);
+    srs::expect_shape("codes", codes, m, n_rows);
+    srs::expect_size("n_missing", n_missing, m);
+    srs::expect_size("n_codes", n_codes, m);
+    srs::expect_size("exact", exact, m);
+    srs::expect_size("kinds", kinds, m);
+    srs::with_dtype<std::uint8_t, std::uint16_t>("codes", codes, [&](auto code) {
+        constexpr std::int64_t most = std::numeric_limits<decltype(code)>::max() - 1;
+        srs::expect_shape("lows", lows, m, width ? std::max(width, std::min(most, n_rows)) : 0);
+        srs::expect_shape("highs", highs, m, width);
+        srs::with_dtype<float, double>("values", values, [&](auto value) {
+            code_by_dtype(Matrix<const decltype(value)>(values), Matrix<decltype(code)>(codes),
+                          {n_missing, n_codes, exact, kinds, lows, highs}, long_rows);
+        });
+    });
 }
 
 // What there is to know of some values at once.
@@ -256,8 +301,10 @@ std::pair<std::int64_t, bool> look_at(Matrix<const double> values) {
 std::pair<std::int64_t, bool> put_rows(Matrix<const double> rows, Vector<const std::int64_t> columns,
                                        Matrix<double> panel, std::size_t first) {
     const std::size_t m = rows.shape(0), width = rows.shape(1), panel_rows = panel.shape(1);
-    if (columns.size() != panel.shape(0) || first + m > panel_rows)
-        throw nb::value_error("expected a panel with a line for each column and room for the rows");
+    srs::expect_size("columns", columns, static_cast<std::int64_t>(panel.shape(0)));
+    srs::expect_between("rows, how many", static_cast<std::int64_t>(m), 0, static_cast<std::int64_t>(panel_rows));
+    srs::expect_between("first", static_cast<std::int64_t>(first), 0, static_cast<std::int64_t>(panel_rows - m));
+    srs::expect_below("columns", columns, static_cast<std::int64_t>(width));
     nb::gil_scoped_release release;
     Look look;
     for (std::size_t s = 0; s < columns.size(); ++s) {
@@ -274,50 +321,51 @@ std::pair<std::int64_t, bool> put_rows(Matrix<const double> rows, Vector<const s
 } // namespace
 
 void bind_ingest(nb::module_ &module) {
-    nb::class_<HeaderReader>(module, "HeaderReader")
-        .def(nb::init<nb::bytes>(), "marks"_a)
-        .def("feed", &HeaderReader::feed, "data"_a, "start"_a)
+    nb::class_<HeaderReader> header(module, "HeaderReader");
+    srs::define(header, "feed", +[](HeaderReader &self, Bytes data, std::size_t start) { return self.feed(data, start); },
+                "data"_a, "start"_a);
+    header.def(nb::init<nb::bytes>(), "marks"_a)
         .def("finish", &HeaderReader::finish)
         .def("take_names", &HeaderReader::take_names)
         .def_prop_ro("done", &HeaderReader::done)
         .def_prop_ro("line", &HeaderReader::line)
         .def_prop_ro("after_return", &HeaderReader::after_return)
         .def_prop_ro("problem", &HeaderReader::problem);
-    nb::class_<TableReader>(module, "TableReader")
-        .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool,
-                      std::size_t, nb::dict>(),
-             "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a,
-             "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a)
-        .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
-        .def("feed", &TableReader::feed, "data"_a, "start"_a)
+    nb::class_<TableReader> table(module, "TableReader");
+    srs::define(table, "__init__", &make_reader, "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a,
+                "kinds"_a, "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a, "counts"_a);
+    srs::define(table, "set_panel", +[](TableReader &self, Panel panel) { self.set_panel(panel); }, "panel"_a);
+    srs::define(table, "feed", +[](TableReader &self, Bytes data, std::size_t start) { return self.feed(data, start); },
+                "data"_a, "start"_a);
+    table
         .def("finish", &TableReader::finish)
         .def("take_texts", &TableReader::take_texts, "column"_a)
         .def("take_lines", &TableReader::take_lines)
         .def("take_row_cells", &TableReader::take_row_cells)
         .def("cells", &TableReader::cells)
         .def("categories", &TableReader::categories)
+        .def_prop_ro("texts_nbytes", &TableReader::texts_nbytes)
         .def_prop_ro("n_rows", &TableReader::n_rows)
         .def_prop_ro("panel_row", &TableReader::panel_row)
         .def_prop_ro("column", &TableReader::column)
         .def_prop_ro("line", &TableReader::line)
         .def_prop_ro("fits_float32", &TableReader::fits_float32)
         .def_prop_ro("problem", &TableReader::problem);
-    nb::class_<TextCoder>(module, "TextCoder")
-        .def(nb::init<std::size_t>(), "max_nbytes"_a)
-        .def("code", &TextCoder::code, "blob"_a, "ends"_a)
+    nb::class_<TextCoder> coder(module, "TextCoder");
+    srs::define(coder, "code", +[](TextCoder &self, nb::bytes blob, Ends ends) { return self.code(blob, ends); }, "blob"_a,
+                "ends"_a);
+    coder.def(nb::init<std::size_t, bool>(), "max_nbytes"_a, "counts"_a)
         .def("texts", &TextCoder::texts)
         .def_prop_ro("nbytes", &TextCoder::nbytes)
+        .def_prop_ro("needed", &TextCoder::needed)
         .def_prop_ro("size", &TextCoder::size);
     module.def("return_large_blocks", &return_large_blocks);
     module.def("reuse_blocks", &reuse_blocks);
     module.def("parse_decimal", &parse_decimal, "text"_a);
     module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
                "text"_a);
-    bind_one<double, std::uint8_t>(module);
-    bind_one<double, std::uint16_t>(module);
-    bind_one<float, std::uint8_t>(module);
-    bind_one<float, std::uint16_t>(module);
-    module.def("look_at", &look_at, "values"_a.noconvert());
-    module.def("put_rows", &put_rows, "rows"_a.noconvert(), "columns"_a.noconvert(),
-               "panel"_a.noconvert(), "first"_a);
+    srs::define(module, "code_columns", &code_columns, "values"_a, "codes"_a, "n_missing"_a, "n_codes"_a, "exact"_a, "kinds"_a,
+                "lows"_a, "highs"_a, "long_rows"_a);
+    srs::define(module, "look_at", &look_at, "values"_a);
+    srs::define(module, "put_rows", &put_rows, "rows"_a, "columns"_a, "panel"_a, "first"_a);
 }

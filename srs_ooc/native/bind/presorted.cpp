@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,14 +30,13 @@ Job make_job(const Vector<const uint8_t> &codes, int code_nbytes, bool tiled, in
     job.n_classes = n_classes;
     job.max_depth = max_depth;
     job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, max_fitted + 1);
-    const int64_t n_labels = static_cast<int64_t>(labels.size()), n_targets = static_cast<int64_t>(targets.size());
-    if (n_rows < 1 || n_rows > srs::MAX_PRESORTED_ROWS || job.n_columns < 1 || (code_nbytes != 1 && code_nbytes != 2) ||
-        static_cast<int64_t>(codes.size()) < srs::columns_with_padding(job.n_columns, tiled) * n_rows * code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns, or has too many rows");
-    if (n_labels != n_rows || n_classes < 1 || n_classes > srs::MAX_PRESORTED_CLASSES ||
-        (n_targets != 0 && (n_targets != n_rows || n_classes != 1)))
-        throw std::invalid_argument("expected a class, or a target, for each row");
-    srs::check_below(labels, n_classes, "no such class");
+    srs::expect_between("n_rows", n_rows, 1, srs::MAX_PRESORTED_ROWS);
+    srs::expect_between("features, how many", job.n_columns, 1, UINT32_MAX);
+    srs::expect_between("n_classes", n_classes, 1, targets.size() ? 1 : srs::MAX_PRESORTED_CLASSES);
+    srs::expect_block("codes", codes, job.n_columns, n_rows, code_nbytes, tiled);
+    srs::expect_size("labels", labels, n_rows);
+    srs::expect_size_or_none("targets", targets, n_rows);
+    srs::expect_below("labels", labels, n_classes);
     return job;
 }
 
@@ -47,16 +45,9 @@ std::vector<int64_t> count_fitted(const Matrix<const uint16_t> &times) {
     std::vector<int64_t> n_fitted(times.shape(0), 0);
     for (size_t s = 0; s < times.shape(0); ++s) {
         for (size_t i = 0; i < times.shape(1); ++i) n_fitted[s] += times(s, i);
-        if (n_fitted[s] < 1 || n_fitted[s] > srs::MAX_PRESORTED_ROWS)
-            throw std::invalid_argument("expected 1 to 32,768 rows to fit on");
+        srs::expect_between("times, the sum of row", n_fitted[s], 1, srs::MAX_PRESORTED_ROWS, int64_t(s));
     }
     return n_fitted;
-}
-
-void check_bounds(const Vector<const int64_t> &bounds, size_t size, int64_t least) {
-    bool in_order = bounds.size() >= 1 && bounds(0) == 0 && bounds(bounds.size() - 1) == static_cast<int64_t>(size);
-    for (size_t i = 0; in_order && i + 1 < bounds.size(); ++i) in_order = bounds(i + 1) - bounds(i) >= least;
-    if (!in_order) throw std::invalid_argument("expected bounds that part what they are of");
 }
 
 int64_t widest(const Vector<const int64_t> &bounds) {
@@ -74,18 +65,18 @@ int64_t judge_subsets(Vector<const uint8_t> codes, int code_nbytes, int64_t n_ro
                       Vector<double> losses) {
     const srs::Isa &isa = srs::find_isa(isa_name);
     const auto n_splits = static_cast<int64_t>(tree_keys.size());
-    check_bounds(bounds, places.size(), 1);
-    check_bounds(predicted_bounds, predicted.size(), 0);
-    if (bounds.size() != losses.size() + 1 || predicted_bounds.size() != tree_keys.size() + 1 ||
-        static_cast<int64_t>(times.shape(0)) != n_splits || static_cast<int64_t>(times.shape(1)) != n_rows)
-        throw std::invalid_argument("expected a loss for each subset, and rows and a key for each split");
+    srs::expect_bounds("bounds", bounds, static_cast<int64_t>(places.size()), 1);
+    srs::expect_bounds("predicted_bounds", predicted_bounds, static_cast<int64_t>(predicted.size()), 0);
+    srs::expect_size("losses", losses, static_cast<int64_t>(bounds.size()) - 1);
+    srs::expect_size("predicted_bounds", predicted_bounds, n_splits + 1);
+    srs::expect_shape("times", times, n_splits, n_rows);
     nb::gil_scoped_release released;
     const std::vector<int64_t> n_fitted = count_fitted(times);
     const int64_t max_fitted = n_splits ? *std::max_element(n_fitted.begin(), n_fitted.end()) : 0;
     auto job = make_job<srs::SubsetJob>(codes, code_nbytes, false, n_rows, features, labels, targets, n_classes, max_depth,
                                         min_samples_leaf, max_fitted);
-    srs::check_below(places, job.n_columns, "no such column");
-    srs::check_below(predicted, n_rows, "no such row");
+    srs::expect_below("places", places, job.n_columns);
+    srs::expect_below("predicted", predicted, n_rows);
     job.places = places.data();
     job.bounds = bounds.data();
     job.n_subsets = static_cast<int64_t>(losses.size());
@@ -116,15 +107,17 @@ bool grow_sorted(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64
     nb::gil_scoped_release released;
     auto job = make_job<srs::SortedJob>(codes, code_nbytes, tiled, n_rows, features, labels, targets, n_classes, max_depth,
                                         min_samples_leaf, n_fitted);
-    if (n_fitted < 1 || n_fitted > srs::MAX_PRESORTED_ROWS || n_predicted > srs::MAX_PRESORTED_ROWS)
-        throw std::invalid_argument("expected 1 to 32,768 rows to fit on");
-    if (values.size() && (n_values < 1 || static_cast<int64_t>(values.size()) < job.n_columns * n_values))
-        throw std::invalid_argument("expected the values of every column");
-    if (static_cast<int64_t>(importance.size()) != job.n_columns || static_cast<int64_t>(shares.shape(0)) != n_predicted ||
-        static_cast<int64_t>(shares.shape(1)) != n_classes)
-        throw std::invalid_argument("expected room for what is found");
-    srs::check_below(fitted, n_rows, "no such row");
-    srs::check_below(predicted, n_rows, "no such row");
+    srs::expect_between("fitted, how many", n_fitted, 1, srs::MAX_PRESORTED_ROWS);
+    srs::expect_between("predicted, how many", n_predicted, 0, srs::MAX_PRESORTED_ROWS);
+    if (values.size()) {
+        srs::expect_between("n_values", n_values, 1, INT32_MAX);
+        srs::expect_room("values", values, job.n_columns, n_values);
+    }
+    srs::expect_finite("root_scale", root_scale);
+    srs::expect_size("importance", importance, job.n_columns);
+    srs::expect_shape("shares", shares, n_predicted, n_classes);
+    srs::expect_below("fitted", fitted, n_rows);
+    srs::expect_below("predicted", predicted, n_rows);
     job.tiled = tiled;
     job.values = values.size() ? values.data() : nullptr;
     job.n_values = n_values;
@@ -143,6 +136,8 @@ bool grow_sorted(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64
 }
 
 size_t sorted_scratch_nbytes(int64_t n_rows, int64_t n_columns, int64_t n_fitted, int64_t n_predicted, bool tiled) {
+    for (const int64_t count : {n_rows, n_fitted, n_predicted}) srs::expect_between("a number of rows", count, 0, INT32_MAX);
+    srs::expect_between("n_columns", n_columns, 0, UINT32_MAX);
     srs::SortedJob job{};
     job.n_rows = n_rows;
     job.n_columns = n_columns;
@@ -157,15 +152,15 @@ size_t sorted_scratch_nbytes(int64_t n_rows, int64_t n_columns, int64_t n_fitted
 void bind_presorted(nb::module_ &module) {
     module.attr("MAX_PRESORTED_ROWS") = srs::MAX_PRESORTED_ROWS;
     module.attr("MAX_PRESORTED_CLASSES") = srs::MAX_PRESORTED_CLASSES;
-    module.def("judge_subsets", &judge_subsets, "codes"_a.noconvert(), "code_nbytes"_a, "n_rows"_a, "features"_a.noconvert(),
-               "places"_a.noconvert(), "bounds"_a.noconvert(), "times"_a.noconvert(), "predicted"_a.noconvert(),
-               "predicted_bounds"_a.noconvert(), "tree_keys"_a.noconvert(), "labels"_a.noconvert(), "targets"_a.noconvert(),
-               "n_classes"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "losses"_a.noconvert());
-    module.def("grow_sorted", &grow_sorted, "codes"_a.noconvert(), "code_nbytes"_a, "tiled"_a, "n_rows"_a,
-               "values"_a.noconvert(), "n_values"_a, "features"_a.noconvert(), "fitted"_a.noconvert(),
-               "predicted"_a.noconvert(), "labels"_a.noconvert(), "targets"_a.noconvert(), "n_classes"_a, "root_scale"_a,
-               "tree_key"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "importance"_a.noconvert(),
-               "shares"_a.noconvert());
-    module.def("sorted_scratch_nbytes", &sorted_scratch_nbytes, "n_rows"_a, "n_columns"_a, "n_fitted"_a, "n_predicted"_a,
+    srs::define(module, "judge_subsets", &judge_subsets, "codes"_a, "code_nbytes"_a, "n_rows"_a, "features"_a,
+               "places"_a, "bounds"_a, "times"_a, "predicted"_a,
+               "predicted_bounds"_a, "tree_keys"_a, "labels"_a, "targets"_a,
+               "n_classes"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "losses"_a);
+    srs::define(module, "grow_sorted", &grow_sorted, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a,
+               "values"_a, "n_values"_a, "features"_a, "fitted"_a,
+               "predicted"_a, "labels"_a, "targets"_a, "n_classes"_a, "root_scale"_a,
+               "tree_key"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "importance"_a,
+               "shares"_a);
+    srs::define(module, "sorted_scratch_nbytes", &sorted_scratch_nbytes, "n_rows"_a, "n_columns"_a, "n_fitted"_a, "n_predicted"_a,
                "tiled"_a);
 }

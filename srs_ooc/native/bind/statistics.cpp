@@ -56,15 +56,15 @@ void exp_piece(const double *x, size_t n, double *out) {
 }
 
 template <typename Piece> void in_pieces(Vector<const double> x, Vector<double> out, const Piece piece) {
-    if (x.size() != out.size()) throw std::invalid_argument("expected as much room as there are numbers");
+    srs::expect_size("out", out, static_cast<int64_t>(x.size()));
     nb::gil_scoped_release released;
     for (size_t start = 0; start < x.size(); start += PIECE)
         piece(x.data() + start, x.size() - start < PIECE ? x.size() - start : PIECE, out.data() + start);
 }
 
 void add_products(Matrix<const double> a, Matrix<const double> b, Matrix<double> out, const std::string &isa) {
-    if (a.shape(0) != b.shape(0) || out.shape(0) != a.shape(1) || out.shape(1) != b.shape(1))
-        throw std::invalid_argument("expected a (k, n), b (k, m) and out (n, m)");
+    srs::expect_shape("b", b, int64_t(a.shape(0)), int64_t(b.shape(1)));
+    srs::expect_shape("out", out, int64_t(a.shape(1)), int64_t(b.shape(1)));
     const srs::Isa &clone = srs::find_isa(isa);
     nb::gil_scoped_release released;
     clone.add_products(a.data(), b.data(), int64_t(a.shape(0)), int64_t(a.shape(1)), int64_t(b.shape(1)), out.data());
@@ -72,8 +72,9 @@ void add_products(Matrix<const double> a, Matrix<const double> b, Matrix<double>
 
 void top_eigenvectors(Matrix<double> symmetric, Vector<double> values, Matrix<double> vectors, const std::string &isa) {
     const size_t n = symmetric.shape(0), count = values.shape(0);
-    if (n == 0 || symmetric.shape(1) != n || count > n || vectors.shape(0) != n || vectors.shape(1) != count)
-        throw std::invalid_argument("expected a (n, n), values (r,) and vectors (n, r), r at most n");
+    srs::expect_shape("symmetric", symmetric, int64_t(std::max<size_t>(n, 1)), int64_t(std::max<size_t>(n, 1)));
+    srs::expect_between("values, how many", int64_t(count), 0, int64_t(n));
+    srs::expect_shape("vectors", vectors, int64_t(n), int64_t(count));
     const srs::Isa &clone = srs::find_isa(isa);
     nb::gil_scoped_release released;
     std::vector<double> diagonal(n), beside(n), factors(n), scratch(2 * n);
@@ -86,18 +87,10 @@ void top_eigenvectors(Matrix<double> symmetric, Vector<double> values, Matrix<do
 
 // Binding of the rank tests; what each argument means is told in evidence/rank_tests.py.
 template <class Code>
-void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const std::int32_t> rows,
-                Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                Vector<const std::int32_t> order, bool exactly, std::size_t only, Vector<double> log_p,
-                Vector<std::uint8_t> contrasts) {
-    if (rows.size() != targets.size() || starts.size() < 1 || log_p.size() != columns.shape(0) ||
-        contrasts.size() != columns.shape(0))
-        throw nb::value_error("expected a target for each row, and a p-value for each column");
-    const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
-                             std::vector<std::int32_t>(order.data(), order.data() + order.size())};
-    nb::gil_scoped_release release;
+void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
+                  std::size_t only, const Vector<double> &log_p, const Vector<std::uint8_t> &contrasts) {
     thread_local srs::LogFactorials log_factorial; // eight bytes a row
-    log_factorial.reach(static_cast<std::int64_t>(rows.size()));
+    log_factorial.reach(target.starts[target.n_strata]);
     srs::Tabulation<Code> tabulation(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
         tabulation.tabulate(columns.data() + j * columns.shape(1));
@@ -106,22 +99,39 @@ void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const st
     }
 }
 
-template <class Code> void bind_one(nb::module_ &module) {
-    module.def("rank_tests", &rank_tests<Code>, "columns"_a.noconvert(), "n_codes"_a, "rows"_a.noconvert(),
-               "starts"_a.noconvert(), "targets"_a.noconvert(), "n_targets"_a, "nominal"_a, "order"_a.noconvert(), "exactly"_a, "only"_a,
-               "log_p"_a.noconvert(), "contrasts"_a.noconvert());
+void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
+                Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
+                Vector<const std::int32_t> order, bool exactly, std::size_t only, Vector<double> log_p,
+                Vector<std::uint8_t> contrasts) {
+    const auto n_columns = static_cast<int64_t>(columns.shape(0)), n_rows = static_cast<int64_t>(rows.size());
+    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
+    srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
+    srs::expect_bounds("starts", starts, n_rows, 0);
+    srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
+                        nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
+    srs::expect_size("targets", targets, n_rows);
+    srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
+    srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
+    srs::expect_below("order", order, static_cast<int64_t>(n_targets));
+    srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
+    srs::expect_size("log_p", log_p, n_columns);
+    srs::expect_size("contrasts", contrasts, n_columns);
+    const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
+                             std::vector<std::int32_t>(order.data(), order.data() + order.size())};
+    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
+        const Matrix<const decltype(code)> own(columns);
+        nb::gil_scoped_release release;
+        rank_columns(own, n_codes, target, exactly, only, log_p, contrasts);
+    });
 }
 
 } // namespace
 
 void bind_statistics(nb::module_ &module) {
-    module.def("logs", [](Vector<const double> x, Vector<double> out) { in_pieces(x, out, log_piece); },
-               "x"_a.noconvert(), "out"_a.noconvert());
-    module.def("powers", [](Vector<const double> x, Vector<double> out) { in_pieces(x, out, exp_piece); },
-               "x"_a.noconvert(), "out"_a.noconvert());
-    module.def("add_products", &add_products, "a"_a.noconvert(), "b"_a.noconvert(), "out"_a.noconvert(), "isa"_a = "");
-    module.def("top_eigenvectors", &top_eigenvectors, "symmetric"_a.noconvert(), "values"_a.noconvert(),
-               "vectors"_a.noconvert(), "isa"_a = "");
-    bind_one<std::uint8_t>(module);
-    bind_one<std::uint16_t>(module);
+    srs::define(module, "logs", +[](Vector<const double> x, Vector<double> out) { in_pieces(x, out, log_piece); }, "x"_a, "out"_a);
+    srs::define(module, "powers", +[](Vector<const double> x, Vector<double> out) { in_pieces(x, out, exp_piece); }, "x"_a, "out"_a);
+    srs::define(module, "add_products", &add_products, "a"_a, "b"_a, "out"_a, "isa"_a = "");
+    srs::define(module, "top_eigenvectors", &top_eigenvectors, "symmetric"_a, "values"_a, "vectors"_a, "isa"_a = "");
+    srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
+                "nominal"_a, "order"_a, "exactly"_a, "only"_a, "log_p"_a, "contrasts"_a);
 }

@@ -1,5 +1,6 @@
 // Bindings of the tree kernel: they pick the instruction set, own memory and threads, drop the GIL.
 #include "bind/arguments.hpp"
+#include "bind/thread_team.hpp"
 #include "grow/tree_bytes.hpp"
 #include "hash.hpp"
 #include "isa.hpp"
@@ -8,86 +9,16 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
-#include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using srs::derive, srs::GrowJob, srs::scale_below, srs::Vector;
+using srs::derive, srs::GrowJob, srs::scale_below, srs::ThreadTeam, srs::Vector;
 
 namespace {
-
-// Threads that run the parts of one piece of work after another; started when first needed.
-class ThreadTeam {
-  public:
-    explicit ThreadTeam(int n) : n_(n) {}
-    ~ThreadTeam() {
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            stopping_ = true;
-        }
-        begin_.notify_all();
-        for (std::thread &thread : threads_) thread.join();
-    }
-    static void share(void *self, void (*work)(void *, int), void *context) {
-        static_cast<ThreadTeam *>(self)->run(work, context);
-    }
-
-  private:
-    void run(void (*work)(void *, int), void *context) {
-        start();
-        const int n_started = static_cast<int>(threads_.size());
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            work_ = work;
-            context_ = context;
-            waiting_ = n_started;
-            ++turn_;
-        }
-        begin_.notify_all();
-        work(context, 0);
-        for (int part = n_started + 1; part < n_; ++part) work(context, part);
-        std::unique_lock<std::mutex> lock(mutex_);
-        done_.wait(lock, [this] { return waiting_ == 0; });
-    }
-    void start() { // parts of threads that cannot be had are run by the caller
-        if (started_) return;
-        started_ = true;
-        threads_.reserve(static_cast<size_t>(n_));
-        try {
-            for (int part = 1; part < n_; ++part) threads_.emplace_back([this, part] { serve(part); });
-        } catch (const std::system_error &) {
-        }
-    }
-    void serve(int part) {
-        for (int64_t seen = 0;;) {
-            std::unique_lock<std::mutex> lock(mutex_);
-            begin_.wait(lock, [&] { return stopping_ || turn_ != seen; });
-            if (stopping_) return;
-            seen = turn_;
-            lock.unlock();
-            work_(context_, part);
-            lock.lock();
-            if (--waiting_ == 0) done_.notify_one();
-        }
-    }
-    const int n_;
-    int waiting_ = 0;
-    int64_t turn_ = 0;
-    bool stopping_ = false, started_ = false;
-    void (*work_)(void *, int) = nullptr;
-    void *context_ = nullptr;
-    std::mutex mutex_;
-    std::condition_variable begin_, done_;
-    std::vector<std::thread> threads_;
-};
 
 // Rows drawn with replacement, and their numbers at the root: the twin of TrainingRows.resampled.
 // A row that was drawn more than once comes once, with its times for a weight, where rows have no
@@ -151,23 +82,53 @@ struct BootstrapSample {
     }
 };
 
-void check(const GrowJob &job, int64_t codes_nbytes, int64_t n_importances, int64_t n_categorical, int64_t n_stats,
-           int64_t n_numbers, int64_t n_values) {
-    srs::check_block(codes_nbytes, job.n_columns, job.n_rows, job.code_nbytes, job.tiled);
-    if (n_importances < job.n_columns) throw std::invalid_argument("importance is shorter than the number of columns");
-    if (n_categorical != 0 && n_categorical != job.n_columns)
-        throw std::invalid_argument("expected a kind for each column, or none");
-    if (job.n_channels < 0 || job.n_channels > srs::MAX_CHANNELS || n_numbers != job.n_channels * job.n_rows)
-        throw std::invalid_argument("expected channels for each row of the block");
-    if (n_stats != job.n_classes * (1 + job.n_channels)) throw std::invalid_argument("expected the root's numbers");
-    if (job.impurity == srs::VARIANCE && (job.n_classes != 1 || job.n_channels < 1))
-        throw std::invalid_argument("a regression needs targets");
-    if (job.impurity == srs::ENTROPY && job.n_channels != 0)
-        throw std::invalid_argument("entropy is counted without weights");
-    if (job.values && (job.n_values < 1 || n_values < srs::columns_with_padding(job.n_columns, job.tiled) * job.n_values))
-        throw std::invalid_argument("expected values of the codes of each column of the block");
-    if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && job.tiled)
-        throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+// The root's numbers are those of its rows, class by class, and so many rows add up within 32 bits. Looked at once a call.
+void check_root(const GrowJob &job, bool bootstrap) {
+    const int64_t width = 1 + job.n_channels;
+    int64_t at = 0, largest = 1;
+    for (int64_t k = 0; k < job.n_classes; ++k) {
+        const int64_t *own = job.root_stats + k * width, first = at;
+        srs::expect_between("root_stats", own[0], 0, job.n_root_rows - first, k * width);
+        at += own[0];
+        for (int64_t c = 0; c < job.n_channels; ++c) {
+            int64_t sum = 0;
+            for (int64_t i = first; i < at; ++i) {
+                const int64_t number = job.channels[c * job.n_rows + job.rows[i]];
+                sum += number;
+                largest = std::max(largest, number < 0 ? -number : number);
+            }
+            srs::expect_between("root_stats", own[1 + c], sum, sum, k * width + 1 + c);
+        }
+    }
+    srs::expect_between("root_stats, its rows", at, job.n_root_rows, job.n_root_rows);
+    srs::expect_between("flush", job.flush, 1, std::max<int64_t>(INT32_MAX / largest, 1));
+    if (bootstrap) srs::expect_between("channels, the largest", largest, 1, INT32_MAX / BootstrapSample::MAX_TIMES);
+}
+
+// The most leaves that a tree may have.
+int64_t most_leaves(const GrowJob &job) {
+    const int64_t most = std::max<int64_t>(job.n_root_rows / job.min_samples_leaf, 1);
+    return job.max_depth < 0 || job.max_depth >= 31 ? most : std::min(most, int64_t(1) << job.max_depth);
+}
+
+void check(const GrowJob &job, bool bootstrap, int64_t record_leaves, int64_t first_tree, int64_t n_trees) {
+    srs::expect_between("n_channels", job.n_channels, 0, srs::MAX_CHANNELS);
+    srs::expect_between("rows, how many", job.n_root_rows, 1, INT32_MAX);
+    srs::expect_between("max_features", job.max_features, 1, INT64_MAX);
+    srs::expect_between("impurity", job.impurity, srs::GINI, srs::VARIANCE);
+    if (job.impurity == srs::VARIANCE) {
+        srs::expect_between("n_classes of a regression", job.n_classes, 1, 1);
+        srs::expect_between("n_channels of a regression", job.n_channels, 1, srs::MAX_CHANNELS);
+    }
+    if (job.impurity == srs::ENTROPY) srs::expect_between("n_channels of entropy", job.n_channels, 0, 0);
+    srs::expect_finite("root_scale", job.root_scale);
+    srs::expect_between("min_decrease", job.min_decrease, 0, INT64_MAX); // no split is worth less than none
+    if (job.tiled && reinterpret_cast<uintptr_t>(job.codes) % 64 != 0)
+        srs::refuse("codes", "tiles aligned to 64 bytes", "another address");
+    if (record_leaves != 0) srs::expect_between("record_leaves", record_leaves, most_leaves(job), INT32_MAX / 2);
+    srs::expect_between("first_tree", first_tree, 0, INT32_MAX);
+    srs::expect_between("n_trees", n_trees, 1, record_leaves > 0 ? 1 : INT32_MAX);
+    if (bootstrap) srs::expect_between("n_classes of rows that are drawn", job.n_classes, 1, 1);
 }
 
 // Grow trees one after the other, their importances in one sum; their sizes are added up, too.
@@ -254,11 +215,19 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.importance = importance.data();
     job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
     job.share = &ThreadTeam::share;
-    check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
-          static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
-          static_cast<int64_t>(channels.size()), static_cast<int64_t>(values.size()));
-    if (n_trees < 1 || (n_trees > 1 && record_leaves > 0)) throw std::invalid_argument("one tree can be recorded at a time");
-    if (bootstrap && n_classes != 1) throw std::invalid_argument("rows of one class are drawn here");
+    srs::expect_block("codes", codes, job.n_columns, n_rows, code_nbytes, tiled);
+    check(job, bootstrap, record_leaves, first_tree, n_trees);
+    srs::expect_size("root_stats", root_stats, n_classes * (1 + job.n_channels));
+    srs::expect_size("channels", channels, job.n_channels * n_rows);
+    srs::expect_size_or_none("categorical", categorical, job.n_columns);
+    srs::expect_room("importance", importance, job.n_columns, 1);
+    if (values.size()) {
+        srs::expect_between("n_values", n_values, 1, INT32_MAX);
+        srs::expect_room("values", values, srs::columns_with_padding(job.n_columns, tiled), n_values);
+    }
+    if (job.impurity == srs::ENTROPY) srs::expect_room("xlogx", xlogx, job.n_root_rows + 1, 1);
+    srs::expect_below("rows", rows, n_rows);
+    check_root(job, bootstrap);
     std::string record;
     {
         nb::gil_scoped_release released;
@@ -270,6 +239,11 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
 
 size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels,
                       int code_nbytes, bool best, int n_threads) {
+    srs::expect_between("n_root_rows", n_root_rows, 0, INT32_MAX);
+    srs::expect_between("n_columns", n_columns, 0, UINT32_MAX);
+    srs::expect_between("n_classes", n_classes, 1, INT32_MAX);
+    srs::expect_between("n_channels", n_channels, 0, srs::MAX_CHANNELS);
+    srs::expect_between("code_nbytes", code_nbytes, 1, 2);
     GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;
@@ -292,11 +266,11 @@ void bind_trees(nb::module_ &module) {
         for (const srs::Isa &isa : srs::isas()) names.emplace_back(isa.name);
         return names;
     });
-    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,
+    srs::define(module, "grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,
                "features"_a, "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
                "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
                "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a,
                "first_tree"_a = 0, "n_trees"_a = 1, "bootstrap"_a = false);
-    module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
+    srs::define(module, "scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
                "n_channels"_a, "code_nbytes"_a, "best"_a, "n_threads"_a);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -30,13 +31,23 @@ class TextPool {
     // arrays, the table of hashes.
     static constexpr std::size_t cost(std::size_t size) { return 4 * size + 128; }
 
-    explicit TextPool(std::size_t max_nbytes) : room_(max_nbytes) {}
+    // A pool that counts takes no text beyond its bound, but tells what all would have taken.
+    explicit TextPool(std::size_t max_nbytes, bool counts = false)
+        : room_(max_nbytes), counts_(counts) {}
 
     // Take memory for something else; false if there is not so much.
     bool reserve(std::size_t nbytes) {
-        if (nbytes > room_) return false;
-        room_ -= nbytes;
+        if (nbytes > room_ && !counts_) return false;
+        room_ -= std::min(nbytes, room_);
+        taken_ += nbytes;
         return true;
+    }
+
+    // What all texts take; where those beyond the bound are very many, about: 3% at most, and above.
+    std::size_t needed() const {
+        std::size_t sampled = 0;
+        for (const auto &[hash, nbytes] : beyond_) sampled += nbytes;
+        return taken_ + sampled * (mask_ + 1) + (mask_ ? sampled * (mask_ + 1) / 16 : 0);
     }
 
     // The number of a text, a new one if it was not met before; -1 where there is no room for it.
@@ -48,6 +59,7 @@ class TextPool {
             const std::size_t i = table_[at] - 1;
             if (hashes_[i] == hash && this->text(i) == text) return static_cast<std::int64_t>(i);
         }
+        if (counts_ && cost(text.size()) > room_) return count(hash, cost(text.size()));
         if (!reserve(cost(text.size()))) return -1;
         bytes.append(text);
         ends.push_back(bytes.size());
@@ -75,7 +87,23 @@ class TextPool {
         table_.swap(wider);
     }
 
-    std::size_t room_;
+    // Note a text that is not taken, by its hash: of very many only those that the mask leaves. It
+    // gets the number of another, as what is read is not kept.
+    std::int64_t count(std::uint64_t hash, std::size_t nbytes) {
+        if (!(hash & mask_)) beyond_.emplace(hash, nbytes);
+        if (beyond_.size() > kMostCounted) {
+            mask_ = 2 * mask_ + 1;
+            for (auto noted = beyond_.begin(); noted != beyond_.end();)
+                noted = noted->first & mask_ ? beyond_.erase(noted) : std::next(noted);
+        }
+        return ends.empty() ? -1 : 0;
+    }
+
+    static constexpr std::size_t kMostCounted = 1 << 16;
+    std::size_t room_, taken_ = 0;
+    bool counts_;
+    std::uint64_t mask_ = 0;
+    std::unordered_map<std::uint64_t, std::size_t> beyond_;
     std::vector<std::uint64_t> hashes_;
     std::vector<std::uint32_t> table_;
 };
@@ -179,8 +207,8 @@ class TableSink {
     // of rows that are said stand by their names, the first column.
     TableSink(std::vector<std::int32_t> slots, Dialect dialect, MissingTexts missing,
               std::vector<std::uint8_t> kinds, bool by_row, std::size_t max_category_nbytes,
-              RowKinds row_kinds)
-        : categories(max_category_nbytes), cells(std::move(kinds)), slots_(std::move(slots)),
+              RowKinds row_kinds, bool counts = false)
+        : categories(max_category_nbytes, counts), cells(std::move(kinds)), slots_(std::move(slots)),
           dialect_(dialect), is_missing_(std::move(missing)), by_row_(by_row),
           row_kinds_(std::move(row_kinds)) {
         std::int32_t least = kIgnored;

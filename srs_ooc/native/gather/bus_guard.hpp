@@ -1,5 +1,6 @@
 // Copying from mapped files: a page that is gone is an error, not the end of the process.
 #pragma once
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -13,32 +14,43 @@ struct BusGuard { // of one thread
 };
 
 inline thread_local BusGuard bus_guard{nullptr, 0};
-inline struct sigaction handler_before; // whom a SIGBUS that is not ours is for
+// Whom a SIGBUS that is not ours is for: the handler that ours took the place of last, then the first of these, as the
+// last one may give it back to us (faulthandler, enabled after us, does).
+inline struct sigaction handler_before, first_handler;
+inline std::atomic<bool> is_passed_on{false};
 
 inline void on_bus_error(int number, siginfo_t *info, void *context) {
     if (bus_guard.way_out) {
         bus_guard.address = reinterpret_cast<uintptr_t>(info->si_addr);
         siglongjmp(*bus_guard.way_out, 1);
     }
-    if (handler_before.sa_flags & SA_SIGINFO) {
-        handler_before.sa_sigaction(number, info, context);
-    } else if (handler_before.sa_handler == SIG_DFL || handler_before.sa_handler == SIG_IGN) {
-        sigaction(number, &handler_before, nullptr); // and again, without us
+    const struct sigaction &next = is_passed_on.exchange(true) ? first_handler : handler_before;
+    if (next.sa_flags & SA_SIGINFO) {
+        next.sa_sigaction(number, info, context);
+    } else if (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN) {
+        sigaction(number, &next, nullptr); // and again, without us
         raise(number);
     } else {
-        handler_before.sa_handler(number);
+        next.sa_handler(number);
     }
 }
 
+// Before every guarded copy: another handler may have been installed since the last one.
 inline void install_bus_guard() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        struct sigaction ours = {};
-        ours.sa_sigaction = on_bus_error;
-        ours.sa_flags = SA_SIGINFO;
-        sigemptyset(&ours.sa_mask);
-        sigaction(SIGBUS, &ours, &handler_before);
-    });
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> lock(mutex);
+    struct sigaction now = {};
+    sigaction(SIGBUS, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error) return;
+    static const bool is_first = (first_handler = now, true);
+    static_cast<void>(is_first);
+    handler_before = now;
+    is_passed_on = false;
+    struct sigaction ours = {};
+    ours.sa_sigaction = on_bus_error;
+    ours.sa_flags = SA_SIGINFO;
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGBUS, &ours, nullptr);
 }
 
 // Run `work`; false if a page that it read was gone. The jump out of it runs no destructors: `work` must own nothing

@@ -2,7 +2,9 @@
 
 import gzip
 import math
+import re
 import shutil
+import struct
 import sys
 import zipfile
 from pathlib import Path
@@ -406,3 +408,32 @@ def test_damaged_sparse_archives(tmp_path):
         with pytest.raises(InputError, match=r"t\.npz: expected a sparse matrix"):
             srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr")
     assert [p.name for p in tmp_path.iterdir()] == ["t.npz"]
+
+
+DEEP = b"\x93NUMPY\x01\x00" + struct.pack("<H", 60_000) + b"(" * 60_000
+PICKLED = np.array([None, "a"], object)
+
+
+@pytest.mark.parametrize("where", ["table", "archive", "target", "names", "shape", "data"])
+@pytest.mark.parametrize("kind", ["deep", "objects"])
+def test_what_numpy_advises_is_not_said(tmp_path, where, kind):
+    bad, path = tmp_path / "bad.npy", tmp_path / "bad.npz"
+    bad.write_bytes(DEEP) if kind == "deep" else np.save(bad, PICKLED)
+    if where in ("shape", "data"):
+        sparse = pytest.importorskip("scipy.sparse")
+        sparse.save_npz(tmp_path / "good.npz", sparse.csr_matrix(TABLE))
+        with zipfile.ZipFile(tmp_path / "good.npz") as good, zipfile.ZipFile(path, "w") as archive:
+            for name in good.namelist():
+                is_bad = name == f"{where}.npy"
+                archive.writestr(name, bad.read_bytes() if is_bad else good.read(name))
+    elif where == "archive":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(bad, "X.npy")
+    table = {"table": bad, "target": TABLE, "names": TABLE}.get(where, path)
+    side = {"target": bad if where == "target" else LABELS * 100}
+    side |= {"names": str(bad)} if where == "names" else {}
+    with pytest.raises(InputError, match=r"bad\.np[yz]: expected .*, found .*") as error:
+        srs_ooc.ingest(table, tmp_path / "t.zarr", **side)
+    said = str(error.value)
+    assert "\n" not in said
+    assert not re.search("pickle|securely|trust", said)

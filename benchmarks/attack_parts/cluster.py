@@ -1,34 +1,27 @@
 """Kills on a cluster: of workers, of the scheduler, of the process that holds the work.
 
-    python benchmarks/attack_cluster.py --each 40 [--only network] [--seed 0]
-
 One scheduler and two workers run as processes of this machine. While a command is at work on them,
 one of the processes is killed (SIGKILL) at a random moment and started again, several times; then
 the command is given once more and has to end as on one core, to the byte. What commands say where
-they end early has to be one message. It prints what was killed and every break, and ends with
-status 1 if there was one. ``docs/research/cluster-measured.md`` says what was found.
+they end early has to be one message.
 """
 
-import argparse
-import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from attack_parts import forks
 from attack_parts.forks import HANGS, Done, Words
 from attack_parts.ground import Tally, digest, fresh, must, table, unclear
 from attack_parts.kills import result_of
 
 OFTEN = (
-    f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
     "from attack_parts import forks; forks.load(); forks.commit_often(); "
     "from srs_ooc.__main__ import main; main()"
 )
@@ -90,25 +83,29 @@ def _kill(process: "subprocess.Popen[Any]") -> None:
 def attack(
     tally: Tally,
     ground: Ground,
-    chance: Random,
     name: str,
     words: Words,
-    clear: Callable[[], object],
+    made: tuple[Path, ...],
     n: int,
     answer: Callable[[], str],
 ) -> None:
     """Kill so many processes while a command is at work, and compare what it comes to."""
-    clear()
+    left = tally.left(name, -(-n // PER_ROUND))
+    if not left:
+        return
+    for path in made:
+        fresh(path)
     must(*words, "--threads", 1)
     expected, there = answer(), (*words, "--dask-scheduler-file", ground.file)
-    done = 0
-    while done < n:
-        clear()
-        done += _killed(tally, ground, chance, name, there, min(PER_ROUND, n - done))
-        must(*there)
-        tally.add(f"{name}: compared with one core")
-        if answer() != expected:
-            tally.breaks.append(f"{name}: another result after kills")
+    for i in left:
+        with tally.attack(name, i) as chance:
+            for path in made:
+                fresh(path)
+            _killed(tally, ground, chance, name, there, min(PER_ROUND, n))
+            must(*there)
+            tally.add(f"compared with one core: {name}")
+            if answer() != expected:
+                tally.breaks.append(f"{name}: another result after kills")
 
 
 def _killed(tally: Tally, ground: Ground, chance: Random, name: str, words: Words, n: int) -> int:
@@ -128,10 +125,10 @@ def _killed(tally: Tally, ground: Ground, chance: Random, name: str, words: Word
                 process = _begin(words)
             else:
                 ground.kill(victim, chance)
-            tally.add(f"{name}: {victim}")
+            tally.add(f"kills of {victim}: {name}")
             done += 1
         if process.poll() is None:
-            tally.add(f"{name}: {COORDINATOR}")
+            tally.add(f"kills of {COORDINATOR}: {name}")
             done += 1
     finally:
         _kill(process)
@@ -154,71 +151,47 @@ def _ended(tally: Tally, name: str, process: "subprocess.Popen[str]") -> bool:
     lines = [line for line in errors.splitlines() if line.startswith("srs-ooc: ")]
     said = "\n".join(lines) if "Traceback" not in errors else errors
     if process.returncode:
-        tally.add(f"{name}: ended with a message")
+        tally.add(f"ended with a message: {name}")
         if wrong := unclear(Done(process.returncode, out, said)):
             tally.breaks.append(f"{name}: {wrong}")
     return process.returncode == 0
 
 
-def campaign(tally: Tally, folder: Path, n_each: int, seed: int, only: list[str]) -> None:
-    """Attack each kind of work so many times."""
-    chance = Random(seed)  # noqa: S311
+def cluster(tally: Tally, folder: Path, n_each: int) -> None:
+    """Kill so often while each kind of work goes on."""
     store, run = folder / "t.zarr", folder / "t.run"
     must("ingest", table(folder, 300, 400), store)
     edges, compacted = folder / "edges.csv", folder / "small.run"
     must("run", store, "--out", compacted, "--judge", "probe", "--iterations", 1500, "--q", 40,
          "--probe-min-draws", 2, "--probe-min-wins", "0.6")  # fmt: skip
-
-    def clear() -> None:
-        for path in (run, edges, compacted / "compact"):
-            fresh(path)
-
-    work: dict[str, tuple[Words, Callable[[], str]]] = {
-        "network": (
+    narrow = folder / "narrow.zarr"
+    must("ingest", table(folder, 200, 60, "narrow.csv"), narrow)
+    of_run = partial(result_of, run)
+    run_of = ("run", store, "--out", run)
+    net_of = ("network", narrow, "--out", edges, "--run", run)
+    folds: Words = ("compact", compacted, "--folds", 4, "--repeats", 1, "--json")
+    rase = ("--method", "rase", "--iterations", 200, "--candidates", 200, "--rounds", 4)
+    prs = ("--method", "prs", "--epochs", 30, "--models", 20, "--folds", 3)
+    work: dict[str, tuple[Words, tuple[Path, ...], Callable[[], str]]] = {
+        "network genie3": (
             ("network", store, "--out", edges, "--run", run, "--trees", 150),
-            lambda: digest(edges),
+            (edges, run),
+            partial(digest, edges),
         ),
+        "network srs": (
+            (*net_of, "--method", "srs", "--trees", 4000), (edges, run), partial(digest, edges),
+        ),
+        "network prs": ((*net_of, *prs), (edges, run), partial(digest, edges)),
         "permutations": (
-            ("run", store, "--out", run, "--iterations", 300, "--q", 40, "--permutations", 19),
-            lambda: result_of(run),
+            (*run_of, "--iterations", 300, "--q", 40, "--permutations", 19), (run,), of_run,
         ),
-        "folds": (
-            ("compact", compacted, "--folds", 4, "--repeats", 1, "--json"),
-            lambda: must("compact", compacted, "--folds", 4, "--repeats", 1, "--json"),
-        ),
-        "run": (
-            ("run", store, "--out", run, "--iterations", 4000, "--q", 40, "--round-size", 100),
-            lambda: result_of(run),
-        ),
-    }
+        "rase": ((*run_of, *rase), (run,), of_run),
+        "compact": (folds, (compacted / "compact",), partial(must, *folds)),
+        "run": ((*run_of, "--iterations", 4000, "--q", 40, "--round-size", 100), (run,), of_run),
+    }  # fmt: skip
     ground = Ground(folder)
     try:
-        for name, (words, answer) in work.items():
-            if not only or name in only:
-                attack(tally, ground, chance, name, words, clear, n_each, answer)
+        for name, (words, made, answer) in work.items():
+            attack(tally, ground, name, words, made, n_each, answer)
     finally:
         ground.close()
-
-
-def main() -> None:
-    """Run the campaign asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--each", type=int, default=40, help="kills for each kind of work")
-    parser.add_argument("--only", nargs="*", default=[], help="kinds of work")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    forks.load()
-    tally = Tally()
-    try:
-        with tempfile.TemporaryDirectory(prefix="attack-cluster-") as folder:
-            campaign(tally, Path(folder), asked.each, asked.seed, asked.only)
-    finally:  # when it is ended from outside, too
-        print(json.dumps(vars(tally), indent=2), flush=True)
-    sys.exit(bool(tally.breaks))
-
-
-if __name__ == "__main__":
-    main()
