@@ -41,7 +41,7 @@ def table_of(design: str, seed: int) -> Table:
 def make_store(design: str, seed: int, store: Path) -> set[str]:
     """Write the store of a table; return the names of its relevant features."""
     if design in SYNTH:
-        command = [sys.executable, "-m", "srs_ooc", "synth", SYNTH[design][0], str(store)]
+        command = [sys.executable, "-P", "-m", "srs_ooc", "synth", SYNTH[design][0], str(store)]
         command += [*SYNTH[design][1:], "--seed", str(seed)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         truth = json.loads(Path(f"{store}.truth.json").read_text())

@@ -200,6 +200,7 @@ SYNTH: dict[str, tuple[str, ...]] = {
     "clique of 2": ("clique", "--rows", "2000", "--features", "500", "--relevant", "2"),
     "Friedman": ("friedman", "--rows", "1000", "--features", "5000"),
     "madelon": ("madelon", "--rows", "1000", "--features", "5000", "--relevant", "20"),
+    "five-minute start": ("madelon", "--rows", "500", "--features", "3000", "--relevant", "20"),
     "linear": ("linear", "--rows", "1000", "--features", "5000", "--relevant", "15"),
     "shift": ("shift", "--rows", "72", "--features", "5000", "--relevant", "20"),
     "imbalance": ("imbalance", "--rows", "1000", "--features", "5000", "--relevant", "20"),

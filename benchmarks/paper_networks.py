@@ -245,7 +245,7 @@ def large_command(folder: Path, n_targets: int, trees: int, way: tuple[str, str]
     n_genes, _ = LARGE
     targets = folder / "targets.txt"
     targets.write_text("".join(f"f{n_genes - 1 - i}\n" for i in range(n_targets)))
-    command = [sys.executable, "-m", "srs_ooc", "network", folder / "genes.zarr"]
+    command = [sys.executable, "-P", "-m", "srs_ooc", "network", folder / "genes.zarr"]
     asked = ["--targets", targets, "--ensemble", way[0], "--k", way[1], "--trees", trees]
     limits = ["--threads", 1, "--memory-mb", 512]
     return ["/usr/bin/time", "-f", "%U %S %M", *map(str, command + asked + limits)]

@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def measured(store: str, out: Path, options: argparse.Namespace, cache: Path) -> dict[str, object]:
     """Run a command; return its seconds, its peak in MB and what it selected."""
-    program = [sys.executable, "-m", "srs_ooc"]
+    program = [sys.executable, "-P", "-m", "srs_ooc"]
     shutil.rmtree(out, ignore_errors=True)
     run = [*program, "run", store, "--out", str(out), "--judge", "probe", "--seed", "1"]
     run += ["--iterations", str(options.iterations), "--memory-mb", str(options.memory_mb)]

@@ -42,7 +42,7 @@ def make_table(folder: Path, n_rows: int, n_features: int, n_relevant: int) -> N
 
 def measured(*arguments: object) -> tuple[float, float]:
     """Run a command; return its seconds, and the peak of its resident memory in MB."""
-    command = [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
+    command = [sys.executable, "-P", "-m", "srs_ooc", *map(str, arguments)]
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -34,7 +34,7 @@ def make(folder: Path, n: int, p: int) -> Path:
     store = folder / f"{n}x{p}.zarr"
     if not store.exists():
         options = f"--rows {n} --features {p} --relevant 20 --seed 0".split()
-        command = [sys.executable, "-m", "srs_ooc", "synth", "madelon", str(store), *options]
+        command = [sys.executable, "-P", "-m", "srs_ooc", "synth", "madelon", str(store), *options]
         subprocess.run(command, check=True)
     return store
 

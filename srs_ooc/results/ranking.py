@@ -349,7 +349,7 @@ def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, 
         codes, name = column.astype(np.int64), repr(reading.name(stored))
         groups, values = (target, codes) if manifest.classes else (codes, target)
         if _apart(groups, values, least, sort=bool(manifest.classes)):
-            found.append(f"{name} alone tells the target of every row")
+            found.append(f"{name} alone tells the target of each row looked at")
         elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
             found.append(f"{name} rises or falls from row to row")
     text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"

@@ -209,7 +209,8 @@ RNG = np.random.default_rng(3)
 NOISE = RNG.normal(size=(ROWS, 12))
 SICK = np.arange(ROWS) % 2
 TREND = np.linspace(0, 4, ROWS) + RNG.normal(size=ROWS)
-TELLS, COUNTS = "'f3' alone tells the target of every row", "'f3' rises or falls from row to row"
+TELLS = "'f3' alone tells the target of each row looked at"
+COUNTS = "'f3' rises or falls from row to row"
 LEAKS = {
     "a copy": (SICK, SICK, TELLS),
     "apart, with a gap": (SICK * 5 + NOISE[:, 0].clip(-2, 2), SICK, TELLS),
