@@ -82,6 +82,16 @@ class RankTarget(NamedTuple):
         n_levels = int(levels.max(initial=0)) + 1
         return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
 
+    def within(self, is_in: NDArray[np.bool_]) -> "RankTarget":
+        """Return the target of some of the rows, bool (n_rows,); levels stay as they are."""
+        kept = is_in[self.rows]
+        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
+        several = np.diff(starts) > 1
+        kept &= np.repeat(several, np.diff(self.starts))
+        sizes = np.diff(starts)[several]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
+
 
 def _by_stratum(
     n_rows: int, strata: NDArray[np.integer] | None

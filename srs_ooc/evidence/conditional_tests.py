@@ -1,0 +1,330 @@
+"""Tests of a feature beside one or two others: within the halves of one, within the quarters of two.
+
+What shows only together with others no test of single features can see, and trees do not say how
+sure it is. Here the rows are parted by other features, at the cut of each nearest its median, and
+the feature is tested by ranks within each part. The p-values of the parts are put together
+(:func:`combined`), and multiplied by the number of ways in which the rows could have been parted:
+so the ways that look best may be chosen by whatever means, from the same rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.native.numerics import log, logs
+
+# How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
+# each times the number of choices of these others and divided by its share: then it is at most t
+# with probability at most t, whatever the tests have to do with one another (Bonferroni).
+
+MOST_OTHERS = 2
+SHARE = 0.9
+"""Share of the level for d others: ``SHARE * (1 - SHARE)**d``, a tenth of what is left for more."""
+_LN10 = log(10.0)
+
+
+def cost(n_others: int, n_tested: int) -> float:
+    """Return what a strength loses: log10 of the ways to choose ``n_others``, over their share.
+
+    Infinite where there are not so many other features among the ``n_tested``.
+    """
+    ways = comb(n_tested - 1, n_others)
+    if not ways:
+        return np.inf
+    return (log(ways) - log(SHARE) - n_others * log(1 - SHARE)) / _LN10
+
+
+def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the strengths of independent tests together, by Fisher's sum of logarithms.
+
+    Fisher (1932), Statistical Methods for Research Workers, Section 21.1: of k independent p-values
+    minus twice the sum of logarithms is chi-squared with 2k degrees of freedom, or less.
+
+    Parameters
+    ----------
+    strengths : float64 (k, n)
+        Minus the decimal logarithms of p-values.
+
+    Returns
+    -------
+    float64 (n,)
+        That of the probability of a sum as large.
+    """
+    total = np.zeros(strengths.shape[1])
+    for part in strengths:
+        total += part
+    term, tail = np.ones_like(total), np.zeros_like(total)
+    for i in range(len(strengths)):
+        tail += term
+        term *= total * (_LN10 / (i + 1))
+    return total - logs(tail) / _LN10
+
+
+# Which parts look best, by sums of squared correlations within parts.
+#
+# All sums are of whole numbers that float64 holds, so BLAS may take them in any order; see
+# srs_ooc.native.numerics. Nothing here decides: it proposes what is then tested.
+
+CELLS = 1 << 22
+"""Codes that are held, at most."""
+WORK = 3 * 10**9
+"""Products taken to look at all pairs, at most."""
+MOST_ROWS, MOST_FEATURES = 1 << 14, 1000
+PARTING = 32
+"""Features whose pairs part the rows in quarters."""
+PROPOSED = 2
+"""Ways of parting the rows that are tested for each feature, of each number of others."""
+_AT_ONCE, _PIECE = 32, 1 << 17
+_BITS = 8
+
+
+def n_looked_at(n_rows: int, n_scores: int) -> int:
+    """Return how many features, at most, are looked at beside one another.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that are looked at.
+    n_scores : int
+        Classes; 1 of two classes or of numbers.
+    """
+    by_work = isqrt(WORK // (n_rows * (2 + n_scores)))
+    return max(2, min(MOST_FEATURES, CELLS // n_rows, by_work))
+
+
+def halves(codes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return which rows are above the cut of each column nearest its median; bool (n, n_rows)."""
+    is_high = np.zeros(codes.shape, np.bool_)
+    for column, high in zip(codes, is_high, strict=True):
+        counts = np.bincount(column)
+        below = np.cumsum(counts)
+        used = np.flatnonzero(counts)[:-1]
+        if len(used):
+            cut = used[np.argmin(np.abs(2 * below[used] - len(column)))]
+            np.greater(column, cut, out=high)
+    return is_high
+
+
+class _Sums:
+    """Sums over some of the rows: of columns, their squares, and products with scores of a target.
+
+    Parameters
+    ----------
+    codes : uint8 or uint16 (n, n_rows)
+        Of features; their upper eight bits are looked at.
+    target : RankTarget
+        Of these rows.
+    """
+
+    def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
+        self._codes, self._shift = codes, max(0, 8 * codes.dtype.itemsize - _BITS)
+        classes = range(target.n_targets) if target.nominal else ()
+        some = [target.targets == c for c in classes[len(classes) == 2 :]] or [target.targets]
+        is_used = np.zeros(codes.shape[1])
+        is_used[target.rows] = 1.0
+        sizes = np.diff(target.starts)
+        self._scores = [is_used]
+        for score in some:
+            values, known = np.zeros(codes.shape[1]), score.astype(np.int64)
+            if len(sizes) > 1:  # compared with the mean of the stratum, times its size
+                means = np.add.reduceat(known, target.starts[:-1])
+                known = known * np.repeat(sizes, sizes) - np.repeat(means, sizes)
+            values[target.rows] = known
+            self._scores.append(values)
+
+    def over(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the sums over the rows of each mask, bool (m, n_rows).
+
+        float64 (2 + 3 n_scores, n, m): of x and x^2; of each score s those of x s, s and s^2. The
+        first of all is the number of rows.
+        """
+        n, n_rows = self._codes.shape
+        sums = np.zeros((3 * len(self._scores), n, len(masks)))
+        size = max(1, _PIECE // max(n, len(masks)))
+        for start in range(0, n_rows, size):
+            rows = slice(start, start + size)
+            x = (self._codes[:, rows] >> self._shift).astype(np.float64)
+            for i, score in enumerate(self._scores):
+                weights = masks[:, rows] * score[rows]
+                sums[3 * i] += x @ weights.T
+                sums[3 * i + 1] += weights.sum(axis=1)
+                squared = x * x if i == 0 else None
+                sums[3 * i + 2] += (
+                    (weights * score[rows]).sum(axis=1) if squared is None else squared @ weights.T
+                )
+        return sums
+
+
+def correlations(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (rows - 1) r^2 of columns and the score that goes with each most; (n, m)."""
+    total, count, squares = sums[:3]
+    best = np.zeros_like(count)
+    spread = count * squares - total * total
+    for products, score, score_squares in zip(sums[3::3], sums[4::3], sums[5::3], strict=True):
+        shared = count * products - total * score
+        scale = spread * (count * score_squares - score * score)
+        seen = np.zeros_like(scale)
+        np.divide(shared * shared, scale, out=seen, where=scale > 0)
+        np.maximum(best, seen * (count - 1), out=best)
+    return best
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """The ways of parting the rows that look best for each feature.
+
+    Attributes
+    ----------
+    others : int64 (n, k, n_others)
+        Places of the others among the features; -1 where there is none.
+    """
+
+    others: NDArray[np.int64]
+
+    def by_others(self) -> Iterator[tuple[list[int], NDArray[np.intp]]]:
+        """Yield each way that is proposed, and the features it is proposed for."""
+        n, k, n_others = self.others.shape
+        flat = self.others.reshape(n * k, n_others)
+        ways, which = np.unique(flat, axis=0, return_inverse=True)
+        order = np.argsort(which.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(ways)))
+        for way, some in zip(ways.tolist(), np.split(order, ends[:-1]), strict=True):
+            if way[0] >= 0:
+                yield way, some // k
+
+
+def parts_of(is_high: NDArray[np.bool_], way: list[int]) -> NDArray[np.bool_]:
+    """Return the rows of each part; bool (2**len(way), n_rows)."""
+    number = np.zeros(is_high.shape[1], np.int64)
+    for place in way:
+        number = 2 * number + is_high[place]
+    parts: NDArray[np.bool_] = number == np.arange(1 << len(way))[:, None]
+    return parts
+
+
+def propose(
+    codes: NDArray[np.integer],
+    is_high: NDArray[np.bool_],
+    target: RankTarget,
+    ways: list[list[int]],
+    least: float,
+) -> Proposed:
+    """Return, for each column, the ways of parting the rows in which it goes with the target most.
+
+    Parameters
+    ----------
+    codes : uint8 or uint16 (n, n_rows)
+        Of features, missing values replaced.
+    is_high : bool (n, n_rows)
+        As :func:`halves` says.
+    target : RankTarget
+        Of these rows.
+    ways : list of lists of int
+        Places of the features that part the rows, as many in each.
+    least : float
+        Strength below which a way is not looked at.
+    """
+    n, n_others = len(codes), len(ways[0]) if ways else 1
+    best = np.full((n, PROPOSED), 2 * _LN10 * least)
+    others = np.full((n, PROPOSED, n_others), -1)
+    sums = _Sums(codes, target)
+    whole = sums.over(np.ones((1, codes.shape[1]), np.bool_))
+    singles = sorted({place for way in ways for place in way}) if n_others > 1 else []
+    of_single = sums.over(is_high[singles])
+    for start in range(0, len(ways), _AT_ONCE):
+        some = np.array(ways[start : start + _AT_ONCE])
+        high = sums.over(is_high[some].all(axis=1))
+        if n_others == 1:
+            parts = [high, whole - high]
+        else:
+            one, other = (of_single[..., np.searchsorted(singles, some[:, i])] for i in (0, 1))
+            parts = [high, one - high, other - high, whole - one - other + high]
+        seen = np.zeros((n, len(some)))
+        for part in parts:
+            seen += correlations(part)
+        seen[some.T, np.arange(len(some))] = 0.0
+        every = np.concatenate([best, seen], axis=1)
+        first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
+        best = np.take_along_axis(every, first, axis=1)
+        all_others = np.concatenate([others, np.broadcast_to(some, (n, *some.shape))], axis=1)
+        others = np.take_along_axis(all_others, first[..., None], axis=1)
+    return Proposed(others)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What tests of features beside others show.
+
+    Attributes
+    ----------
+    strengths : float64 (n,)
+        Minus the decimal logarithms of their p-values, less the :func:`cost` of the choice; below 0
+        where they show nothing.
+    others : int64 (n, MOST_OTHERS)
+        Places of the others beside which each shows that; -1 for none.
+    """
+
+    strengths: NDArray[np.float64]
+    others: NDArray[np.int64]
+
+
+def beside_others(
+    codes: NDArray[np.integer],
+    missing_code: int,
+    target: RankTarget,
+    alone: NDArray[np.float64],
+    n_tested: int,
+) -> Beside:
+    """Test features within parts of the rows that one or two of the others make.
+
+    Parameters
+    ----------
+    codes : uint8 or uint16 (n, n_rows)
+        C-contiguous; codes from ``missing_code`` on are missing.
+    missing_code : int
+        Number of codes that are not.
+    target : RankTarget
+        Of these rows.
+    alone : float64 (n,)
+        Strengths of their tests alone, less the :func:`cost` of no others.
+    n_tested : int
+        Features among which these were chosen.
+    """
+    n = len(codes)
+    found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
+    filled = _without_missing(codes, missing_code)
+    is_high = halves(filled)
+    parting = [i for i in range(n) if is_high[i].any()]
+    for n_others in range(1, MOST_OTHERS + 1):
+        if n_others > 1:
+            best = np.maximum(alone, found.strengths)[parting]
+            parting = [parting[i] for i in np.argsort(-best, kind="stable")[:PARTING].tolist()]
+        ways = [list(way) for way in combinations(sorted(parting), n_others)]
+        charge = cost(n_others, n_tested)
+        proposed = propose(filled, is_high, target, ways, charge)
+        for way, some in proposed.by_others():
+            within = [target.within(part) for part in parts_of(is_high, way)]
+            columns = np.ascontiguousarray(codes[some])
+            strengths = [strongest_contrasts(columns, missing_code, t)[0] for t in within]
+            reached = combined(np.array(strengths)) - charge
+            wins = reached > found.strengths[some]
+            found.strengths[some[wins]] = reached[wins]
+            found.others[some[wins]] = [*way, *[-1] * (MOST_OTHERS - n_others)]
+    return found
+
+
+def _without_missing(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.integer]:
+    """Return codes in which those of missing values are the column's middle one of the others."""
+    is_missing = codes >= missing_code
+    if not is_missing.any():
+        return codes
+    out = codes.copy()
+    for column, gone in zip(out, is_missing, strict=True):
+        known = np.sort(column[~gone])
+        column[gone] = known[len(known) // 2] if len(known) else 0
+    return out
