@@ -1,4 +1,4 @@
-"""Tests of a feature beside one or two others: within the halves of one, within the quarters of two.
+"""Tests of a feature beside others: within the halves of one, within the quarters of two.
 
 What shows only together with others no test of single features can see, and trees do not say how
 sure it is. Here the rows are parted by other features, at the cut of each nearest its median, and
@@ -122,9 +122,10 @@ class _Sums:
     """
 
     def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
-        self._codes, self._shift = codes, max(0, 8 * codes.dtype.itemsize - _BITS)
-        classes = range(target.n_targets) if target.nominal else ()
-        some = [target.targets == c for c in classes[len(classes) == 2 :]] or [target.targets]
+        self._codes, self._shift = codes, max(0, int(codes.max()).bit_length() - _BITS)
+        some = [target.targets]
+        if target.n_scores > 1:
+            some = [target.targets == c for c in range(target.n_scores)]
         is_used = np.zeros(codes.shape[1])
         is_used[target.rows] = 1.0
         sizes = np.diff(target.starts)
@@ -153,17 +154,14 @@ class _Sums:
                 weights = masks[:, rows] * score[rows]
                 sums[3 * i] += x @ weights.T
                 sums[3 * i + 1] += weights.sum(axis=1)
-                squared = x * x if i == 0 else None
-                sums[3 * i + 2] += (
-                    (weights * score[rows]).sum(axis=1) if squared is None else squared @ weights.T
-                )
+                sums[3 * i + 2] += (weights * score[rows]).sum(axis=1) if i else (x * x) @ weights.T
         return sums
 
 
 def correlations(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (rows - 1) r^2 of columns and the score that goes with each most; (n, m)."""
     total, count, squares = sums[:3]
-    best = np.zeros_like(count)
+    best: NDArray[np.float64] = np.zeros_like(count)
     spread = count * squares - total * total
     for products, score, score_squares in zip(sums[3::3], sums[4::3], sums[5::3], strict=True):
         shared = count * products - total * score

@@ -17,10 +17,6 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.native import _native
 
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
-VERSIONS = {"evidence": 4, "stages": 3}
-"""Versions of how a final verdict is computed, and of how decoys are made and the closing stage is
-grown. Part of a run's identity: runs of others are refused by name.
-"""
 IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
 FAMILIES, WIDE = 7, 200_000
@@ -37,6 +33,9 @@ class Judge(Params):
     """
 
     admits: ClassVar[bool] = False
+    versions: ClassVar[Mapping[str, int]] = {}
+    """Of how a final verdict is computed and its closing stage is grown. Part of a run's identity:
+    runs of others are refused by name."""
 
     def probe(self, key: int, subspace_size: int) -> Probe | None:
         """Return the irrelevant column to grow beside the subspace, if one is needed."""
@@ -112,29 +111,15 @@ class ProbeJudge(Judge):
         return admitted
 
 
-class DecoyJudge(Judge):
-    """A final verdict that bounds the share of false features (docs/evidence.md)."""
+class TestsJudge(Judge):
+    """A final verdict by tests of features, alone and beside others (docs/evidence.md)."""
 
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 5, "stages": 3}
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",
         default="0.1",
         metavar="LEVEL",
-    )
-    decoys: int = option(
-        Whole(0, MOST_DECOYS),
-        "Families of decoys, every feature with its rows permuted.",
-        default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
-        metavar="M",
-    )
-    permutations: int = option(
-        Whole(0, MOST_PERMUTATIONS),
-        "Certify against B permutation runs (the same search on permuted targets), not by "
-        "counting decoys; for when few features are expected. Bounds the chance of any false "
-        "feature.",
-        default=0,
-        metavar="B",
-        former="replays",
     )
     keep: int = option(
         Whole(0, MOST_KEPT),
@@ -154,15 +139,44 @@ class DecoyJudge(Judge):
         """What is kept."""
         return self.keep
 
-    @property
-    def n_copies(self) -> int:
-        """Features and families of decoys, where there are several."""
-        return 1 + self.decoys if self.decoys > 1 else 1
-
     def values(self) -> dict[str, Any]:
         """Return the settled values by name; those of runs by impurity as they always were."""
         values = super().values()
         return {k: v for k, v in values.items() if k != "closing" or v != IMPURITY}
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options, and check the level."""
+        params = super().settle(given, table)
+        if not 0 < exact_share(params.fdr) < 1:
+            raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
+        return params
+
+
+class DecoyJudge(TestsJudge):
+    """A final verdict by counting decoys, or against permutation runs (docs/evidence.md)."""
+
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 4, "stages": 3}
+    decoys: int = option(
+        Whole(0, MOST_DECOYS),
+        "Families of decoys, every feature with its rows permuted.",
+        default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
+        metavar="M",
+    )
+    permutations: int = option(
+        Whole(0, MOST_PERMUTATIONS),
+        "Certify against B permutation runs (the same search on permuted targets), not by "
+        "counting decoys; for when few features are expected. Bounds the chance of any false "
+        "feature.",
+        default=0,
+        metavar="B",
+        former="replays",
+    )
+
+    @property
+    def n_copies(self) -> int:
+        """Features and families of decoys, where there are several."""
+        return 1 + self.decoys if self.decoys > 1 else 1
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -171,8 +185,6 @@ class DecoyJudge(Judge):
         default = {"decoys": 0 if given.get("permutations") else families}
         params = super().settle(default | dict(given), table)
         level, decoys, permutations = exact_share(params.fdr), params.decoys, params.permutations
-        if not 0 < level < 1:
-            raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
         if (decoys > 0) == (permutations > 0):
             raise UsageError(
                 f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
@@ -189,4 +201,4 @@ class DecoyJudge(Judge):
 
 def closes_by_sensitivity(judging: Params) -> bool:
     """Return whether a judge's closing stage scores by what altering items costs."""
-    return isinstance(judging, DecoyJudge) and judging.closing == SENSITIVITY
+    return isinstance(judging, TestsJudge) and judging.closing == SENSITIVITY

@@ -82,6 +82,11 @@ class RankTarget(NamedTuple):
         n_levels = int(levels.max(initial=0)) + 1
         return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
 
+    @property
+    def n_scores(self) -> int:
+        """Numbers of a row that say which class or level it has: one, of more classes one each."""
+        return self.n_targets if self.nominal and self.n_targets > 2 else 1
+
     def within(self, is_in: NDArray[np.bool_]) -> "RankTarget":
         """Return the target of some of the rows, bool (n_rows,); levels stay as they are."""
         kept = is_in[self.rows]
@@ -186,3 +191,30 @@ def least_passing(strengths: NDArray[np.floating], level: float) -> float:
         bar = -logs(level * np.arange(start + 1, start + 1 + len(some)) / n) / _LN10
         weakest = min(weakest, float(some[some >= bar].min(initial=np.inf)))
     return weakest
+
+
+def adjusted(strengths: NDArray[np.floating], wanted: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the smallest level at which a strength passes Benjamini and Hochberg; at most 1.
+
+    Parameters
+    ----------
+    strengths : float (m,)
+        Of all features; NaN is no feature.
+    wanted : float (n,)
+        Some of them.
+    """
+    descending = np.negative(strengths)
+    descending.sort()
+    nan = descending.dtype.type(np.nan)
+    n = int(np.searchsorted(descending, nan))
+    # The last place of each strength among its equals, and the lowest level from there on.
+    places = np.searchsorted(descending[:n], -wanted, side="right") - 1
+    out, best = np.ones(len(wanted)), 1.0
+    for start in reversed(range(0, n, _PIECE)):
+        some = descending[start : start + _PIECE].astype(np.float64)
+        levels = p_values_of(-some) * n / np.arange(start + 1, start + 1 + len(some))
+        levels = np.minimum(np.minimum.accumulate(levels[::-1])[::-1], best)
+        here = np.flatnonzero((places >= start) & (places < start + len(some)))
+        out[here] = levels[places[here] - start]
+        best = float(levels[0])
+    return out

@@ -204,9 +204,10 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
     )
     if "draw_block" in own:
         advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
-    if "decoy" in spec.method.judges:
+    if "tests" in spec.method.judges:
         reason = "its verdict bounds the share of false features among the selected"
-        advise("judge", "decoy", spec.judge, reason)
+        best = "decoy" if draft.shape.has_groups else "tests"
+        advise("judge", best, spec.judge, reason)
     return advice
 
 

@@ -20,7 +20,7 @@ from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.judges import VERSIONS
+from srs_ooc.evidence.judges import DecoyJudge
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
@@ -130,7 +130,7 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
     done = {
         "bests": reached[:n_begun],
         "n_iterations": np.array(n_iterations),
-        "evidence": np.array(VERSIONS["evidence"]),
+        "evidence": np.array(DecoyJudge.versions["evidence"]),
     }
     ledger.write_arrays(BESTS, done)
 

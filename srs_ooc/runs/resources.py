@@ -332,6 +332,16 @@ _CELLS = 1 << 20
 _COLUMNS = 64
 
 
+def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
+    """Return the target that single features are tested against, of some rows where given."""
+    kept = slice(None) if rows is None else rows
+    strata = None if task.strata is None else task.strata[kept]
+    target = task.target[kept]
+    if task.is_regression:
+        return RankTarget.of_values(target.astype(np.float64), strata)
+    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata)
+
+
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
@@ -340,12 +350,7 @@ class MarginalTests:
 
     def __init__(self, resources: Resources) -> None:
         self._resources, self._manifest = resources, resources.manifest
-        task = resources.task
-        if task.is_regression:
-            self._target = RankTarget.of_values(task.target.astype(np.float64), task.strata)
-        else:
-            labels = task.target.astype(np.int64)
-            self._target = RankTarget.of_classes(labels, len(task.classes), task.strata)
+        self._target = target_of(resources.task)
 
     def of_all(self) -> NDArray[np.float32]:
         """Return the strength of every item, minus the decimal logarithm of its p-value.

@@ -84,7 +84,8 @@ class TrainingShape:
 
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
     Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
-    store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them. A model
+    store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them; where it
+    ``has_groups``, whole groups are. A model
     that is no tree ``is_decoded`` for: its blocks become numbers.
     """
 
@@ -97,6 +98,7 @@ class TrainingShape:
     n_values: int = 0
     n_stored_rows: int = 0
     has_strata: bool = False
+    has_groups: bool = False
     is_decoded: bool = False
 
     @property
@@ -144,6 +146,7 @@ def shape_of(
         n_values=n_values_of(manifest) if by_value else 0,
         n_stored_rows=manifest.n_rows,
         has_strata="strata" in manifest.row_columns,
+        has_groups="groups" in manifest.row_columns,
         is_decoded=is_decoded,
     )
 

@@ -27,8 +27,7 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.judges import VERSIONS
-from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
+from srs_ooc.evidence.rank_tests import NO_CONTRAST, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
 from srs_ooc.evidence.verdict import (
     Comparison,
@@ -47,6 +46,7 @@ from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_co
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.tests_beside import NOBODY, add_tests_beside
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
@@ -72,6 +72,8 @@ ROW = np.dtype(
         ("groups", np.int32),  # cluster of correlated items, from 0; -1 where not looked at
         ("p_values", np.float64),  # of the marginal tests
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
+        ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
+        ("beside_too", np.uint32),  # ... of a second
     ]
 )
 
@@ -89,7 +91,7 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
         return None
     rows = np.recarray(len(arrays["features"]), ROW)
     for name in ROW.names or ():
-        rows[name] = arrays[name]
+        rows[name] = arrays.get(name, NOBODY)
     return rows, arrays["order"]
 
 
@@ -134,12 +136,20 @@ def verdict_on(
     comparison = None
     if permuted is not None:
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
-    outstanding = _outstanding(resources, strengths, comparison, level, key)
-    ranking = pool(state.items, outstanding, tests.of(outstanding), key)
+    marginal = _marginal_facts(strengths[:n_features], float(level))
+    if resources.spec.decoy_judge is None:
+        alone, others = strengths.copy(), add_tests_beside(resources, strengths, state.items, key)
+        outstanding = _strongest(strengths, least_passing(strengths, float(level)), key)
+        ranking = pool(state.items, outstanding, strengths[outstanding], key)
+        verdict = _by_tests(ranking, strengths, float(level))
+        largest_group, strengths = 1, alone
+    else:
+        outstanding, others = _outstanding(resources, strengths, comparison, level, key), {}
+        ranking = pool(state.items, outstanding, tests.of(outstanding), key)
+        largest_group = largest_decoy_cluster(resources, ranking.items, ranking.n_outstanding)
+        verdict = _judge(resources, state, ranking, comparison, strengths, largest_group)
     items, places = ranking.items, ranking.closing_places
     is_decoy, found = items >= n_features, strengths[items % n_features]
-    largest_group = largest_decoy_cluster(resources, items, ranking.n_outstanding)
-    verdict = _judge(resources, state, ranking, comparison, found, largest_group)
     rows = np.recarray(len(items), ROW)
     rows.features, rows.is_best = items, best_of_each(items % n_features)
     rows.is_selected, rows.levels = verdict.is_selected, verdict.levels
@@ -149,12 +159,15 @@ def verdict_on(
     clusters = single_linkage(*_codes_of(resources, items[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
+    nobody = [NOBODY, NOBODY]
+    beside = np.array([others.get(item, nobody) for item in items.tolist()])
+    rows["beside"], rows["beside_too"] = beside.T
     facts = {
         "largest_group": largest_group,
         "n_outstanding": ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(is_decoy[: verdict.n_above])),
     }
-    facts |= _marginal_facts(strengths[:n_features], float(level))
+    facts |= marginal
     return rows[~is_decoy].view(np.recarray), facts
 
 
@@ -177,9 +190,10 @@ def _judge(
     strengths: NDArray[np.float32],
     largest_group: int,
 ) -> Verdict:
-    """Return the verdict on the places of a ranking; ``strengths`` are of their marginal tests."""
+    """Return the verdict on the places of a ranking; ``strengths`` are of marginal tests."""
     level, n_features = exact_share(resources.spec.fdr), resources.n_features
     items, places = ranking.items, ranking.closing_places
+    strengths = strengths[items % n_features]
     if comparison is not None:
         scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
         scores = np.where(places >= 0, scores[places], 0.0)
@@ -194,6 +208,14 @@ def _judge(
         largest_outstanding=largest_outstanding_cluster(resources, ranking),
         passing_level=float(passing_level(level)),
     )
+
+
+def _by_tests(ranking: PooledRanking, strengths: NDArray[np.float32], level: float) -> Verdict:
+    """Return the verdict by Benjamini and Hochberg; ``strengths`` are of all features."""
+    levels = adjusted(strengths, strengths[ranking.items])
+    is_selected = np.arange(len(levels)) < ranking.n_outstanding
+    # Held in memory are so many of them: what is cut off there is not selected.
+    return Verdict(is_selected, levels, ranking.n_outstanding)
 
 
 def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
@@ -524,8 +546,8 @@ def conclude(
     facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
-        "evidence": VERSIONS["evidence"],
-        "begun_evidence": VERSIONS["evidence"],
+        "evidence": spec.judging.versions["evidence"],
+        "begun_evidence": spec.judging.versions["evidence"],
     }
     with context.store.unchanged():
         keep_names(ledger, context.store, order if len(order) else rows.features)

@@ -6,11 +6,11 @@ from typing import Any, Self
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import (
-    VERSIONS,
     DecoyJudge,
     Judge,
     PositiveJudge,
     ProbeJudge,
+    TestsJudge,
 )
 from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
@@ -20,6 +20,7 @@ from srs_ooc.trees.response import TreeLimits
 JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
     "positive": PositiveJudge,
+    "tests": TestsJudge,
     "decoy": DecoyJudge,
     "none": Judge,
 }
@@ -45,10 +46,11 @@ class RunParams(Params):
     )
     judge: str = option(
         Choice(tuple(JUDGES)),
-        "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
-        "verdict (docs/evidence.md); none for a method that only ranks.",
-        default_text="decoy; probe with its own options or --save-trees; none with --method prs "
-        "or rase",
+        "Test of relevance: the paper's probe, any positive importance, or a final verdict by "
+        "tests of features alone and beside others, or by decoys (docs/evidence.md); none for a "
+        "method that only ranks.",
+        default_text="tests; decoy with its own options or groups; probe with its own options or "
+        "--save-trees; none with --method prs or rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -111,7 +113,7 @@ class RunSpec:
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
         if self.validation != NOT_GIVEN["validation"]:
             own["validation"] = self.validation
-        return own | options | (VERSIONS if self.concludes else {})
+        return own | options | dict(self.judging.versions)
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
@@ -139,7 +141,7 @@ class RunSpec:
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
-        for name, version in VERSIONS.items() if spec.concludes else ():
+        for name, version in spec.judging.versions.items():
             if record.get(name, 1) != version:
                 raise RunError(
                     f"expected a run of version {version} of its {name}, found version "
@@ -206,13 +208,13 @@ class RunSpec:
 
     @property
     def decoy_judge(self) -> DecoyJudge | None:
-        """The options of the final verdict; None where features are judged on the way."""
+        """The options of a verdict by decoys or permutation runs; None of another judge."""
         return self.judging if isinstance(self.judging, DecoyJudge) else None
 
     @property
     def concludes(self) -> bool:
         """Whether the verdict comes last, after a closing stage."""
-        return self.decoy_judge is not None
+        return isinstance(self.judging, TestsJudge)
 
     @property
     def decoys(self) -> int:
@@ -227,8 +229,8 @@ class RunSpec:
     @property
     def fdr(self) -> str:
         """Level of the final verdict, as decimal text; only a run that concludes has one."""
-        assert self.decoy_judge is not None
-        return self.decoy_judge.fdr
+        assert isinstance(self.judging, TestsJudge)
+        return self.judging.fdr
 
     def n_items(self, n_features: int) -> int:
         """Return how many items there are: the features and their decoys."""

@@ -209,7 +209,7 @@ class Method(Params):
 
     summary: ClassVar[str]
     """One line for the help."""
-    judges: ClassVar[tuple[str, ...]] = ("decoy",)
+    judges: ClassVar[tuple[str, ...]] = ("tests", "decoy")
     """The relevance tests it can run under; the first where decoys are not among them."""
     any_model: ClassVar[bool] = False
     """Whether ``--model`` may be other than tree."""

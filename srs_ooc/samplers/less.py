@@ -110,7 +110,7 @@ class Less(ScoreParams, Method):
     """LESS: Random Subspace that draws features by their columns' scores."""
 
     summary = "Random Subspace by leverage scores or norms of the columns"
-    judges = ("decoy", "probe", "positive")
+    judges = ("tests", "decoy", "probe", "positive")
     any_model = draws_by_scores = True
     replacement: bool = option(
         Flag(),

@@ -251,7 +251,7 @@ class RandomSubspace(Method):
     """Random Subspace: nothing is held."""
 
     summary = "Random Subspace: nothing is held"
-    judges = ("decoy", "probe", "positive")
+    judges = ("tests", "decoy", "probe", "positive")
     any_model = True
     draw_block: int = option(
         Whole(1),

@@ -1,0 +1,95 @@
+"""The tests of a run's features beside one another: which are looked at, in which rows."""
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from srs_ooc.evidence.conditional_tests import (
+    MOST_ROWS,
+    beside_others,
+    cost,
+    n_looked_at,
+)
+from srs_ooc.evidence.correlation import sampled_rows
+from srs_ooc.evidence.tally import largest
+from srs_ooc.runs.resources import Resources, item_columns, target_of
+
+NOBODY = 2**32 - 1
+"""In place of a stored position, where a feature shows alone."""
+
+
+def add_tests_beside(
+    resources: Resources, strengths: NDArray[np.float32], closing: NDArray[np.uint32], key: int
+) -> dict[int, list[int]]:
+    """Test the most promising features beside one another.
+
+    Looked at are, of as many as :func:`srs_ooc.evidence.conditional_tests.n_looked_at` allows,
+    those that are strongest alone, one half, and those that are best in the closing stage.
+
+    Parameters
+    ----------
+    resources : Resources
+        Of the run.
+    strengths : float32 (n_features,)
+        Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
+        the cost of choosing it.
+    closing : uint32 (n,)
+        Features by their place in the closing stage.
+    key : int
+        Breaks ties.
+
+    Returns
+    -------
+    dict
+        For each feature that shows most beside others, the stored positions of these; ``NOBODY``
+        where there is one only.
+    """
+    n_tested = int(np.count_nonzero(~np.isnan(strengths)))
+    rows = sampled_rows(resources.n_rows, MOST_ROWS)
+    target = target_of(resources.task, rows)
+    most = min(n_tested, n_looked_at(len(rows), target.n_scores))
+    strengths -= np.float32(cost(0, n_tested))
+    items = _promising(strengths, closing, most, key)
+    codes, missing_code = _codes_of(resources, items, rows)
+    alone = strengths[items].astype(np.float64)
+    with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
+        found = beside_others(codes, missing_code, target, alone, n_tested)
+    wins = np.flatnonzero(found.strengths > alone)
+    strengths[items[wins]] = found.strengths[wins]
+    others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
+    return dict(zip(items[wins].tolist(), others.tolist(), strict=True))
+
+
+def _promising(
+    strengths: NDArray[np.float32], closing: NDArray[np.uint32], most: int, key: int
+) -> NDArray[np.uint32]:
+    """Return the features that are looked at beside one another, ascending."""
+    if most == len(strengths):
+        return np.arange(most, dtype=np.uint32)
+
+    def scores(piece: slice) -> NDArray[np.float64]:
+        found = strengths[piece].astype(np.float64)
+        return np.where(np.isnan(found), -np.inf, found)
+
+    # All that were tested, where these are so few: the strongest are wanted as far as they go.
+    first = largest(scores, len(strengths), most, key)
+    half = first[: most // 2]
+    best = closing[~np.isin(closing, half)][: most - len(half)]
+    rest = first[len(half) :]
+    rest = rest[~np.isin(rest, best)][: most - len(half) - len(best)]
+    return np.sort(np.concatenate([half, best, rest]))
+
+
+def _codes_of(
+    resources: Resources, items: NDArray[np.uint32], rows: NDArray[np.intp]
+) -> tuple[NDArray[np.integer], int]:
+    """Return the codes of features in some rows, and from which code on values are missing."""
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
+    missing_code = resources.manifest.missing_code
+    if resources.manifest.code_nbytes == 1:
+        return codes, missing_code
+    for column in codes:  # as few as are in use, or a test would take room for all there can be
+        is_known = column < missing_code
+        column[is_known] = np.unique(column[is_known], return_inverse=True)[1]
+        column[~is_known] = len(rows)
+    return codes, len(rows)
