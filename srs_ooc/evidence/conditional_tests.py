@@ -7,8 +7,9 @@ the feature is tested by ranks within each part. The p-values of the parts are p
 so the ways that look best may be chosen by whatever means, from the same rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import comb, isqrt
 
@@ -16,15 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
-from srs_ooc.native.numerics import log, logs
+from srs_ooc.native.numerics import Floats, log, logs
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
 # each times the number of choices of these others and divided by its share: then it is at most t
 # with probability at most t, whatever the tests have to do with one another (Bonferroni).
+#
+# Half of a share is for others that lead, of which there are few; which these are is found without
+# the feature that is tested (:func:`leading`), and so it is known before its column is looked at.
 
 MOST_OTHERS = 2
 SHARE = 0.9
 """Share of the level for d others: ``SHARE * (1 - SHARE)**d``, a tenth of what is left for more."""
+LEADING = 32
+"""Others that lead, at most."""
 _LN10 = log(10.0)
 
 
@@ -33,10 +39,10 @@ def cost(n_others: int, n_tested: int) -> float:
 
     Infinite where there are not so many other features among the ``n_tested``.
     """
-    ways = comb(n_tested - 1, n_others)
+    ways, halved = comb(n_tested - 1, n_others), log(2.0) if n_others else 0.0
     if not ways:
         return np.inf
-    return (log(ways) - log(SHARE) - n_others * log(1 - SHARE)) / _LN10
+    return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
 
 
 def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,8 +81,6 @@ CELLS = 1 << 22
 WORK = 3 * 10**9
 """Products taken to look at all pairs, at most."""
 MOST_ROWS, MOST_FEATURES = 1 << 14, 1000
-PARTING = 32
-"""Features whose pairs part the rows in quarters."""
 PROPOSED = 2
 """Ways of parting the rows that are tested for each feature, of each number of others."""
 _AT_ONCE, _PIECE = 32, 1 << 17
@@ -205,53 +209,102 @@ def parts_of(is_high: NDArray[np.bool_], way: list[int]) -> NDArray[np.bool_]:
     return parts
 
 
-def propose(
-    codes: NDArray[np.integer],
-    is_high: NDArray[np.bool_],
-    target: RankTarget,
-    ways: list[list[int]],
-    least: float,
-) -> Proposed:
-    """Return, for each column, the ways of parting the rows in which it goes with the target most.
+class Looked:
+    """Features looked at beside one another, by squared correlations within parts of the rows.
 
     Parameters
     ----------
     codes : uint8 or uint16 (n, n_rows)
         Of features, missing values replaced.
-    is_high : bool (n, n_rows)
-        As :func:`halves` says.
     target : RankTarget
         Of these rows.
-    ways : list of lists of int
-        Places of the features that part the rows, as many in each.
-    least : float
-        Strength below which a way is not looked at.
     """
-    n, n_others = len(codes), len(ways[0]) if ways else 1
-    best = np.full((n, PROPOSED), 2 * _LN10 * least)
-    others = np.full((n, PROPOSED, n_others), -1)
-    sums = _Sums(codes, target)
-    whole = sums.over(np.ones((1, codes.shape[1]), np.bool_))
-    singles = sorted({place for way in ways for place in way}) if n_others > 1 else []
-    of_single = sums.over(is_high[singles])
-    for start in range(0, len(ways), _AT_ONCE):
-        some = np.array(ways[start : start + _AT_ONCE])
-        high = sums.over(is_high[some].all(axis=1))
-        if n_others == 1:
+
+    def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
+        self.is_high = halves(codes)
+        self._sums = _Sums(codes, target)
+        self._whole = self._sums.over(np.ones((1, codes.shape[1]), np.bool_))
+
+    def strengths(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return about how strong each column is within the parts that each way makes.
+
+        float64 (n, n_ways); 0 where the column is one of those that part the rows. ``ways`` is int
+        (n_ways, n_others): features by place.
+        """
+        whole, (one, *more) = self._whole, self.is_high[ways.T]
+        if not more:
+            high = self._sums.over(one)
             parts = [high, whole - high]
         else:
-            one, other = (of_single[..., np.searchsorted(singles, some[:, i])] for i in (0, 1))
-            parts = [high, one - high, other - high, whole - one - other + high]
-        seen = np.zeros((n, len(some)))
+            high, left, right = (self._sums.over(m) for m in (one & more[0], one, more[0]))
+            parts = [high, left - high, right - high, whole - left - right + high]
+        seen = np.zeros(high.shape[1:])
         for part in parts:
             seen += correlations(part)
-        seen[some.T, np.arange(len(some))] = 0.0
-        every = np.concatenate([best, seen], axis=1)
-        first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
-        best = np.take_along_axis(every, first, axis=1)
-        all_others = np.concatenate([others, np.broadcast_to(some, (n, *some.shape))], axis=1)
-        others = np.take_along_axis(all_others, first[..., None], axis=1)
-    return Proposed(others)
+        seen[ways.T, np.arange(len(ways))] = 0.0
+        return seen / (2 * _LN10)
+
+    def propose(
+        self, ways: NDArray[np.integer], charges: Callable[[NDArray[np.integer]], Floats]
+    ) -> Proposed:
+        """Return, for each column, the ways in which it seems strongest, its charges paid.
+
+        Parameters
+        ----------
+        ways : int (n_ways, n_others)
+            Features by place.
+        charges : callable
+            Returns what each column pays for each of some ways; float64 (n, n_ways).
+        """
+        n = len(self.is_high)
+        best = np.zeros((n, PROPOSED))
+        others = np.full((n, PROPOSED, ways.shape[1]), -1)
+        for start in range(0, len(ways), _AT_ONCE):
+            some = ways[start : start + _AT_ONCE]
+            every = np.concatenate([best, self.strengths(some) - charges(some)], axis=1)
+            first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
+            best = np.take_along_axis(every, first, axis=1)
+            all_others = np.concatenate([others, np.broadcast_to(some, (n, *some.shape))], axis=1)
+            others = np.take_along_axis(all_others, first[..., None], axis=1)
+        return Proposed(others)
+
+
+def leading(
+    looked: Looked, alone: NDArray[np.float64], n_leading: int, n_strong: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which others lead, of those beside which a feature is tested: by one, and by two.
+
+    For each feature, the ``n_leading`` of all others that are strongest alone; and of the
+    ``n_strong`` others that are strongest alone, as many that are strongest alone or beside one of
+    the former. The feature itself has no part in either.
+
+    Parameters
+    ----------
+    looked : Looked
+        Of n features.
+    alone : float64 (n,)
+        Their strengths alone.
+    n_leading, n_strong : int
+        Below n, as the features that are strongest alone are all among these.
+
+    Returns
+    -------
+    by_one, by_two : bool (n, n)
+        For each feature, of all.
+    """
+    n = len(alone)
+    order = np.argsort(-alone, kind="stable")[: n_strong + 1]
+    first = order[: n_leading + 1]
+    beside = looked.strengths(first[:, None]) - log(max(n_leading, 1)) / _LN10
+    by_one, by_two = np.zeros((2, n, n), np.bool_)
+    for feature in range(n):
+        mine = first[first != feature][:n_leading]
+        by_one[feature, mine] = True
+        strong = order[order != feature][:n_strong]
+        reached = beside[strong][:, np.isin(first, mine)].max(axis=1, initial=-np.inf)
+        best = np.argsort(-np.maximum(alone[strong], reached), kind="stable")[:n_leading]
+        by_two[feature, strong[best]] = True
+    return by_one, by_two
 
 
 @dataclass(frozen=True)
@@ -294,26 +347,36 @@ def beside_others(
         Features among which these were chosen.
     """
     n = len(codes)
+    n_strong = n // 2 if n < n_tested else n
+    n_leading = min(LEADING, n_strong)
     found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
-    filled = _without_missing(codes, missing_code)
-    is_high = halves(filled)
-    parting = [i for i in range(n) if is_high[i].any()]
-    for n_others in range(1, MOST_OTHERS + 1):
+    looked = Looked(_without_missing(codes, missing_code), target)
+    able = parts_rows = looked.is_high.any(axis=1)
+    for n_others, leads in enumerate(leading(looked, alone, n_leading, n_strong), 1):
         if n_others > 1:
-            best = np.maximum(alone, found.strengths)[parting]
-            parting = [parting[i] for i in np.argsort(-best, kind="stable")[:PARTING].tolist()]
-        ways = [list(way) for way in combinations(sorted(parting), n_others)]
-        charge = cost(n_others, n_tested)
-        proposed = propose(filled, is_high, target, ways, charge)
-        for way, some in proposed.by_others():
-            within = [target.within(part) for part in parts_of(is_high, way)]
+            best = np.argsort(-np.maximum(alone, found.strengths), kind="stable")[:LEADING]
+            able = parts_rows & (leads.any(axis=0) | np.isin(np.arange(n), best))
+        ways = np.array([*combinations(np.flatnonzero(able).tolist(), n_others)])
+        if not len(ways):
+            continue
+        costs = cost(n_others, 1 + n_leading), cost(n_others, n_tested)
+        charges = partial(_charges, leads, costs)
+        for way, some in looked.propose(ways, charges).by_others():
+            within = [target.within(part) for part in parts_of(looked.is_high, way)]
             columns = np.ascontiguousarray(codes[some])
             strengths = [strongest_contrasts(columns, missing_code, t)[0] for t in within]
-            reached = combined(np.array(strengths)) - charge
+            reached = combined(np.array(strengths)) - charges(np.array([way]))[some, 0]
             wins = reached > found.strengths[some]
             found.strengths[some[wins]] = reached[wins]
             found.others[some[wins]] = [*way, *[-1] * (MOST_OTHERS - n_others)]
     return found
+
+
+def _charges(
+    leads: NDArray[np.bool_], costs: tuple[float, float], ways: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return what each feature pays for each of some ways; float64 (n, n_ways)."""
+    return np.where(leads[:, ways].all(axis=2), *costs)
 
 
 def _without_missing(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.integer]:

@@ -15,7 +15,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.judges import VERSIONS, DecoyJudge
+from srs_ooc.evidence.judges import DecoyJudge, DecoyJudge
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
@@ -640,8 +640,8 @@ def done(tmp_path_factory):
 
 
 def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
-    assert {name: noted(done).to_json()[name] for name in VERSIONS} == VERSIONS
-    assert noted(done, CONCLUSION)["evidence"] == VERSIONS["evidence"]
+    assert {name: noted(done).to_json()[name] for name in DecoyJudge.versions} == DecoyJudge.versions
+    assert noted(done, CONCLUSION)["evidence"] == DecoyJudge.versions["evidence"]
 
 
 def test_a_run_without_a_final_verdict_has_no_version(done):
@@ -650,7 +650,7 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
         "probe_min_draws": 10,
         "probe_min_wins": "0.9",
     }
-    assert not RunSpec.from_json(record | dict.fromkeys(VERSIONS, 1)).to_json().keys() & VERSIONS
+    assert not RunSpec.from_json(record | dict.fromkeys(DecoyJudge.versions, 1)).to_json().keys() & DecoyJudge.versions
 
 
 OTHERS = [
@@ -665,7 +665,7 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
-    found = f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}"
+    found = f"version {DecoyJudge.versions[name]} of its {name}, found version {version or 1!r}"
     with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
         noted(run)
     for command in ("status", "features", "resume"):
