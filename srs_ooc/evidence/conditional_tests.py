@@ -83,7 +83,7 @@ WORK = 3 * 10**9
 MOST_ROWS, MOST_FEATURES = 1 << 14, 1000
 PROPOSED = 2
 """Ways of parting the rows that are tested for each feature, of each number of others."""
-_AT_ONCE, _PIECE = 32, 1 << 17
+_PIECE = 1 << 15
 _BITS = 8
 
 
@@ -150,7 +150,7 @@ class _Sums:
         """
         n, n_rows = self._codes.shape
         sums = np.zeros((3 * len(self._scores), n, len(masks)))
-        size = max(1, _PIECE // max(n, len(masks)))
+        size = max(1, 2 * _PIECE // max(n, len(masks)))
         for start in range(0, n_rows, size):
             rows = slice(start, start + size)
             x = (self._codes[:, rows] >> self._shift).astype(np.float64)
@@ -231,18 +231,26 @@ class Looked:
         float64 (n, n_ways); 0 where the column is one of those that part the rows. ``ways`` is int
         (n_ways, n_others): features by place.
         """
-        whole, (one, *more) = self._whole, self.is_high[ways.T]
-        if not more:
-            high = self._sums.over(one)
-            parts = [high, whole - high]
-        else:
-            high, left, right = (self._sums.over(m) for m in (one & more[0], one, more[0]))
-            parts = [high, left - high, right - high, whole - left - right + high]
-        seen = np.zeros(high.shape[1:])
-        for part in parts:
+        seen = np.zeros((len(self.is_high), len(ways)))
+        for part in self._parts(*self.is_high[ways.T]):
             seen += correlations(part)
         seen[ways.T, np.arange(len(ways))] = 0.0
         return seen / (2 * _LN10)
+
+    def _parts(
+        self, one: NDArray[np.bool_], other: NDArray[np.bool_] | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield the sums over each part, from those over few of them."""
+        whole, left = self._whole, self._sums.over(one)
+        if other is None:
+            yield left
+            yield whole - left
+            return
+        both, right = self._sums.over(one & other), self._sums.over(other)
+        yield both
+        yield left - both
+        yield right - both
+        yield whole - left - right + both
 
     def propose(
         self, ways: NDArray[np.integer], charges: Callable[[NDArray[np.integer]], Floats]
@@ -259,8 +267,9 @@ class Looked:
         n = len(self.is_high)
         best = np.zeros((n, PROPOSED))
         others = np.full((n, PROPOSED, ways.shape[1]), -1)
-        for start in range(0, len(ways), _AT_ONCE):
-            some = ways[start : start + _AT_ONCE]
+        size = max(1, _PIECE // (n * len(self._whole)))
+        for start in range(0, len(ways), size):
+            some = ways[start : start + size]
             every = np.concatenate([best, self.strengths(some) - charges(some)], axis=1)
             first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
             best = np.take_along_axis(every, first, axis=1)

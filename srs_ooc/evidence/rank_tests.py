@@ -211,7 +211,7 @@ def adjusted(strengths: NDArray[np.floating], wanted: NDArray[np.floating]) -> N
     places = np.searchsorted(descending[:n], -wanted, side="right") - 1
     out, best = np.ones(len(wanted)), 1.0
     for start in reversed(range(0, n, _PIECE)):
-        some = descending[start : start + _PIECE].astype(np.float64)
+        some = descending[start : min(start + _PIECE, n)].astype(np.float64)
         levels = p_values_of(-some) * n / np.arange(start + 1, start + 1 + len(some))
         levels = np.minimum(np.minimum.accumulate(levels[::-1])[::-1], best)
         here = np.flatnonzero((places >= start) & (places < start + len(some)))

@@ -1,0 +1,210 @@
+"""Tests beside others: what is proposed, what it costs, and that a feature has no part in it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from srs_ooc.evidence.conditional_tests import (
+    LEADING,
+    Looked,
+    beside_others,
+    combined,
+    cost,
+    halves,
+    leading,
+    n_looked_at,
+    parts_of,
+)
+from srs_ooc.evidence.rank_tests import RankTarget, adjusted, strongest_contrasts
+
+MISSING = 255
+
+
+def noise(seed: int, n: int, n_rows: int, n_codes: int = 200) -> np.ndarray:
+    """Return codes of noise, uint8 (n, n_rows)."""
+    return np.random.default_rng(seed).integers(0, n_codes, (n, n_rows)).astype(np.uint8)
+
+
+def two_classes(n_rows: int) -> RankTarget:
+    """Return a target of classes that take turns."""
+    return RankTarget.of_classes(np.arange(n_rows) % 2, 2)
+
+
+def alone_of(codes: np.ndarray, target: RankTarget) -> np.ndarray:
+    """Return the strengths of features alone, their cost paid."""
+    return strongest_contrasts(codes, MISSING, target)[0] - cost(0, len(codes))
+
+
+@given(st.lists(st.floats(0, 70), min_size=1, max_size=4))
+def test_strengths_are_combined_as_fisher_does(strengths: list[float]) -> None:
+    x = 2 * np.log(10) * sum(strengths)
+    expected = -stats.chi2.logsf(x, 2 * len(strengths)) / np.log(10)
+    found = combined(np.array(strengths)[:, None])
+    assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_tested", [3, 50, 10**6])
+def test_the_shares_of_all_choices_are_at_most_the_whole(n_tested: int) -> None:
+    shares = 10 ** -cost(0, n_tested)
+    for n_others, n_ways in ((1, n_tested - 1), (2, (n_tested - 1) * (n_tested - 2) // 2)):
+        of_any = n_ways * 10 ** -cost(n_others, n_tested)
+        n_leading = min(LEADING, n_tested - 1)
+        ways_leading = n_leading if n_others == 1 else n_leading * (n_leading - 1) // 2
+        shares += of_any + ways_leading * 10 ** -cost(n_others, 1 + n_leading)
+    assert shares <= 1.0
+
+
+def test_without_so_many_others_nothing_can_be_chosen() -> None:
+    assert cost(1, 1) == np.inf
+    assert cost(2, 2) == np.inf
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_halves_are_cut_nearest_the_median(column: list[int]) -> None:
+    codes = np.array([column], np.uint8)
+    found = halves(codes)[0]
+    cuts = sorted(set(column))[:-1]
+    if not cuts:
+        assert not found.any()
+        return
+    best = min(abs(2 * int((codes[0] <= cut).sum()) - len(column)) for cut in cuts)
+    assert abs(len(column) - 2 * int(found.sum())) == best
+    assert codes[0][found].min() > codes[0][~found].max()
+
+
+def correlation_within(codes: np.ndarray, score: np.ndarray, part: np.ndarray) -> float:
+    """Return (rows - 1) r^2 in a part of the rows, or 0."""
+    x, y = codes[part].astype(float), score[part].astype(float)
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float((len(x) - 1) * np.corrcoef(x, y)[0, 1] ** 2)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+@pytest.mark.parametrize("way", [[1], [0, 3]])
+def test_what_is_proposed_goes_by_correlations_within_parts(n_classes: int, way: list[int]) -> None:
+    codes = noise(0, 5, 70)
+    labels = np.random.default_rng(1).integers(0, max(n_classes, 2), 70)
+    target = RankTarget.of_classes(labels, n_classes)
+    if n_classes == 1:
+        target = RankTarget.of_values(labels.astype(float))
+    looked = Looked(codes, target)
+    found = looked.strengths(np.array([way]))[:, 0]
+    scores = [labels == c for c in range(n_classes)] if n_classes > 2 else [labels]
+    for place in range(5):
+        expected = 0.0
+        for part in parts_of(looked.is_high, way):
+            some = (correlation_within(codes[place], score, part) for score in scores)
+            expected += max(some)
+        assert found[place] == pytest.approx(0 if place in way else expected / 2 / np.log(10))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 39), st.integers(5, 40))
+def test_a_feature_has_no_part_in_who_leads_for_it(seed: int, feature: int, n_strong: int) -> None:
+    codes, target = noise(seed, 40, 30, 4), two_classes(30)
+    codes[:5, ::2] //= 2  # some that stand out
+    other = codes.copy()
+    other[feature] = np.random.default_rng(seed).permutation(codes[feature])
+    found = []
+    for table in (codes, other):
+        alone = alone_of(table, target)
+        # Who is among the strongest is asked of all others; here they are all there are.
+        found.append(leading(Looked(table, target), alone, 4, n_strong))
+    for by_first, by_second in zip(*found, strict=True):
+        assert np.array_equal(by_first[feature], by_second[feature])
+        assert by_first[feature].sum() <= 4
+        assert not by_first[feature, feature]
+
+
+def test_noise_is_no_more_often_strong_than_it_may() -> None:
+    n, n_rows, strengths = 25, 60, []
+    for seed in range(120):
+        codes, target = noise(seed, n, n_rows), two_classes(n_rows)
+        alone = alone_of(codes, target)
+        found = beside_others(codes, MISSING, target, alone, n)
+        strengths.append(np.maximum(alone, found.strengths))
+    p_values = 10.0 ** -np.concatenate(strengths)
+    for level in (0.2, 0.05, 0.01):
+        n_expected = level * len(p_values)
+        assert (p_values <= level).sum() <= n_expected + 4 * np.sqrt(n_expected)
+
+
+@pytest.mark.parametrize("n_tested", [60, 10**6])
+def test_a_pair_that_shows_only_together_is_found(n_tested: int) -> None:
+    codes = noise(3, 60, 400)
+    target = RankTarget.of_classes(((codes[7] < 100) ^ (codes[31] < 100)).astype(int), 2)
+    alone = alone_of(codes, target)
+    found = beside_others(codes, MISSING, target, alone, n_tested)
+    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [7, 31]
+    assert found.strengths[[7, 31]].min() > 10
+    assert found.others[7].tolist() == [31, -1]
+    assert found.others[31].tolist() == [7, -1]
+
+
+def test_three_that_show_only_together_are_found_among_few() -> None:
+    codes = noise(4, 30, 800)
+    first, second, third = (codes[place] < 100 for place in (5, 6, 7))
+    target = RankTarget.of_classes((first ^ second ^ third).astype(int), 2)
+    found = beside_others(codes, MISSING, target, alone_of(codes, target), 30)
+    assert found.strengths[[5, 6, 7]].min() > 10
+    assert [found.others[place].tolist() for place in (5, 6, 7)] == [[6, 7], [5, 7], [5, 6]]
+
+
+@pytest.mark.parametrize("way", ["rows", "missing", "strata", "numbers"])
+def test_other_tables_of_the_same_pair(way: str) -> None:
+    rng = np.random.default_rng(5)
+    codes = noise(5, 30, 600)
+    label = ((codes[2] < 100) ^ (codes[9] < 100)).astype(int)
+    strata = rng.integers(0, 3, 600) if way == "strata" else None
+    if way == "missing":
+        codes[rng.random(codes.shape) < 0.1] = MISSING
+    if way == "rows":  # an order of rows changes no bit
+        order = rng.permutation(600)
+        target, moved = (RankTarget.of_classes(label[o], 2) for o in (np.arange(600), order))
+        alone = alone_of(codes, target)
+        one = beside_others(codes, MISSING, target, alone, 30)
+        other = beside_others(np.ascontiguousarray(codes[:, order]), MISSING, moved, alone, 30)
+        assert np.array_equal(one.strengths, other.strengths)
+        assert np.array_equal(one.others, other.others)
+        return
+    target = RankTarget.of_classes(label, 2, strata)
+    if way == "numbers":
+        target = RankTarget.of_values(label + rng.normal(size=600))
+    found = beside_others(codes, MISSING, target, alone_of(codes, target), 30)
+    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [2, 9]
+    assert found.strengths[[2, 9]].min() > 5
+
+
+def test_constant_columns_and_single_features_show_nothing() -> None:
+    target = two_classes(20)
+    for n in (1, 2):
+        codes = np.zeros((n, 20), np.uint8)
+        found = beside_others(codes, MISSING, target, alone_of(codes, target), n)
+        assert not (found.strengths > 0).any()
+
+
+def test_how_many_are_looked_at_is_bounded() -> None:
+    assert n_looked_at(1000, 1) == 1000
+    assert n_looked_at(16_384, 1) < 300
+    assert n_looked_at(1000, 100) < 200
+    assert n_looked_at(10**9, 100) == 2
+
+
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=60), st.integers(0, 3))
+def test_levels_are_those_of_benjamini_and_hochberg(strengths: list[float], n_out: int) -> None:
+    p_values = 10.0 ** -np.array(strengths)
+    expected = stats.false_discovery_control(p_values)
+    given_ = np.array([*strengths, *[np.nan] * n_out])
+    assert adjusted(given_, np.array(strengths)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_target_within_some_rows_has_their_strata() -> None:
+    strata = np.repeat([0, 1, 2], [5, 4, 3])
+    target = RankTarget.of_classes(np.arange(12) % 2, 2, strata)
+    is_in = np.array([1, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1], bool)
+    found = target.within(is_in)
+    assert found.rows.tolist() == [0, 1, 3, 9, 10, 11]  # of the second stratum one row is left
+    assert found.starts.tolist() == [0, 3, 6]
+    assert found.targets.tolist() == (found.rows % 2).tolist()
