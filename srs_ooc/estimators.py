@@ -233,7 +233,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     Parameters
     ----------
     method, judge : str, optional
-        How subspaces are chosen (``srs``, ``rs``, ...), and the test of relevance (``decoy``,
+        How subspaces are chosen (``srs``, ``rs``, ...), and the test of relevance (``tests``,
         ``probe``, ``positive``).
     model : str, optional
         What is fitted on each subspace: ``tree``, ``knn``, ``svm``, ``linear``, or the import path

@@ -50,7 +50,7 @@ _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
     "stability": 9,
     "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15,
-    "passes_alone": 12,
+    "passes_alone": 12, "beside": 20,
 }  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def features_command(
     n_drawn                   subspaces it was in
     p_better                  share of them in which it beat the probe
     entered                   iteration after which it was selected, from 1
-    With a final verdict (--judge decoy) selected features come first, ordered
+    With a final verdict selected features come first, ordered
     by what they are worth together. Of the features that are marginally
     significant or reached its closing stage:
     q_value                   smallest level at which it would be selected
@@ -91,6 +91,7 @@ def features_command(
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing
+    beside                    others beside which it shows more than alone
     With --model other than tree:
     importance                by how much the models of its subspaces lower the loss,
                               compared with no model; or, by permutation, the score

@@ -48,8 +48,8 @@ WORK_OPTIONS = [
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
-                 help="With --judge decoy: end the search early, once its best 100 items, decoys "
-                 "included, stay the same."),
+                 help="Of a run with a verdict: end the search early, once its best 100 items, "
+                 "decoys included, stay the same."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
     progress_option,
@@ -219,6 +219,13 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
     ]
+    if not spec.decoys and not spec.permutations:
+        n_beside = verdict.n_beside_selected
+        verb = "shows" if n_beside == 1 else "show"
+        lines.append(
+            f"{counted(n_beside, 'selected feature')} {verb} more beside one or two others than "
+            "alone."
+        )
     return lines
 
 

@@ -16,6 +16,7 @@ from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import CONCLUSION, Rows, read_verdict
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.tests_beside import NOBODY
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 # What the final verdict of a run says of the features that reached its closing stage.
@@ -88,11 +89,12 @@ class VerdictReading:
             "p_value": p_value,
             "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
             "passes_alone": p_value <= self.facts["marginal_cutoff"],
+            "beside": [int(of[i]) for of in (a.beside, a.beside_too) if of[i] != NOBODY],
         }
 
     def stands_out(self, feature: int) -> bool:
-        """Return whether a stored feature stands before the others by its marginal test."""
-        return bool(self.is_outstanding[self._place[feature]])
+        """Return whether a stored feature stands before those that decoys are counted among."""
+        return bool(self.spec.decoys and self.is_outstanding[self._place[feature]])
 
     def is_before_its_decoys(self, feature: int) -> bool:
         """Return whether a stored feature stands before all of its own decoys."""
@@ -128,6 +130,11 @@ class VerdictReading:
         return int(np.count_nonzero(self._record.p_values[self.is_selected] <= cutoff))
 
     @property
+    def n_beside_selected(self) -> int:
+        """How many selected features show more beside others than alone."""
+        return int(np.count_nonzero(self._record.beside[self.is_selected] != NOBODY))
+
+    @property
     def fewest(self) -> int:
         """The fewest features that counting decoys could select, given how these are correlated."""
         level = float(exact_share(self.spec.fdr))
@@ -143,6 +150,12 @@ class VerdictReading:
                 f"has level {best:.3g}, {spec.fdr} was asked. More iterations "
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
                 "beside others. Otherwise nothing is there, or too little for so few rows."
+            )
+        if not spec.decoys:
+            return (
+                "No feature is different enough between the targets, alone or beside one or two "
+                f"others: the smallest q-value is {best:.2g}, {spec.fdr} was asked. More rows are "
+                "needed, or nothing is there."
             )
         families = "family" if spec.decoys == 1 else "families"
         alone = (
@@ -186,8 +199,8 @@ def explain(
     is_out : bool
         Whether the run was told to leave the feature out.
     """
-    row, name = verdict.row(stored), record.name
-    if not row:
+    row, name = verdict.row(stored) | {"beside": record.beside}, record.name
+    if record.q_value is None:
         if is_out:
             return f"{name} is out: the run was told to leave it out (--exclude)."
         if record.n_drawn == 0:
@@ -223,8 +236,9 @@ def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str
     else:
         agreement = f"{row['stability']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
+    shows = f" It shows beside {row['beside']}." if row["beside"] else ""
     return (
-        f" It {alone} marginally significant{among} (p = {row['p_value']:.2g}{shown}); "
+        f"{shows} It {alone} marginally significant{among} (p = {row['p_value']:.2g}{shown}); "
         f"{agreement}.{more}"
     )
 
@@ -248,7 +262,8 @@ class FeatureRecord:
     ``stability`` the share of ten batches of that round's trees that put it among as many items as
     are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
     places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
-    whether it passes Benjamini and Hochberg, over all features, at the run's level.
+    whether it passes Benjamini and Hochberg, over all features, at the run's level. ``beside``
+    names the one or two other features beside which it shows more than alone.
     """
 
     name: str
@@ -267,6 +282,7 @@ class FeatureRecord:
     p_value: float | None = None
     differs_in: str | None = None
     passes_alone: bool | None = None
+    beside: str | None = None
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ _COLUMNS = {
     "q_value": "q-value",
     "p_value": "p alone",
     "differs_in": "differs in",
+    "beside": "beside",
     "score": "score",
     "importance": "importance",
     "stability": "stability",
@@ -83,15 +84,15 @@ _CAPTIONS = {
 
 
 _LEADING = (
-    "The best items (features and decoys) after so many iterations, before the closing stage: how "
-    "many were selected in the end (a share of the selected, where these are fewer), how many are "
-    "decoys, and how many were among the best at the point before. Where lines are flat, more "
-    "iterations would change little. Marginally significant features may be selected though they "
-    "were never among the best."
+    "The best items (features, and decoys where there are any) after so many iterations, before "
+    "the closing stage: how many were selected in the end (a share of the selected, where these "
+    "are fewer), how many are decoys, and how many were among the best at the point before. Where "
+    "lines are flat, more iterations would change little. Marginally significant features may be "
+    "selected though they were never among the best."
 )
 _LEADING_SO_FAR = (
-    "How many of the best items (features and decoys) were among the best at the point before. "
-    "Which of them are decoys is read only for the verdict."
+    "How many of the best items (features, and decoys where there are any) were among the best at "
+    "the point before. Which of them are decoys is read only for the verdict."
 )
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (

@@ -254,6 +254,8 @@ class Ranking:
         n_drawn = int(self.tally.n_drawn[stored])
         total = int(self.tally.importance[stored]) / self._unit
         further = {} if self.verdict is None else self.verdict.row(stored)
+        if further:
+            further["beside"] = " and ".join(map(self.name, further["beside"])) or None
         if entered is not None:
             further |= {"selected": True, "kept": True, "entered": entered}
         if self._has_probe and n_drawn:

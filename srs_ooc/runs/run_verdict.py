@@ -110,7 +110,7 @@ def verdict_on(
     key: int,
     permuted: NDArray[np.float64] | None = None,
 ) -> tuple[Rows, dict[str, Any]]:
-    """Make the marginal test of every item, pool them with a closing stage, and judge the ranking.
+    """Test every item alone and, without decoys, the most promising beside others; then judge.
 
     Parameters
     ----------
@@ -162,12 +162,10 @@ def verdict_on(
     nobody = [NOBODY, NOBODY]
     beside = np.array([others.get(item, nobody) for item in items.tolist()])
     rows["beside"], rows["beside_too"] = beside.T
-    facts = {
-        "largest_group": largest_group,
-        "n_outstanding": ranking.n_outstanding,
-        "n_decoys_above": int(np.count_nonzero(is_decoy[: verdict.n_above])),
-    }
-    facts |= marginal
+    facts = {"n_outstanding": ranking.n_outstanding} | marginal
+    if resources.spec.decoy_judge is not None:
+        n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
+        facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
     return rows[~is_decoy].view(np.recarray), facts
 
 
@@ -213,8 +211,7 @@ def _judge(
 def _by_tests(ranking: PooledRanking, strengths: NDArray[np.float32], level: float) -> Verdict:
     """Return the verdict by Benjamini and Hochberg; ``strengths`` are of all features."""
     levels = adjusted(strengths, strengths[ranking.items])
-    is_selected = np.arange(len(levels)) < ranking.n_outstanding
-    # Held in memory are so many of them: what is cut off there is not selected.
+    is_selected = (np.arange(len(levels)) < ranking.n_outstanding) & (levels <= level)
     return Verdict(is_selected, levels, ranking.n_outstanding)
 
 

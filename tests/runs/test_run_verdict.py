@@ -640,7 +640,9 @@ def done(tmp_path_factory):
 
 
 def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
-    assert {name: noted(done).to_json()[name] for name in DecoyJudge.versions} == DecoyJudge.versions
+    assert {
+        name: noted(done).to_json()[name] for name in DecoyJudge.versions
+    } == DecoyJudge.versions
     assert noted(done, CONCLUSION)["evidence"] == DecoyJudge.versions["evidence"]
 
 
@@ -650,7 +652,10 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
         "probe_min_draws": 10,
         "probe_min_wins": "0.9",
     }
-    assert not RunSpec.from_json(record | dict.fromkeys(DecoyJudge.versions, 1)).to_json().keys() & DecoyJudge.versions
+    assert (
+        not RunSpec.from_json(record | dict.fromkeys(DecoyJudge.versions, 1)).to_json().keys()
+        & DecoyJudge.versions
+    )
 
 
 OTHERS = [
