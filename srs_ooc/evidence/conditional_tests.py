@@ -356,7 +356,8 @@ def beside_others(
         Features among which these were chosen.
     """
     n = len(codes)
-    n_strong = n // 2 if n < n_tested else n
+    # Of all features, those that are strongest without any one of them must be among these.
+    n_strong = n // 2 - 1 if n < n_tested else n
     n_leading = min(LEADING, n_strong)
     found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
     looked = Looked(_without_missing(codes, missing_code), target)
