@@ -435,12 +435,11 @@ def merged_features(shape: Shape, column_nbytes: int, step: int, cap: int) -> in
     BudgetError
         If the cap, in bytes, cannot hold it.
     """
-    batch = max(1, _MERGED_NBYTES // (column_nbytes * step)) * step
-    budget = _budget(cap, resident_nbytes())
+    budget, least = _budget(cap, resident_nbytes()), column_nbytes * step
     budget.grant("places and names", FEATURE_NBYTES * shape.n_features)
-    budget.grant("features as read and written", batch * column_nbytes + 8 * MB)
+    budget.grant("features as read and written", least + 8 * MB)
     budget.check()
-    return batch
+    return (1 + min(budget.free_nbytes, max(0, _MERGED_NBYTES - least)) // least) * step
 
 
 # What formats take besides.

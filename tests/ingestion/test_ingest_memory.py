@@ -264,6 +264,22 @@ def test_the_cap_that_is_named_holds_the_texts_of_categories(tmp_path, shape, ki
     assert peak_kb(*arguments, least) * 1024 / MB < least
 
 
+@pytest.mark.parametrize(
+    "shape", ["few", *(pytest.param(s, marks=pytest.mark.campaign) for s in ("long", "ids"))]
+)
+def test_the_cap_that_a_piece_names_holds_all_of_them_put_together(tmp_path, shape):
+    first, options = write_texts(tmp_path, shape, "csv")
+    second = tmp_path / "more.csv"
+    lines = (line.rsplit(",", 1)[0] for line in first.read_text().splitlines())
+    second.write_text("".join(f"{line}\n" for line in lines).replace("f", "g"))
+    store = tmp_path / "t.zarr"
+    arguments = ("ingest", first, second, store, *options, "--target", "y", "--memory-mb")
+    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*arguments, 9))[1])
+    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
+    assert peak_kb(*arguments, least) * 1024 / MB < least
+
+
 # Peak resident memory stays under the cap, measured from outside; too small a cap is refused.
 
 
