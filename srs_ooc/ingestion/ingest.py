@@ -214,19 +214,20 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     form = options.form("float32" if fits_float32 else "float64")
     batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
     inferred |= side.inferred | facts.inferred
-    manifest = write_store(
-        work.folder,
-        columns,
-        rows.target,
-        replace(facts, inferred=inferred, source=reading.origin()),
-        header.blocks(roles.special),
-        kinds=kinds,
-        form=form,
-        batch_features=batch,
-        n_threads=n_threads,
-        progress=work.tell,
-        first_feature=options.first_feature,
-    )
+    with reading.naming_the_cap():
+        manifest = write_store(
+            work.folder,
+            columns,
+            rows.target,
+            replace(facts, inferred=inferred, source=reading.origin()),
+            header.blocks(roles.special),
+            kinds=kinds,
+            form=form,
+            batch_features=batch,
+            n_threads=n_threads,
+            progress=work.tell,
+            first_feature=options.first_feature,
+        )
     reading.check_unchanged()
     return manifest
 

@@ -65,10 +65,9 @@ def _documents(manifest: Manifest) -> dict[str, Record]:
         length = (getattr(manifest, field),)
         found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), None, name)
     attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
-    arrays = {name: found[name] for name in sorted(found)}
     # The standard has no consolidated metadata yet: who does not know them reads each array's own.
-    all_of_them = {"kind": "inline", "must_understand": False, "metadata": arrays}
-    group: Record = {"attributes": attributes, "zarr_format": 3, _CONSOLIDATED: all_of_them}
+    inline = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(found.items()))}
+    group: Record = {"attributes": attributes, "zarr_format": 3, _CONSOLIDATED: inline}
     return {"": group | {"node_type": "group"}} | found
 
 

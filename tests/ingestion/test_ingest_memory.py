@@ -268,6 +268,31 @@ def test_the_cap_that_is_named_holds_the_texts_of_categories(tmp_path, shape, ki
 
 
 @pytest.mark.parametrize(
+    "kind",
+    ["npy", *(pytest.param(k, marks=pytest.mark.campaign) for k in ("fortran.npy", "parquet"))],
+)
+@needs_time
+def test_numbers_that_are_categories_beyond_the_cap_name_the_one_that_holds_them(tmp_path, kind):
+    numbers = np.random.default_rng(0).integers(0, 2**50, (15_000, 8)).astype(np.float64)
+    path, values = tmp_path / f"t.{kind}", np.repeat(numbers, 2, axis=0)
+    if kind == "parquet":
+        as_frame(path, values, kind)
+    else:
+        np.save(path, np.asfortranarray(values) if kind == "fortran.npy" else values)
+    (tmp_path / "y.txt").write_text("u\nv\n" * len(numbers))
+    options = ["--code-dtype", "uint16", "--target-file", tmp_path / "y.txt"]
+    options += [text for i in range(8) for text in ("--kind", f"f{i}=categorical")]
+    named, store = r"The smallest cap that works is --memory-mb (\d+)\.$", tmp_path / "t.zarr"
+    least = int(re.search(named, error_of("ingest", path, store, *options, "--memory-mb", 9))[1])
+    status, peak, error = measured(path, store, least, *options)
+    assert (status, peak < least * MB) == (2, True)
+    assert "expected categories whose texts fit" in error
+    least = int(re.search(named, error, re.MULTILINE)[1])
+    status, peak, error = measured(path, store, least, *options)
+    assert (status, peak < least * MB) == (0, True), error
+
+
+@pytest.mark.parametrize(
     "shape", ["few", *(pytest.param(s, marks=pytest.mark.campaign) for s in ("long", "ids"))]
 )
 def test_the_cap_that_a_piece_names_holds_all_of_them_put_together(tmp_path, shape):
