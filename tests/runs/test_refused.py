@@ -81,7 +81,7 @@ LINES: list[tuple[str, str, tuple[str, ...]]] = [
     *[("resume", kind, how) for kind in ("finished", "stopped", "probe") for how in RESUMED],
     *[("resume", kind, how) for kind in KINDS for how in RESUMED[2:4]],
     ("resume", "stopped", ("--iterations", "29")),
-    ("resume", "stopped", ("--memory-mb", "20")),
+    *[("resume", kind, ("--memory-mb", "20")) for kind in ("stopped", "finished", "linear")],
     ("resume", "unweighted", ("--memory-mb", "58")),
     ("resume", "probe", ("--iterations", "400", "--until-stable")),
     *[(command, "finished", how) for command, hows in READERS.items() for how in hows],
@@ -132,7 +132,7 @@ def test_a_refused_command_writes_nothing(made, command, kind):
 def test_a_run_that_is_done_keeps_its_cap_and_one_that_goes_on_takes_the_new(made, tmp_path):
     run = shutil.copytree(made / "finished.run", tmp_path / "f.run")
     before = json_of("status", run, "--json")
-    said = srs_ooc("resume", run, "--memory-mb", 12).stdout
+    said = srs_ooc("resume", run, "--memory-mb", 100).stdout
     assert f"of {before['memory_mb']} MB." in said
     assert json_of("status", run, "--json") == before
     srs_ooc("resume", run, "--memory-mb", 300, "--iterations", N_ITERATIONS + 5)
