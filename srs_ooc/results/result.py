@@ -337,12 +337,15 @@ class Result:
             If the cap cannot hold the trees, some rows, and all predictions.
         """
         from srs_ooc.ensemble.prediction import Model
+        from srs_ooc.runs.tree_splits import keep_splits, load_splits
 
         with python_spelling(), growth_counted():
             check_kind(kind)
             table, cap = _table_of(data), memory_mb * MB
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
+            if load_splits(self.run, model.trees) is None:
+                keep_splits(self.run, model.splits)
         classes = model.classes
         said = model.chosen(shares).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

@@ -123,16 +123,14 @@ def _damaged(file: Path, found: str) -> RunError:
 
 
 def make_splits(
-    run: Path,
     trees: TreeReader,
     store: Store,
     center: float | None = None,
     scale: float | None = None,
 ) -> SplitTable:
-    """Look the thresholds of a run's trees up in its store, and keep them in its folder.
+    """Look the thresholds of a run's trees up in its store.
 
-    The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
-    :class:`srs_ooc.trees.response.Response`.
+    ``center`` and ``scale`` are those of :class:`srs_ooc.trees.response.Response`.
 
     Raises
     ------
@@ -157,9 +155,13 @@ def make_splits(
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
     store.check_unchanged()
+    return table
+
+
+def keep_splits(run: Path, table: SplitTable) -> None:
+    """Keep the table in the run's folder, which is left as it is if it cannot be written."""
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
-    return table
 
 
 def digest_of(source: dict[str, Any]) -> list[int] | None:

@@ -62,6 +62,9 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "predict": [
         ("missing.csv", "p.csv"),
         ("table.csv", "no/p.csv"),
+        ("wrong.txt", "p.csv"),
+        ("s.zarr", "no/p.csv"),
+        ("s.zarr", "p.csv", "--row-ids", "x"),
         ("s.zarr", "p.csv", "--memory-mb", "12"),
         ("s.zarr", "p.csv", "--rows", "x"),
     ],
