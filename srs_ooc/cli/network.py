@@ -15,7 +15,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
-from srs_ooc.cli.run_options import option_of, read_config, with_cluster
+from srs_ooc.cli.run_options import ByPart, option_of, read_config, with_cluster
 from srs_ooc.networks.network_plan import PLANNED_OUT, QUICK_SECONDS, plan_of_network
 from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.networks.network_task import (
@@ -64,7 +64,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
 
 
-@click.command("network")
+@click.command("network", cls=ByPart)
 @click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip

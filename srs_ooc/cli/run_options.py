@@ -90,7 +90,10 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Models other than trees": ModelParams.options(),
     "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
     "Stores at a URL": ("cache_mb", "cache_dir"),
-    "Output": ("shows", "save_trees", "config", "fresh", "out", "as_json", "help"),
+    "Output": (
+        *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
+        *("as_json", "safe_csv", "help"),
+    ),
 }
 
 
