@@ -88,7 +88,7 @@ def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     where = "numbers alone" if draft.store is None else str(draft.store.place)
     equal = ", taken as equal" if draft.store is None else ""
     said = f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"
-    why = draft.store and hopeless(draft.store.manifest)
+    why = draft.store and hopeless(draft.store.manifest, draft.task.target)
     return [said, f"note: {why}"] if why else [said]
 
 

@@ -253,15 +253,17 @@ def test_what_chance_does_in_few_rows_is_not_said(tmp_path):
     assert "Too good" not in CliRunner().invoke(cli, [*given, "--iterations", "300"]).output
 
 
-@pytest.mark.parametrize("kind", ["constant", "few"])
+@pytest.mark.parametrize("kind", ["constant", "few", "few of many"])
 def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
-    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[:4]
+    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[: 40 if "many" in kind else 4]
+    (tmp_path / "rows.txt").write_text("1\n2\n3\n4\n")
+    rows = ("--rows", str(tmp_path / "rows.txt")) if "many" in kind else ()
     cause = "All features are constant" if kind == "constant" else "4 rows can have these targets"
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=SICK[: len(values)])
     store, run = str(tmp_path / "t.zarr"), str(tmp_path / "t.run")
     for command in (
-        ["plan", store, "--memory-mb", "4000"],
-        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q"],
+        ["plan", store, "--memory-mb", "4000", *rows],
+        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q", *rows],
         ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
     ):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output
