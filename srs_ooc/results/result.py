@@ -221,6 +221,17 @@ class Result:
             among = reading.selected() if only_selected else None
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
+    @property
+    def cautions(self) -> list[str]:
+        """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.
+
+        Among them a feature that alone tells the target, and why nothing can be found.
+        """
+        from srs_ooc.results.facts import cautions_of
+
+        with self._report(draws=False) as report:
+            return [f"{title}. {text}" for title, text in cautions_of(report)]
+
     def history(self, kind: str = "pandas") -> Any:
         """Return the course of the run, a row a :class:`srs_ooc.results.report.Point`.
 
