@@ -143,10 +143,9 @@ def _done(network: Network) -> str:
 
 
 def _report(network: Network, memory_mb: int) -> None:
-    constant = f" ({network.n_constant} constant, without edges)" if network.n_constant else ""
     edges, regulators = counted(network.n_edges, "edge"), counted(network.n_regulators, "regulator")
     targets = counted(network.n_targets, "target")
-    say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
+    say(f"{network.out}: {edges} from {regulators} to {targets}{_constant(network.n_constant)}")
     say(
         f"{network.seconds:.1f} s of work; peak memory {network.peak_mb:.0f} MB of {memory_mb} MB. "
         f"What is done is kept in {network.run}."

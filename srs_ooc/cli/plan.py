@@ -8,14 +8,7 @@ import click
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
-from srs_ooc.cli.run_options import (
-    INPUT_OPTIONS,
-    ByPart,
-    identity_options,
-    only_store,
-    request_of,
-    with_cache,
-)
+from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import (
@@ -40,7 +33,7 @@ from srs_ooc.store.remote_cache import CacheOptions
               "[default: 512]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers.  [default: the cores there are]")  # fmt: skip
-@with_options(identity_options() + INPUT_OPTIONS)
+@with_options(settled_options())
 @with_cache
 @click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

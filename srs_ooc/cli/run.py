@@ -13,13 +13,12 @@ from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli.output import FILE, STORE, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
-    INPUT_OPTIONS,
     ByPart,
     Count,
-    identity_options,
     only_store,
     read_config,
     request_of,
+    settled_options,
     with_cache,
     with_cluster,
 )
@@ -59,7 +58,7 @@ WORK_OPTIONS = [
 
 @click.command("run", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
-@with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
+@with_options(WORK_OPTIONS + settled_options())
 @with_cluster
 @with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
@@ -214,13 +213,12 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
-    lines = [
+    return [
         f"{how}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
     ]
-    return lines
 
 
 def _report(ledger: Ledger, store: Store) -> None:

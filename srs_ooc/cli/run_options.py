@@ -40,9 +40,9 @@ INPUT_OPTIONS: list[Decorator] = [
 ]  # fmt: skip
 
 
-def identity_options() -> list[Decorator]:
-    """Return an option for each that a run's identity may have."""
-    return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
+def settled_options() -> list[Decorator]:
+    """Return an option for each that a run's identity may have, files included."""
+    return [option_of(n, option, owner_of(n)) for n, option in declared().items()] + INPUT_OPTIONS
 
 
 def request_of(given: dict[str, Any]) -> Request:

@@ -24,14 +24,7 @@ from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import (
-    SplitTable,
-    digest_of,
-    keep_splits,
-    load_splits,
-    make_splits,
-    probabilities,
-)
+from srs_ooc.runs.tree_splits import SplitTable, digest_of, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import TARGET_BITS
@@ -229,7 +222,7 @@ def predict(
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
     if kept is None:  # not before: what is refused leaves nothing
-        keep_splits(run, splits)
+        splits.keep(run)
     table = splits.facts.get("table")
     if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report

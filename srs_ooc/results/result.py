@@ -348,7 +348,7 @@ class Result:
             If the cap cannot hold the trees, some rows, and all predictions.
         """
         from srs_ooc.ensemble.prediction import Model
-        from srs_ooc.runs.tree_splits import keep_splits, load_splits
+        from srs_ooc.runs.tree_splits import load_splits
 
         with python_spelling(), growth_counted():
             check_kind(kind)
@@ -356,7 +356,7 @@ class Result:
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
             if load_splits(self.run, model.trees) is None:
-                keep_splits(self.run, model.splits)
+                model.splits.keep(self.run)
         classes = model.classes
         said = model.chosen(shares).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

@@ -64,6 +64,11 @@ class SplitTable:
     thresholds: NDArray[np.float64]
     facts: dict[str, Any]
 
+    def keep(self, run: Path) -> None:
+        """Keep the table in the run's folder, which is left as it is if it cannot be written."""
+        with suppress(OSError):
+            _write(run / SPLITS_FILE, self)
+
 
 def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     """Return the table kept in a run's folder, or None if there is none for these very trees.
@@ -156,12 +161,6 @@ def make_splits(
     table = SplitTable(features, found, keys, thresholds, facts)
     store.check_unchanged()
     return table
-
-
-def keep_splits(run: Path, table: SplitTable) -> None:
-    """Keep the table in the run's folder, which is left as it is if it cannot be written."""
-    with suppress(OSError):
-        _write(run / SPLITS_FILE, table)
 
 
 def digest_of(source: dict[str, Any]) -> list[int] | None:
