@@ -196,7 +196,7 @@ def predict(
     with closing(Ledger(run, writable=False)) as ledger:
         trees = trees_of(ledger)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
-        splits = load_splits(run, trees)
+        splits = kept = load_splits(run, trees)
         if splits is None:
             training = find_store(ledger, store)
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
@@ -221,6 +221,8 @@ def predict(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
+    if kept is None:  # not before: what is refused leaves nothing
+        splits.keep(run)
     table = splits.facts.get("table")
     if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
@@ -251,7 +253,7 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
 def looked_up(
     ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int | None
 ) -> SplitTable:
-    """Return what the splits of trees mean, by the values of their store, and keep it in the run.
+    """Return what the splits of trees mean, by the values of their store.
 
     Raises
     ------
@@ -263,7 +265,7 @@ def looked_up(
             check_looking_up(trees, store, data, cap_nbytes)
         inputs = Inputs(None, inputs_of(ledger).rows)
         response = training_response(Task.of(store, inputs, spec_of(ledger).learner.class_weight))
-        return make_splits(ledger.run, trees, store, response.center, response.scale)
+        return make_splits(trees, store, response.center, response.scale)
 
 
 def predicted(

@@ -221,6 +221,17 @@ class Result:
             among = reading.selected() if only_selected else None
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
+    @property
+    def cautions(self) -> list[str]:
+        """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.
+
+        Among them a feature that alone tells the target, and why nothing can be found.
+        """
+        from srs_ooc.results.facts import cautions_of
+
+        with self._report(draws=False) as report:
+            return [f"{title}. {text}" for title, text in cautions_of(report)]
+
     def history(self, kind: str = "pandas") -> Any:
         """Return the course of the run, a row a :class:`srs_ooc.results.report.Point`.
 
@@ -337,12 +348,15 @@ class Result:
             If the cap cannot hold the trees, some rows, and all predictions.
         """
         from srs_ooc.ensemble.prediction import Model
+        from srs_ooc.runs.tree_splits import load_splits
 
         with python_spelling(), growth_counted():
             check_kind(kind)
             table, cap = _table_of(data), memory_mb * MB
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
+            if load_splits(self.run, model.trees) is None:
+                model.splits.keep(self.run)
         classes = model.classes
         said = model.chosen(shares).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

@@ -8,9 +8,10 @@ from command import srs_ooc as command
 from stores import make_store, noise_table
 
 import srs_ooc
-from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, RunError, UsageError
 from srs_ooc.ensemble import ensemble_memory
 from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.store.store import Store
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "a\x1b[2Jb"]
 
@@ -147,6 +148,9 @@ def test_predictions_are_the_same_at_the_smallest_cap_that_is_named(ensemble, tm
         with pytest.raises(BudgetError, match="smallest cap") as refused:
             result.predict(data, memory_mb=1)
         cap = int(str(refused.value).rpartition("memory_mb=")[2].rstrip("."))
+        with pytest.raises(InputError, match=r"found 9\. Give all"):
+            result.predict(values.T[:, :9])
+        assert (result.run / "splits.bin").exists() != isinstance(data, Store)
         roomy = result.predict(data, "records")
         assert len(roomy) == 80
         assert result.predict(data, "records", memory_mb=cap) == roomy
