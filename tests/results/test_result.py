@@ -8,7 +8,7 @@ from command import srs_ooc as command
 from stores import make_store, noise_table
 
 import srs_ooc
-from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, RunError, UsageError
 from srs_ooc.ensemble import ensemble_memory
 from srs_ooc.results.feature_record import FeatureRecord
 
@@ -150,6 +150,21 @@ def test_predictions_are_the_same_at_the_smallest_cap_that_is_named(ensemble, tm
         roomy = result.predict(data, "records")
         assert len(roomy) == 80
         assert result.predict(data, "records", memory_mb=cap) == roomy
+
+
+def test_an_array_of_other_columns_than_in_training_is_refused(ensemble):
+    result, values = ensemble
+    table = values.T
+    for wrong in (
+        table[:, :3],
+        np.hstack([np.ones((80, 5)), table]),
+        table[0],
+        table.tolist(),
+        None,
+    ):
+        with pytest.raises(InputError, match=r"^data: expected rows of all 30 columns of training"):
+            result.predict(wrong)
+    assert len(result.predict(table, "records")) == 80
 
 
 def test_more_predictions_than_the_cap_holds_are_refused(ensemble, tmp_path, monkeypatch):
