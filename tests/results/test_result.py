@@ -67,6 +67,15 @@ def test_features_are_those_of_the_command_line(concluded):
     assert len(said.splitlines()) == 41
 
 
+def test_a_line_end_in_a_name_breaks_no_table(table, tmp_path):
+    names = ["a\nb", *(f"f{i}" for i in range(1, 40))]
+    srs_ooc.ingest(table[0], tmp_path / "t.zarr", target=table[1], names=names)
+    result = srs_ooc.run(tmp_path / "t.zarr", judge="probe", iterations=100)
+    said = command("features", result.run).stdout
+    assert len(said.splitlines()) == 42
+    assert r"  a\nb  " in said
+
+
 def test_some_features_are_asked_for(concluded):
     assert len(concluded.features("records", top=3)) == 3
     selected = concluded.features("records", only_selected=True)
