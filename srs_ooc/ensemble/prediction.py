@@ -332,12 +332,15 @@ class Model:
         Column of the training table for each feature that splits use.
     store : str
         Fingerprint of the training store.
+    n_features : int
+        Of the training store.
     """
 
     trees: TreeReader
     splits: SplitTable
     positions: NDArray[np.int64]
     store: str
+    n_features: int
 
     @classmethod
     def of(
@@ -368,8 +371,8 @@ class Model:
             splits = load_splits(run, trees)
             if splits is None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)
-        positions = np.asarray(opened.array("positions"), np.int64)
-        return cls(trees.held(), splits, positions[splits.features], opened.fingerprint)
+        positions = np.asarray(opened.array("positions"), np.int64)[splits.features]
+        return cls(trees.held(), splits, positions, opened.fingerprint, opened.n_features)
 
     @property
     def classes(self) -> list[str]:
@@ -427,7 +430,13 @@ class Model:
             as_codes = data.fingerprint == self.store
             panels = StorePanels(data, self.splits, as_codes=as_codes)
         else:
-            positions = self._named(data) if by_name and frame_library(data) else self.positions
+            is_frame, shape = frame_library(data), getattr(data, "shape", None)
+            if not is_frame and (shape is None or shape[1:] != (self.n_features,)):
+                raise InputError(
+                    f"data: expected rows of all {self.n_features} columns of training, found "
+                    f"{shape or type(data).__name__}. Give those, or a frame, which has names."
+                )
+            positions = self._named(data) if by_name and is_frame else self.positions
             panels = MemoryPanels(data, self.splits, positions)
         n_rows, check_room = kept_panel_rows(panels, self.splits, self.trees, cap_nbytes)
         ids, parts = [], [np.empty((0, max(1, len(self.classes))))]

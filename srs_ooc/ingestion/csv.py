@@ -380,7 +380,7 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
 def _hint(text: str) -> str:
     if _DECIMAL_COMMA.fullmatch(text):
         return " If the table writes 1,5 for 1.5, say --decimal comma."
-    if text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
+    if re.fullmatch(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?", text.lower()):
         return (
             " If it stands for a missing value, name it with --missing, with the others there are."
         )

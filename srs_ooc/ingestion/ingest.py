@@ -33,7 +33,7 @@ from srs_ooc.base.options import (
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
+from srs_ooc.ingestion.csv import TextForm, estimate, parse_decimal, rows_at_most
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
@@ -349,6 +349,8 @@ def remarks_of(store: Store) -> Iterator[str]:
             "feature and each column a sample, say --orient features."
         )
     yield from _index(store)
+    if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
+        yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
         yield from _texts(store)
         yield from _far_out(store)
@@ -373,6 +375,13 @@ def _index(store: Store) -> Iterator[str]:
         yield f"the first column, {name!r}, counts up row by row. {remedy}"
 
 
+def _look_like_cells(names: Iterator[bytes]) -> bool:
+    """Whether names are numbers in no order; those of wavelengths and of places are in order."""
+    steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
+    return bool(steps.min(initial=0) < 0 < steps.max(initial=0))
+
+
+@np.errstate(over="ignore")
 def _counts_rows(store: Store) -> bool:
     if store.manifest.values_dtype is None:
         return False
@@ -434,7 +443,7 @@ def _far_out(store: Store) -> Iterator[str]:
             part = cells[~np.isnan(cells)]
             rest = part[part != end]
             gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
-            if 0 < len(rest) < len(part) - 1 and 0 < np.ptp(rest) < gap:
+            if 0 < len(rest) < len(part) - 1 and 0 < rest.max() / 2 - rest.min() / 2 < gap / 2:
                 found[int(numbers[start + i])] = end
     _native.return_large_blocks()
     if found:

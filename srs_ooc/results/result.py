@@ -13,7 +13,7 @@ import numpy as np
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
-from srs_ooc.base.options import python_spelling
+from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
@@ -219,7 +219,8 @@ class Result:
             check_kind(kind)
             reading = self.reading
             among = reading.selected() if only_selected else None
-            return frame_of(kind, reading.record_type, islice(reading.records(among), top))
+            best = islice(reading.records(among), whole_given(top, "--top"))
+            return frame_of(kind, reading.record_type, best)
 
     @property
     def cautions(self) -> list[str]:
@@ -295,8 +296,8 @@ class Result:
         )
 
         out, cap = Path(path), memory_mb * MB
-        check_one(top, names)
         with asked_in_python(names=names) as files, self._ledger() as ledger:
+            check_one(top, names)
             check_name(out)
             store = find_store(ledger, self._given)
             if files["names"] is None:

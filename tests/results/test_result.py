@@ -68,6 +68,15 @@ def test_features_are_those_of_the_command_line(concluded):
     assert len(said.splitlines()) == 41
 
 
+def test_a_line_end_in_a_name_breaks_no_table(table, tmp_path):
+    names = ["a\nb", *(f"f{i}" for i in range(1, 40))]
+    srs_ooc.ingest(table[0], tmp_path / "t.zarr", target=table[1], names=names)
+    result = srs_ooc.run(tmp_path / "t.zarr", judge="probe", iterations=100)
+    said = command("features", result.run).stdout
+    assert len(said.splitlines()) == 42
+    assert r"  a\nb  " in said
+
+
 def test_some_features_are_asked_for(concluded):
     assert len(concluded.features("records", top=3)) == 3
     selected = concluded.features("records", only_selected=True)
@@ -154,6 +163,21 @@ def test_predictions_are_the_same_at_the_smallest_cap_that_is_named(ensemble, tm
         roomy = result.predict(data, "records")
         assert len(roomy) == 80
         assert result.predict(data, "records", memory_mb=cap) == roomy
+
+
+def test_an_array_of_other_columns_than_in_training_is_refused(ensemble):
+    result, values = ensemble
+    table = values.T
+    for wrong in (
+        table[:, :3],
+        np.hstack([np.ones((80, 5)), table]),
+        table[0],
+        table.tolist(),
+        None,
+    ):
+        with pytest.raises(InputError, match=r"^data: expected rows of all 30 columns of training"):
+            result.predict(wrong)
+    assert len(result.predict(table, "records")) == 80
 
 
 def test_more_predictions_than_the_cap_holds_are_refused(ensemble, tmp_path, monkeypatch):
