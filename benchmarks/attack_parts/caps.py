@@ -264,7 +264,7 @@ def _cases(table: Table) -> Iterator[Case]:
         words = ("run", store, "--out", run, "--threads", 1, *options)
         if not (table.is_text and name in NUMBERS):
             yield Case(f"run {name}", words, run, is_read=True)
-    yield from _of_runs(folder, store)
+    yield from _of_runs(folder, store, is_text=table.is_text)
     yield from _of_python(folder, is_text=table.is_text)
     if table.is_text:
         return
@@ -278,13 +278,17 @@ def _cases(table: Table) -> Iterator[Case]:
                                        *options), out)  # fmt: skip
 
 
-def _of_runs(folder: Path, store: Path) -> Iterator[Case]:
+def _of_runs(folder: Path, store: Path, *, is_text: bool) -> Iterator[Case]:
     run, trees, out = folder / "decoys.run", folder / "trees.run", folder / "out"
     first = f"{0:0>300}" if folder.name == "wide names" else "f0"
     for kind in ("csv", "csv.gz", "parquet", "feather", "svmlight", "npy", "txt", "zarr"):
+        if is_text and kind in ("svmlight", "npy"):
+            continue
         made = folder / f"out.{kind}"
         yield Case(f"export {kind}", ("export", store, run, made, "--top", 5), made)
     for name in ("decoys", "trees", "permutations", "less", "prs", "rase"):
+        if is_text and name in NUMBERS:
+            continue
         read = folder / f"{name}.run"
         yield Case(f"features of {name}", ("features", read, "--csv"))
         if name in ("decoys", "permutations"):
@@ -308,8 +312,6 @@ def _of_python(folder: Path, *, is_text: bool) -> Iterator[Case]:
     calls = {
         "ingest": 's.ingest(here / "t.csv", made, target="y", memory_mb=cap)',
         "run": "s.run(store, out=made, iterations=12, q=10, threads=1, memory_mb=cap)",
-        "run prs": 's.run(store, out=made, method="prs", iterations=12, folds=3, threads=1, '
-        "memory_mb=cap)",
         "sensitivity": 's.sensitivity(here / "trees.run", memory_mb=cap)',
         "compact": 's.compact(here / "decoys.run", folds=2, repeats=1, threads=1, memory_mb=cap)',
         "verify": "s.verify(store, memory_mb=cap)",
@@ -319,6 +321,8 @@ def _of_python(folder: Path, *, is_text: bool) -> Iterator[Case]:
         x = 'X, y = np.load(here / "t.npy"), (here / "y.txt").read_text().split(); '
         fit = "(iterations=12, subspace_size=10, random_state=0, n_jobs=1, memory_mb=cap).fit(X, y)"
         calls |= {
+            "run prs": 's.run(store, out=made, method="prs", iterations=12, folds=3, threads=1, '
+            "memory_mb=cap)",
             "scores": 's.scores(store, "records", memory_mb=cap)',
             "network": 's.network(store, made, trees=3, regulators=here / "chosen.txt", '
             'targets=here / "chosen.txt", threads=1, memory_mb=cap)',
