@@ -132,7 +132,7 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "wide names": lambda folder: _write(folder, 24, 8_000, "{:0>300}"),
     "sparse": lambda folder: _write(folder, 300, 6_000, share=0.02),
     "texts": lambda folder: _write_texts(folder, 240, 120),
-    MANY_TEXTS: lambda folder: _write_texts(folder, 30_000, 8),
+    MANY_TEXTS: lambda folder: _write_texts(folder, 30_000, 20),
 }
 
 
