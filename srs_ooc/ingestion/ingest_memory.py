@@ -450,7 +450,7 @@ make columns of a sparse matrix dense at once."""
 
 _SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
-_ARROW_NBYTES = 32 * MB  # PyArrow, loaded; measured 29 to 34 MB, of which 4 are in the program's
+_ARROW_NBYTES = 36 * MB  # PyArrow, and a file open; measured 38 MB, 4 of them in the program's
 _FOOTER_FACTOR = 24  # what decoding a footer of Parquet took, 12 to 23 times its size
 _FEATHER_NBYTES_PER_COLUMN = 1100  # as measured
 _SAMPLE_NBYTES, _CELL_NBYTES, _ID_NBYTES = 210, 64, 140

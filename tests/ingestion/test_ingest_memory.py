@@ -36,11 +36,11 @@ from srs_ooc.ingestion.ingest_memory import (
 from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 from srs_ooc.store.manifest import Shape
 
-SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
+SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4), "long": (60_000, 12)}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
 KINDS += ["feather", "svmlight", "features.csv"]
 QUICK = {("small", k) for k in ("csv", "npy", "sparse.npz", "parquet", "svmlight", "features.csv")}
-MEASURED = {("small", "features.csv"), ("small", "parquet")}
+MEASURED = {("small", "features.csv"), ("small", "parquet"), ("long", "parquet")}
 EVERY = [(shape, kind) for shape in SHAPES for kind in KINDS]
 
 
@@ -104,7 +104,7 @@ def as_frame(path, values, kind):
 def write(folder, shape, kind):
     """Write a table; return its path and the options of the command line."""
     n_rows, n_features = SHAPES[shape]
-    values = np.random.default_rng(0).integers(0, 9, (n_rows, n_features)).astype(np.float64) / 8
+    values = np.random.default_rng(0).integers(0, 99, (n_rows, n_features)).astype(np.float64) / 8
     labels = ["uv"[i % 2] for i in range(n_rows)]
     path, target = folder / f"t.{kind}", folder / "y.txt"
     if kind.startswith("csv"):
