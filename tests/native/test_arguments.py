@@ -36,9 +36,8 @@ def of(dtype, *items):
     return np.array(items, dtype)
 
 
-def grow(impurity=0, **others):
-    labels = np.arange(N_ROWS) // 6
-    call = {
+def block_of_codes():
+    return {
         "codes": bytes_of(N_COLUMNS * N_ROWS),
         "code_nbytes": 1,
         "tiled": False,
@@ -46,6 +45,13 @@ def grow(impurity=0, **others):
         "values": np.arange(N_COLUMNS * 6.0),
         "n_values": 6,
         "features": np.arange(N_COLUMNS, dtype=np.uint32),
+    }
+
+
+def grow(impurity=0, **others):
+    labels = np.arange(N_ROWS) // 6
+    call = {
+        **block_of_codes(),
         "categorical": np.zeros(N_COLUMNS, np.uint8),
         "rows": np.arange(N_ROWS, dtype=np.int32),
         "root_stats": of(np.int64, 6, 6, 6, 6),
@@ -80,13 +86,7 @@ def grow(impurity=0, **others):
 
 def sorted_call():
     return _native.grow_sorted, {
-        "codes": bytes_of(N_COLUMNS * N_ROWS),
-        "code_nbytes": 1,
-        "tiled": False,
-        "n_rows": N_ROWS,
-        "values": np.arange(N_COLUMNS * 6.0),
-        "n_values": 6,
-        "features": np.arange(N_COLUMNS, dtype=np.uint32),
+        **block_of_codes(),
         "fitted": np.arange(8, dtype=np.int32),
         "predicted": np.arange(8, 12, dtype=np.int32),
         "labels": (np.arange(N_ROWS) % 2).astype(np.int32),
@@ -481,6 +481,7 @@ BEYOND = {
         "slot": [-3, 2, LARGE],
         "right": [-1, 2],
         "code": [-1, 2],
+        "n_rows": [-1, 0],
         "pair_class": [-1, 2],
     },
     "add_effects": {
@@ -488,6 +489,7 @@ BEYOND = {
         "slot": [-3, 2, LARGE],
         "right": [-1, 2],
         "code": [-1, 2],
+        "n_rows": [-1, 0],
         "pair_class": [-1, 2],
     },
     "tally_classes": {"truth": [-1, 2, LARGE], "n_votes": [-1]},
@@ -497,8 +499,8 @@ BEYOND = {
     "draw_subsets": {"heavy": [0, 1, 9], "counts": [-1, 0]},
     "add_outcome": {"features": [4, 2**32 - 1]},
     "passes": {"features": [4, 2**32 - 1]},
-    "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
-    "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
+    "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
+    "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
@@ -518,7 +520,7 @@ WRONG_NUMBERS: dict[str, list] = {
     "n_classes": [-1, 0, LARGE],
     "n_values": [-1, 0, 7, LARGE],
     "n_features": [-1, 0, 100, LARGE],
-    "chunk_features": [-1, 0],
+    "chunk_features": [-1, 0, 2**31],
     "column_nbytes": [-1, 0],
     "max_features": [-1, 0],
     "impurity": [-1, 3],
@@ -548,7 +550,8 @@ WRONG_NUMBERS: dict[str, list] = {
     "n_predicted": [-1, LARGE],
     "n_channels": [-1, 3],
     "marks": [b"", b",", b",,,,"],
-    "kinds": [b"\0", bytes([9, 0, 0]), bytes(4)],
+    "kinds": [b"\0", bytes([9, 0, 0]), bytes([2, 0, 0]), bytes(4)],
+    "row_kinds": [{b"1": 2}, {b"1": 5}, {b"1": 300}],
 }
 RIGHT_NUMBERS = {
     *("unit 0.0 of tally_targets", f"first {LARGE} of draw_subsets", "n_rows 13 of gather_mapped"),
