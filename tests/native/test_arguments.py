@@ -10,9 +10,11 @@ import inspect
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -654,6 +656,28 @@ def say_all(name):
         print(json.dumps([what, argument, error, *found]), flush=True)
 
 
+SHARED = ("add_effects", "tally_classes", "tally_targets")
+
+
+def shared(n_threads):
+    """Outputs of functions that share their work among threads."""
+    for name in SHARED:
+        function, call = CALLS[name]()
+        function(**call | {"n_threads": n_threads})
+        yield from (array.tolist() for key, array in call.items() if is_in(OUTPUTS, key, name))
+
+
+def say_without_threads():
+    """Say that no thread can be had, then whether the work was done all the same."""
+    expected = list(shared(1))
+    status = Path("/proc/self/status").read_text()
+    most = 1024 * int(re.search(r"VmSize:\s+(\d+)", status)[1]) + 4_000_000  # no stack of a thread
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with pytest.raises(RuntimeError, match="new thread"):
+        threading.Thread(target=int).start()
+    print("no thread", list(shared(6)) == expected)
+
+
 def wrong(name, what, argument, error, found, message):
     """Whether a case came out as it may not."""
     if not argument:
@@ -675,7 +699,7 @@ def wrong(name, what, argument, error, found, message):
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_refused_by_name(name):
     command = [sys.executable, "-X", "faulthandler", __file__, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stderr[-2000:]
     cases = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(cases) == 2 + len(list(other_calls(name)))
@@ -700,5 +724,15 @@ def test_every_function_that_takes_an_array_has_a_call_here():
         assert arrays <= {k for k, v in own.items() if isinstance(v, np.ndarray)}, function
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is not bounded so")
+def test_work_is_done_where_no_thread_can_be_had():
+    command = [sys.executable, __file__, "without threads"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.stdout == "no thread True\n", done.stderr
+
+
 if __name__ == "__main__":
-    say_all(sys.argv[1])
+    if sys.argv[1] == "without threads":
+        say_without_threads()
+    else:
+        say_all(sys.argv[1])
