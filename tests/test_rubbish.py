@@ -12,7 +12,7 @@ import pytest
 from stores import make_store
 
 import srs_ooc
-from srs_ooc.base.errors import SrsOocError
+from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.runs.session import open_or_create
 from srs_ooc.runs.settling import Request, declared
 from srs_ooc.runs.spec import Options
@@ -109,6 +109,10 @@ CALLS = {
     "compact(folds)": lambda v, s, d, t: srs_ooc.compact(d, folds=v),
     "compact(repeats)": lambda v, s, d, t: srs_ooc.compact(d, repeats=v),
     "compact(max_features)": lambda v, s, d, t: srs_ooc.compact(d, max_features=v),
+    "read(names)": lambda v, s, d, t: srs_ooc.read(s, [v]),
+    "scores(top)": lambda v, s, d, t: srs_ooc.scores(s, "records", top=v),
+    "features(top)": lambda v, s, d, t: srs_ooc.open_run(d).features("records", top=v),
+    "why": lambda v, s, d, t: srs_ooc.open_run(d).why(v),
     "plan(store)": lambda v, s, d, t: srs_ooc.plan(v),
     "plan(memory_mb)": lambda v, s, d, t: srs_ooc.plan(s, memory_mb=v),
     "plan(n_rows)": lambda v, s, d, t: srs_ooc.plan(n_rows=v, n_features=100),
@@ -132,6 +136,35 @@ CALLS |= {
 def test_calls(store, done, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert faults(name, lambda v: CALLS[name](v, store, done, tmp_path)) == []
+
+
+def test_yes_is_no_number(store, done):
+    for call in (
+        lambda: srs_ooc.resume(done, iterations=True),
+        lambda: CALLS["features(top)"](True, store, done, None),
+    ):
+        with pytest.raises(UsageError, match="expected a whole number"):
+            call()
+    with pytest.raises(UsageError, match="expected a number of megabytes"):
+        srs_ooc.ingest(VALUES.T, "n.zarr", target=LABELS, memory_mb=True)
+
+
+def test_what_a_number_must_be_is_said_in_the_words_of_python(store, done, tmp_path):
+    result = srs_ooc.open_run(done)
+    for call, match in (
+        (lambda: srs_ooc.compact(done, folds=1), "^folds: expected a whole number from 2"),
+        (lambda: result.features(top=-1), "^top: expected a whole number from 1"),
+        (lambda: srs_ooc.scores(store, top=0), "^top: expected a whole number from 1"),
+        (lambda: result.export(tmp_path / "o.csv", top=0), "^top: expected at least 1, found 0"),
+    ):
+        with pytest.raises(UsageError, match=match):
+            call()
+
+
+def test_one_name_may_be_given_as_it_is(store):
+    one = srs_ooc.read(store, "f1", "records")
+    assert one == srs_ooc.read(store, ["f1"], "records")
+    assert len(one) == 24
 
 
 @pytest.mark.campaign

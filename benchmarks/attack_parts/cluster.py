@@ -52,7 +52,8 @@ class Ground:
         self._processes = {SCHEDULER: scheduler, "0": self._worker(), "1": self._worker()}
 
     def _start(self, module: str, *words: str) -> "subprocess.Popen[bytes]":
-        line = [sys.executable, "-m", module, "--scheduler-file", str(self.file), *words, *QUIET]
+        python = [sys.executable, "-P", "-m", module]  # what is installed, not the checkout
+        line = [*python, "--scheduler-file", str(self.file), *words, *QUIET]
         quiet = subprocess.DEVNULL
         return subprocess.Popen(line, stdout=quiet, stderr=quiet, env=os.environ | IMPATIENT)
 
@@ -137,7 +138,7 @@ def _killed(tally: Tally, ground: Ground, chance: Random, name: str, words: Word
 
 def _begin(words: Words) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", OFTEN, *map(str, words)],
+        [sys.executable, "-P", "-c", OFTEN, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

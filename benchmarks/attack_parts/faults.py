@@ -123,6 +123,8 @@ class Thing:
         What they write.
     is_store : bool
         Whether any damage must be found by ``verify``.
+    before : str
+        What `features` says of a finished run that is resumed with more iterations.
     """
 
     place: Path
@@ -130,6 +132,7 @@ class Thing:
     commands: Sequence[Words]
     outs: tuple[Path, ...]
     is_store: bool = False
+    before: str = ""
 
 
 def faults(tally: Tally, folder: Path, n_each: int) -> None:
@@ -149,6 +152,7 @@ def faults(tally: Tally, folder: Path, n_each: int) -> None:
 def _run(folder: Path, store: Path, name: str, state: str) -> Thing:
     kept, run = folder / f"{name}.kept", folder / f"{name}.run"
     words: Words = ("run", store, "--out", run, "--threads", 1, *METHODS[name])
+    fresh(run)  # else it goes on with what was damaged last, or is done at once
     if state in ("killed", "resumed"):
         _killed(words, run)
     else:
@@ -157,7 +161,8 @@ def _run(folder: Path, store: Path, name: str, state: str) -> Thing:
             must("compact", run, "--folds", 2, "--threads", 1)
     shutil.copytree(run, fresh(kept))
     commands, outs = _of_run(folder, run, name, state)
-    return Thing(kept, run, commands, outs)
+    before = must("features", run, "--csv") if state == "enlarged" else ""
+    return Thing(kept, run, commands, outs, before=before)
 
 
 def _killed(words: Words, run: Path) -> None:
@@ -270,20 +275,34 @@ def _damaged(tally: Tally, random: Random, name: str, thing: Thing, right: list[
     _renew(thing)
     file, what = damage(random, thing.copy)
     is_codes = thing.is_store and file.parts[:2] == ("codes", "c")
+    is_undone = file.parts[0] == "compact" and not (thing.copy / file).exists()  # done again
     is_changed = digest(thing.copy) != digest(thing.place)
     state, _, method = name.partition(" ")
     tally.add(f"damaged files of `{state}`: {method or 'all'}", is_changed)
+    stopped = False
     for words, answer, expected in _disturbed(tally, thing, right):
+        stopped |= words[0] == "resume" and answer.startswith("?")
         wrong = answer[1:] if answer.startswith("!") else ""
         if not wrong and not answer.startswith("?") and answer != expected:
             wrong = "another answer with exit status 0"
             if is_codes and words[0] in READS_CODES:
                 tally.add("other answers from damaged codes, found by verify alone")
                 wrong = ""
+            elif words[0] == "verify" and is_undone:
+                tally.add("of these, `verify` of a compaction that lacks a record")
+                wrong = ""
+            elif stopped and words[0] == "features" and _is_as_stopped(answer, thing.before):
+                tally.add("of these, `features` of a run that could not go on")
+                wrong = ""
         if thing.is_store and words[0] == "verify" and is_changed and answer == expected:
             wrong = "damage is not found"
         if wrong:
             tally.breaks.append(f"{name}, {what}, {' '.join(map(str, words[:1]))}: {wrong}")
+
+
+def _is_as_stopped(answer: str, before: str) -> bool:
+    """Return whether what is said of a run that could not go on has the verdict before, or none."""
+    return answer == before or ",true," not in answer
 
 
 def _disturbed(tally: Tally, thing: Thing, right: list[str]) -> Sequence[tuple[Words, str, str]]:

@@ -27,7 +27,7 @@ METHODS: dict[str, Words] = {
     "less": ("--method", "less", "--iterations", 300),
     "rase": ("--method", "rase", "--iterations", 24, "--candidates", 60, "--rounds", 3),
     "rs": ("--method", "rs", "--iterations", 300, "--q", 20, "--judge", "positive"),
-    "knn": ("--model", "knn", "--iterations", 40, "--q", 10),
+    "knn": ("--model", "knn", "--iterations", 120, "--q", 10),
 }
 NETWORKS: dict[str, Words] = {
     "genie3": ("--trees", 20),

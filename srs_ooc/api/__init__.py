@@ -255,7 +255,7 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
     from srs_ooc.results.exporting import values_of
 
     with python_spelling(), growth_counted():
-        opened, wanted = store_of(store), list(names)
+        opened, wanted = store_of(store), [names] if isinstance(names, str) else list(names)
         places = opened.names.find(wanted)
         absent = [name for name, place in zip(wanted, places.tolist(), strict=True) if place < 0]
         if absent:

@@ -166,7 +166,8 @@ def compact(
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
         place = find_store(ledger, None if store is None else store_of(store).place)
         megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
-        folds, repeats = whole_given(folds, "--folds") or 0, whole_given(repeats, "--repeats") or 0
+        folds = whole_given(folds, "--folds", 2) or 0
+        repeats = whole_given(repeats, "--repeats") or 0
         max_features = whole_given(max_features, "--max-features")
         threads = whole_given(threads, "--threads")
         cluster = cluster_given(client, worker_memory_mb)
@@ -306,7 +307,7 @@ def scores(
         with interruptible(progress) as watch:
             found = score_table(store_of(store), params, request, watch, key=key)
         assert found is not None, "it was not stopped"
-        return frame_of(kind, ScoreRecord, islice(found, top))
+        return frame_of(kind, ScoreRecord, islice(found, whole_given(top, "--top")))
 
 
 def synth(

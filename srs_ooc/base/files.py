@@ -174,7 +174,7 @@ def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) ->
     """Hold the lock of ``scratch`` during the block, and remove it if the block fails."""
     lock = try_lock(scratch, flags=flags)
     if lock is None:
-        raise FileExistsError(f"{target} is being written by another process")
+        raise FileExistsError(f"{target} is being written by another process; wait for it")
     try:
         # Whoever held the lock before may have renamed or removed what was opened here.
         if not _is_at(lock, scratch):

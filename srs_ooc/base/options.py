@@ -339,7 +339,7 @@ def whole_given(value: Any, name: str, low: int = 1) -> int | None:
     if value is None:
         return None
     try:
-        number = value.__index__()
+        number = low - 1 if isinstance(value, bool) else value.__index__()
     except (AttributeError, TypeError):
         number = low - 1
     if not isinstance(number, int) or not low <= number <= LARGEST:
@@ -356,7 +356,7 @@ def megabytes_given(value: Any, name: str = "--memory-mb") -> float:
         If it is none.
     """
     try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 < number <= LARGEST:

@@ -15,7 +15,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
-from srs_ooc.cli.run_options import option_of, read_config, with_cluster
+from srs_ooc.cli.run_options import ByPart, option_of, read_config, with_cluster
 from srs_ooc.networks.network_plan import PLANNED_OUT, QUICK_SECONDS, plan_of_network
 from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.networks.network_task import (
@@ -64,7 +64,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
 
 
-@click.command("network")
+@click.command("network", cls=ByPart)
 @click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
@@ -143,10 +143,9 @@ def _done(network: Network) -> str:
 
 
 def _report(network: Network, memory_mb: int) -> None:
-    constant = f" ({network.n_constant} constant, without edges)" if network.n_constant else ""
     edges, regulators = counted(network.n_edges, "edge"), counted(network.n_regulators, "regulator")
     targets = counted(network.n_targets, "target")
-    say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
+    say(f"{network.out}: {edges} from {regulators} to {targets}{_constant(network.n_constant)}")
     say(
         f"{network.seconds:.1f} s of work; peak memory {network.peak_mb:.0f} MB of {memory_mb} MB. "
         f"What is done is kept in {network.run}."

@@ -141,7 +141,7 @@ def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
         cells = (
             f"{cell_text(getattr(record, name), '-'):>{width}}" for name, width in columns.items()
         )
-        say("  ".join(cells))
+        say("  ".join(cells).replace("\n", "\\n"))
 
 
 # A store on the command line: a folder, or a URL.

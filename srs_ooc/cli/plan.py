@@ -8,7 +8,7 @@ import click
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
-from srs_ooc.cli.run_options import INPUT_OPTIONS, ByPart, identity_options, only_store, request_of
+from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import (
@@ -19,6 +19,7 @@ from srs_ooc.planning.speed import (
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
+from srs_ooc.store.remote_cache import CacheOptions
 
 
 @click.command("plan", cls=ByPart)
@@ -32,7 +33,8 @@ from srs_ooc.store.opening import open_store
               "[default: 512]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers.  [default: the cores there are]")  # fmt: skip
-@with_options(identity_options() + INPUT_OPTIONS)
+@with_options(settled_options())
+@with_cache
 @click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
@@ -41,6 +43,7 @@ def plan_command(
     n_features: int | None,
     n_classes: int | None,
     as_json: bool,
+    cache: CacheOptions,
     **given: Any,
 ) -> None:
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
@@ -50,8 +53,8 @@ def plan_command(
     """
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
-    place = (lambda: open_store(only_store() if store is None else store)) if found else None
-    draft = draft_asked(place, request, n_rows, n_features, n_classes)
+    opened = (lambda: open_store(store or only_store(), cache=cache)) if found else None
+    draft = draft_asked(opened, request, n_rows, n_features, n_classes)
     plan = plan_values(draft)
     if as_json:
         echo_json(plan)
@@ -78,7 +81,7 @@ def _table_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     where = "numbers alone" if draft.store is None else str(draft.store.place)
     equal = ", taken as equal" if draft.store is None else ""
     said = f"{where}: {plan['n_rows']:,} rows ({target}{equal}), {plan['n_features']:,} features"
-    why = draft.store and hopeless(draft.store.manifest)
+    why = draft.store and hopeless(draft.store.manifest, draft.task.target)
     return [said, f"note: {why}"] if why else [said]
 
 

@@ -13,24 +13,24 @@ from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli.output import FILE, STORE, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
-    INPUT_OPTIONS,
     ByPart,
     Count,
-    identity_options,
     only_store,
     read_config,
     request_of,
+    settled_options,
     with_cache,
     with_cluster,
 )
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.results.ranking import Ranking, too_good
 from srs_ooc.results.standing import Status, status_of
-from srs_ooc.runs.inputs import find_store, spec_of
+from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
+from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
@@ -58,7 +58,7 @@ WORK_OPTIONS = [
 
 @click.command("run", cls=ByPart)
 @click.argument("store", required=False, type=STORE)
-@with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
+@with_options(WORK_OPTIONS + settled_options())
 @with_cluster
 @with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
@@ -238,7 +238,8 @@ def _report(ledger: Ledger, store: Store) -> None:
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        say(hopeless(store.manifest) or _why_none(reading, status))
+        target = Task.of(store, inputs_of(ledger)).target
+        say(hopeless(store.manifest, target) or _why_none(reading, status))
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)

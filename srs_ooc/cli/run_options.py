@@ -40,9 +40,9 @@ INPUT_OPTIONS: list[Decorator] = [
 ]  # fmt: skip
 
 
-def identity_options() -> list[Decorator]:
-    """Return an option for each that a run's identity may have."""
-    return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
+def settled_options() -> list[Decorator]:
+    """Return an option for each that a run's identity may have, files included."""
+    return [option_of(n, option, owner_of(n)) for n, option in declared().items()] + INPUT_OPTIONS
 
 
 def request_of(given: dict[str, Any]) -> Request:
@@ -90,7 +90,10 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Models other than trees": ModelParams.options(),
     "Cluster": ("dask", "dask_scheduler_file", "worker_memory_mb"),
     "Stores at a URL": ("cache_mb", "cache_dir"),
-    "Output": ("shows", "save_trees", "config", "fresh", "out", "as_json", "help"),
+    "Output": (
+        *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
+        *("as_json", "safe_csv", "help"),
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from srs_ooc.ensemble.fold_runs import (
     FoldJob,
     Site,
     Watch,
+    check_room,
     folds_from_workers,
     nest_fold,
     nest_run,
@@ -227,7 +228,10 @@ def compact(
             f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
             f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
-    next(_splits(ledger, site, folds, repeats))  # refused before anything is kept
+    splits = list(_splits(ledger, site, folds, repeats))
+    room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
+    asked = [max_features] if max_features else []
+    check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(Records.folder_of(ledger.run, n_iterations, folds))
     whole = records.whole()
     if whole is None:
@@ -235,10 +239,7 @@ def compact(
         if whole is None:
             return None
         records.keep_whole(whole)
-    room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
-    most = min(len(whole.order), room)
-    sizes = sizes_up_to(most, *([max_features] if max_features else []))
-    splits = list(_splits(ledger, site, folds, repeats))
+    sizes = sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(ledger, site, sizes)
     site = replace(site, watch=noting(ledger, site.cluster, site.watch))
     do = _here if site.cluster is None else folds_from_workers

@@ -38,7 +38,7 @@ from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Resources, RunContext, item_columns
-from srs_ooc.runs.run_memory import whole_run_nbytes
+from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
@@ -365,9 +365,8 @@ def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
             f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
             "N`, or begin a run of other options."
         )
-    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
-    extra = sampled_nbytes(len(features), n_rows, manifest.code_nbytes)
     spec = spec_of(ledger)
+    extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
     key = key_of(spec.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
 
@@ -411,16 +410,48 @@ def small_parts(
 
     There is no room for decoys.
     """
-    q = room_for(spec, inputs, site.store.manifest)
-    small = replace(
+    small = _small(spec, inputs, site.store)
+    task = Task.of_run(small, site.store, inputs)
+    context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
+    return context.resources(saves=saves, beside_nbytes=extra_nbytes)
+
+
+def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
+    """Return a run that has room for :func:`room_for` features, and no decoys."""
+    q = room_for(spec, inputs, store.manifest)
+    return replace(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
         learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
         judging=PositiveJudge(),
     )
-    task = Task.of_run(small, site.store, inputs)
-    context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
-    return context.resources(saves=saves, beside_nbytes=extra_nbytes)
+
+
+def check_room(ledger: Ledger, site: Site, fold: Fold, most: int) -> None:
+    """Refuse a cap that cannot hold all stages, whether or not they are done and kept.
+
+    ``fold`` is one of the folds, and ``most`` the features of the largest set. Folds of a cluster
+    are none of this process's business.
+    """
+    spec, inputs, manifest = spec_of(ledger), inputs_of(ledger), site.store.manifest
+    n_rows, n_classes, width = len(fold.rows), max(1, len(manifest.classes)), manifest.code_nbytes
+    n = len(candidates_of(ledger, manifest.n_features)[0])
+    n_trained, train = shape_of(manifest, inputs).n_rows, fold.train
+    nesting = sampled_nbytes(max(1, n), n_trained, width)
+    scoring = held_out_nbytes(n_rows, most, n_classes, width)
+    stages = [(_small(spec, inputs, site.store), inputs, nesting, False)]
+    if site.cluster is None:
+        stages += [(spec, train, 0, False), (_small(spec, train, site.store), train, scoring, True)]
+    leases = [
+        run_leases(
+            one,
+            shape_of(manifest, rows, one.values()),
+            saves=saves,
+            beside_nbytes=site.store.reading_nbytes + beside,
+        )
+        for one, rows, beside, saves in stages
+    ]
+    check_stages(site.memory_mb * MB, leases)
 
 
 def folds_from_workers(

@@ -196,7 +196,7 @@ def predict(
     with closing(Ledger(run, writable=False)) as ledger:
         trees = trees_of(ledger)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
-        splits = load_splits(run, trees)
+        splits = kept = load_splits(run, trees)
         if splits is None:
             training = find_store(ledger, store)
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
@@ -221,6 +221,8 @@ def predict(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
+    if kept is None:  # not before: what is refused leaves nothing
+        splits.keep(run)
     table = splits.facts.get("table")
     if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
@@ -251,7 +253,7 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
 def looked_up(
     ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int | None
 ) -> SplitTable:
-    """Return what the splits of trees mean, by the values of their store, and keep it in the run.
+    """Return what the splits of trees mean, by the values of their store.
 
     Raises
     ------
@@ -263,7 +265,7 @@ def looked_up(
             check_looking_up(trees, store, data, cap_nbytes)
         inputs = Inputs(None, inputs_of(ledger).rows)
         response = training_response(Task.of(store, inputs, spec_of(ledger).learner.class_weight))
-        return make_splits(ledger.run, trees, store, response.center, response.scale)
+        return make_splits(trees, store, response.center, response.scale)
 
 
 def predicted(
@@ -330,12 +332,15 @@ class Model:
         Column of the training table for each feature that splits use.
     store : str
         Fingerprint of the training store.
+    n_features : int
+        Of the training store.
     """
 
     trees: TreeReader
     splits: SplitTable
     positions: NDArray[np.int64]
     store: str
+    n_features: int
 
     @classmethod
     def of(
@@ -366,8 +371,8 @@ class Model:
             splits = load_splits(run, trees)
             if splits is None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)
-        positions = np.asarray(opened.array("positions"), np.int64)
-        return cls(trees.held(), splits, positions[splits.features], opened.fingerprint)
+        positions = np.asarray(opened.array("positions"), np.int64)[splits.features]
+        return cls(trees.held(), splits, positions, opened.fingerprint, opened.n_features)
 
     @property
     def classes(self) -> list[str]:
@@ -425,7 +430,13 @@ class Model:
             as_codes = data.fingerprint == self.store
             panels = StorePanels(data, self.splits, as_codes=as_codes)
         else:
-            positions = self._named(data) if by_name and frame_library(data) else self.positions
+            is_frame, shape = frame_library(data), getattr(data, "shape", None)
+            if not is_frame and (shape is None or shape[1:] != (self.n_features,)):
+                raise InputError(
+                    f"data: expected rows of all {self.n_features} columns of training, found "
+                    f"{shape or type(data).__name__}. Give those, or a frame, which has names."
+                )
+            positions = self._named(data) if by_name and is_frame else self.positions
             panels = MemoryPanels(data, self.splits, positions)
         n_rows, check_room = kept_panel_rows(panels, self.splits, self.trees, cap_nbytes)
         ids, parts = [], [np.empty((0, max(1, len(self.classes))))]

@@ -204,7 +204,7 @@ def parse_decimal(text: bytes) -> float | None:
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
 _SURE = ",\t;|"  # a space is a separator only where none of these is: names and labels hold spaces
 _N_LINES = 20
-_QUOTED = re.compile(r'(^|[,\t;|\s])"(?:[^"]|"")*"', re.MULTILINE)
+_QUOTED = re.compile(r'"(?<![^,\t;|\s]")(?:[^"]|"")*"')  # begins with its mark: searched for fast
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
@@ -309,7 +309,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     point : str
         The decimal point, which is no separator.
     """
-    lines = _LINE.findall(_QUOTED.sub(r"\1", start.removeprefix("\ufeff")))
+    lines = _LINE.findall(_QUOTED.sub("", start.removeprefix("\ufeff")))
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
     whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
     if not whole:
@@ -380,7 +380,7 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
 def _hint(text: str) -> str:
     if _DECIMAL_COMMA.fullmatch(text):
         return " If the table writes 1,5 for 1.5, say --decimal comma."
-    if text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
+    if re.fullmatch(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?", text.lower()):
         return (
             " If it stands for a missing value, name it with --missing, with the others there are."
         )

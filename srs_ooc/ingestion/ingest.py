@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.files import published_folder, release_lock, try_lock
+from srs_ooc.base.files import crc_of, published_folder, release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
     megabytes_given,
@@ -34,7 +33,7 @@ from srs_ooc.base.options import (
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
+from srs_ooc.ingestion.csv import TextForm, estimate, parse_decimal, rows_at_most
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
@@ -56,6 +55,7 @@ from srs_ooc.ingestion.rows import (
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile, settle_source
 from srs_ooc.ingestion.writer import write_store
+from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest, Shape, hopeless
 from srs_ooc.store.store import Store
 
@@ -103,7 +103,9 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     if isinstance(opened, ArrowFile):
         options, found = _with_index(opened.index_names, options, side)
         side = replace(side, inferred=side.inferred | found)
-    origin = {"name": source.name, **_fingerprint(path)}
+    with path.open("rb", buffering=0) as file:
+        crc32, nbytes = crc_of(file)
+    origin = {"name": source.name, "nbytes": nbytes, "crc32": crc32}
     return TableReading(opened, source, options, side, work, origin)
 
 
@@ -131,14 +133,6 @@ def _with_index(
     left_out = ", ".join(map(repr, free))
     ignore = (*options.ignore, *free)
     return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
-
-
-def _fingerprint(path: Path) -> dict[str, int]:
-    crc32 = nbytes = 0
-    with path.open("rb", buffering=0) as file:
-        while data := file.read(1 << 18):
-            crc32, nbytes = zlib.crc32(data, crc32), nbytes + len(data)
-    return {"nbytes": nbytes, "crc32": crc32}
 
 
 def ingest_table(
@@ -220,19 +214,20 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     form = options.form("float32" if fits_float32 else "float64")
     batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
     inferred |= side.inferred | facts.inferred
-    manifest = write_store(
-        work.folder,
-        columns,
-        rows.target,
-        replace(facts, inferred=inferred, source=reading.origin()),
-        header.blocks(roles.special),
-        kinds=kinds,
-        form=form,
-        batch_features=batch,
-        n_threads=n_threads,
-        progress=work.tell,
-        first_feature=options.first_feature,
-    )
+    with reading.naming_the_cap():
+        manifest = write_store(
+            work.folder,
+            columns,
+            rows.target,
+            replace(facts, inferred=inferred, source=reading.origin()),
+            header.blocks(roles.special),
+            kinds=kinds,
+            form=form,
+            batch_features=batch,
+            n_threads=n_threads,
+            progress=work.tell,
+            first_feature=options.first_feature,
+        )
     reading.check_unchanged()
     return manifest
 
@@ -354,6 +349,8 @@ def remarks_of(store: Store) -> Iterator[str]:
             "feature and each column a sample, say --orient features."
         )
     yield from _index(store)
+    if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
+        yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
         yield from _texts(store)
         yield from _far_out(store)
@@ -378,6 +375,13 @@ def _index(store: Store) -> Iterator[str]:
         yield f"the first column, {name!r}, counts up row by row. {remedy}"
 
 
+def _look_like_cells(names: Iterator[bytes]) -> bool:
+    """Whether names are numbers in no order; those of wavelengths and of places are in order."""
+    steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
+    return bool(steps.min(initial=0) < 0 < steps.max(initial=0))
+
+
+@np.errstate(over="ignore")
 def _counts_rows(store: Store) -> bool:
     if store.manifest.values_dtype is None:
         return False
@@ -431,13 +435,17 @@ def _far_out(store: Store) -> Iterator[str]:
         return
     numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
     found: dict[int, float] = {}
-    for i, _, cells in store.values().columns(numbers):
-        part = cells[~np.isnan(cells)]
-        for end in {float(part.min(initial=0)), float(part.max(initial=0))} & _NINES:
+    _native.reuse_blocks()
+    for start, at, _, chunk in store.values().chunks(numbers):
+        ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
+        for i, side in np.argwhere(np.isin(np.transpose(ends), list(_NINES))).tolist():
+            end, cells = float(ends[side][i]), chunk[at[i]]
+            part = cells[~np.isnan(cells)]
             rest = part[part != end]
             gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
-            if 0 < len(rest) < len(part) - 1 and 0 < np.ptp(rest) < gap:
-                found[int(numbers[i])] = end
+            if 0 < len(rest) < len(part) - 1 and 0 < rest.max() / 2 - rest.min() / 2 < gap / 2:
+                found[int(numbers[start + i])] = end
+    _native.return_large_blocks()
     if found:
         places, labels = store.array("positions"), {f"{end:.0f}" for end in found.values()}
         first = _named([store.names[int(places[feature])] for feature in list(found)[:6]])

@@ -435,12 +435,11 @@ def merged_features(shape: Shape, column_nbytes: int, step: int, cap: int) -> in
     BudgetError
         If the cap, in bytes, cannot hold it.
     """
-    batch = max(1, _MERGED_NBYTES // (column_nbytes * step)) * step
-    budget = _budget(cap, resident_nbytes())
+    budget, least = _budget(cap, resident_nbytes()), column_nbytes * step
     budget.grant("places and names", FEATURE_NBYTES * shape.n_features)
-    budget.grant("features as read and written", batch * column_nbytes + 8 * MB)
+    budget.grant("features as read and written", least + 8 * MB)
     budget.check()
-    return batch
+    return (1 + min(budget.free_nbytes, max(0, _MERGED_NBYTES - least)) // least) * step
 
 
 # What formats take besides.
@@ -451,7 +450,7 @@ make columns of a sparse matrix dense at once."""
 
 _SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
-_ARROW_NBYTES = 32 * MB  # PyArrow, loaded; measured 29 to 34 MB, of which 4 are in the program's
+_ARROW_NBYTES = 36 * MB  # PyArrow, and a file open; measured 38 MB, 4 of them in the program's
 _FOOTER_FACTOR = 24  # what decoding a footer of Parquet took, 12 to 23 times its size
 _FEATHER_NBYTES_PER_COLUMN = 1100  # as measured
 _SAMPLE_NBYTES, _CELL_NBYTES, _ID_NBYTES = 210, 64, 140

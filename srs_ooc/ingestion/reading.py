@@ -232,6 +232,8 @@ class TextReading:
 
         return take
 
+    naming_the_cap = staticmethod(contextlib.nullcontext)  # texts are known once rows are read
+
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
         pool = TextCoder(self._shared.category_nbytes)
@@ -359,10 +361,10 @@ class TableReading:
         """
         table, memory, texts = self._table, self._memory, self._table.text_columns
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
-        kinds = self._kinds(holds_texts, kept)
+        self._found = kinds = self._kinds(holds_texts, kept)
         self._pool = kinds.pool
         if not table.by_rows:
-            with self._naming_the_cap():
+            with self.naming_the_cap():
                 self._check()
         held = 0
         if kinds.is_text.any():
@@ -377,22 +379,22 @@ class TableReading:
         path = None if holds else self._work.scratch / "panels"
         n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
         panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
-        with self._naming_the_cap():
+        with self.naming_the_cap():
             self._spool(panels)
         return panels, self._fits_float32, kinds, held
 
     @contextlib.contextmanager
-    def _naming_the_cap(self) -> Iterator[None]:
+    def naming_the_cap(self) -> Iterator[None]:
         """Have a refusal of too many texts name the cap, for which all of them are read."""
         try:
             yield
         except BudgetError as error:
             pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
-            lines = np.arange(self.n_rows)
-            if not table.by_rows and table.text_columns is not None:
-                lines = self._columns[table.text_columns[self._columns]]
+            lines = np.arange(self.n_rows) if table.by_rows else self._columns
             for first, last in _pieces(len(lines), table.shape[int(table.by_rows)]):
-                table.read(lines[first:last], pool)
+                cells = table.read(lines[first:last], pool)
+                start, cells = (0, cells.T[self._columns]) if table.by_rows else (first, cells)
+                replace(self._found, pool=pool).number_texts(start, cells)
             raise self._memory.naming(error, pool.needed_nbytes) from None
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:

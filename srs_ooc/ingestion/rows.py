@@ -486,6 +486,12 @@ class RowColumns(Closing):
                 f"{self._source}: expected a target of at least two different numbers, found "
                 f"{found} in column {self._column.label!r}. Name another column with --target."
             )
+        # Some methods hold targets in single precision, some their squares.
+        if max(-low, high) > 1e38 or high - low < 1e-80:
+            raise InputError(
+                f"{self._source}, column {self._column.label!r}: expected numbers up to 1e38 in "
+                f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
+            )
 
     def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])

@@ -61,7 +61,8 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        yield ("Nothing was selected", hopeless(report.manifest) or why or _nothing(run))
+        cause = hopeless(report.manifest, report.task.target)
+        yield ("Nothing was selected", cause or why or _nothing(run))
     elif len(report.selected) >= MANY:
         yield (
             f"{len(report.selected):,} features were selected",

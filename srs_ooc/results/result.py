@@ -13,7 +13,7 @@ import numpy as np
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
-from srs_ooc.base.options import python_spelling
+from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
@@ -219,7 +219,19 @@ class Result:
             check_kind(kind)
             reading = self.reading
             among = reading.selected() if only_selected else None
-            return frame_of(kind, reading.record_type, islice(reading.records(among), top))
+            best = islice(reading.records(among), whole_given(top, "--top"))
+            return frame_of(kind, reading.record_type, best)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.
+
+        Among them a feature that alone tells the target, and why nothing can be found.
+        """
+        from srs_ooc.results.facts import cautions_of
+
+        with self._report(draws=False) as report:
+            return [f"{title}. {text}" for title, text in cautions_of(report)]
 
     def history(self, kind: str = "pandas") -> Any:
         """Return the course of the run, a row a :class:`srs_ooc.results.report.Point`.
@@ -284,8 +296,8 @@ class Result:
         )
 
         out, cap = Path(path), memory_mb * MB
-        check_one(top, names)
         with asked_in_python(names=names) as files, self._ledger() as ledger:
+            check_one(top, names)
             check_name(out)
             store = find_store(ledger, self._given)
             if files["names"] is None:
@@ -337,12 +349,15 @@ class Result:
             If the cap cannot hold the trees, some rows, and all predictions.
         """
         from srs_ooc.ensemble.prediction import Model
+        from srs_ooc.runs.tree_splits import load_splits
 
         with python_spelling(), growth_counted():
             check_kind(kind)
             table, cap = _table_of(data), memory_mb * MB
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
+            if load_splits(self.run, model.trees) is None:
+                model.splits.keep(self.run)
         classes = model.classes
         said = model.chosen(shares).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

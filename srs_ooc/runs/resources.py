@@ -389,11 +389,18 @@ class MarginalTests:
             yield strongest_contrasts(codes, n_codes, self._target)
 
 
-def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.uint16], int]:
-    """Return the codes numbered from 0 as they are in use, missing ones last, and how many."""
-    codes, inverse = np.unique(columns, return_inverse=True)
-    dense = inverse.reshape(columns.shape).astype(np.uint16)
-    return dense, int(np.count_nonzero(codes != missing_code))
+def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.uint16], int]:
+    """Return the codes numbered from 0 as they are in use, missing ones last, and how many.
+
+    In place, and a column at a time: sorting all of them takes more memory than the tests.
+    """
+    is_used = np.zeros(missing_code + 1, np.bool_)
+    for column in columns:
+        is_used[column] = True
+    numbers = (np.cumsum(is_used) - 1).astype(np.uint16)
+    for column in columns:
+        column[:] = numbers[column]
+    return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
 def item_columns(resources: Resources, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:

@@ -128,7 +128,8 @@ def verdict_on(
     rows : Rows
         Of the features; no decoys.
     facts : dict
-        What is said of all of them.
+        What is said of all of them. ``n_decoys_above``, of all families, is kept to look into: no
+        command says it, as beside ``n_selected`` it would read as a share of false features.
     """
     n_features, level = resources.n_features, exact_share(resources.spec.fdr)
     tests = MarginalTests(resources)

@@ -342,7 +342,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
 
     What the request gives of iterations and memory is kept for the next time, as is the place of
     the store, once a first step is done: a request that is refused changes nothing. A run that is
-    done keeps its cap.
+    done keeps its cap; another one only has to hold it.
 
     Raises
     ------
@@ -360,6 +360,8 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
         settled["iterations"] = asked and max(asked, done)
     until = max(int(settled.get("iterations", ledger.meta("iterations"))), done)
     if is_done(ledger, until):
+        if request.memory_mb is not None:
+            _check_cap(ledger, store, request.memory_mb * MB)
         _keep(ledger, settled)
         return
     if request.memory_mb is not None:
@@ -378,9 +380,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     with store.unchanged():
         task = Task.of_run(spec, store, inputs_of(ledger))
     if spec.draws_by_weight:  # scores are kept: what follows is refused before
-        shape, saves = shape_of(store.manifest, task.inputs, spec.values()), saves_trees(ledger)
-        reading = store.reading_nbytes
-        check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=reading)])
+        _check_cap(ledger, store, cap_nbytes)
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, noted)
     if weighted is None:
         return
@@ -392,6 +392,13 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
             screen_only(ledger, context, until, trees)
     settled.pop("iterations", None)  # as it ended, where no step was left
     _keep(ledger, settled)
+
+
+def _check_cap(ledger: Ledger, store: Store, cap_nbytes: int) -> None:
+    """Refuse a cap that cannot hold the run."""
+    spec, saves, beside = spec_of(ledger), saves_trees(ledger), store.reading_nbytes
+    shape = shape_of(store.manifest, inputs_of(ledger), spec.values())
+    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
 
 
 def _keep(ledger: Ledger, settled: dict[str, Any]) -> None:

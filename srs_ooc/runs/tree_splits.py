@@ -64,6 +64,11 @@ class SplitTable:
     thresholds: NDArray[np.float64]
     facts: dict[str, Any]
 
+    def keep(self, run: Path) -> None:
+        """Keep the table in the run's folder, which is left as it is if it cannot be written."""
+        with suppress(OSError):
+            _write(run / SPLITS_FILE, self)
+
 
 def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     """Return the table kept in a run's folder, or None if there is none for these very trees.
@@ -123,16 +128,14 @@ def _damaged(file: Path, found: str) -> RunError:
 
 
 def make_splits(
-    run: Path,
     trees: TreeReader,
     store: Store,
     center: float | None = None,
     scale: float | None = None,
 ) -> SplitTable:
-    """Look the thresholds of a run's trees up in its store, and keep them in its folder.
+    """Look the thresholds of a run's trees up in its store.
 
-    The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
-    :class:`srs_ooc.trees.response.Response`.
+    ``center`` and ``scale`` are those of :class:`srs_ooc.trees.response.Response`.
 
     Raises
     ------
@@ -157,8 +160,6 @@ def make_splits(
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
     store.check_unchanged()
-    with suppress(OSError):
-        _write(run / SPLITS_FILE, table)
     return table
 
 

@@ -391,12 +391,13 @@ class Names:
 
     def find(self, texts: list[str]) -> NDArray[np.int64]:
         """Return the position of each of ``texts``, -1 where there is none."""
-        wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(texts))}
+        # Names that a frame's user gives may be numbers, as the frame's are.
+        wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(map(str, texts)))}
         found = np.full(len(wanted), -1, np.int64)
         for position, text in enumerate(self.texts()):
             if (i := wanted.get(text)) is not None:
                 found[i] = position
-        return found[[wanted[text.encode()] for text in texts]]
+        return found[[wanted[str(text).encode()] for text in texts]]
 
 
 class Categories:

@@ -335,13 +335,15 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def hopeless(manifest: "Manifest") -> str | None:
-    """Return why nothing can be found in a table, if so."""
+def hopeless(manifest: "Manifest", target: NDArray[Any] | None = None) -> str | None:
+    """Return why nothing can be found in a table, if so; ``target`` of the rows trained on."""
     if manifest.kind_counts["constant"] == manifest.n_features:
         return "All features are constant. Look whether the right columns were read."
     counts = manifest.class_counts or (1,) * min(manifest.n_rows, 20)
+    if target is not None:
+        counts = np.unique(target, return_counts=True)[1].tolist()
     ways = factorial(sum(counts)) // prod(map(factorial, counts)) if sum(counts) < 20 else 20
-    so = f"{counted(manifest.n_rows, 'row')} can have these targets in {counted(ways, 'way')} only"
+    so = f"{counted(sum(counts), 'row')} can have these targets in {counted(ways, 'way')} only"
     return None if ways >= 20 else f"{so}: too few to tell from chance. Get more rows."
 
 

@@ -35,6 +35,8 @@ from srs_ooc.trees.block import Block
 _LEVEL = 5
 ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
 """The same in the words of the Zarr standard."""
+_WHOLE = 0x48674BC7
+"""CRC-32C of any bytes and their own CRC-32C."""
 
 
 @cache
@@ -58,29 +60,20 @@ def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
     return packed, _crc32c(packed).to_bytes(4, "little")
 
 
-def crc_of(data: bytes) -> int:
-    """Return the CRC-32C of a chunk, as it stands at its end.
+def decode(data: bytes, crc: int, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
+    """Return the items of a chunk.
 
     Raises
     ------
     ValueError
-        If the chunk is damaged.
+        If its CRC-32C is not ``crc``, or they are not ``n_items``; found before any memory is taken
+        for them.
     """
-    crc = _crc32c(data[:-4])
-    if crc != int.from_bytes(data[-4:], "little"):
+    if _crc32c(data) != _WHOLE:
         raise ValueError("other bytes than were written (CRC-32C)")
-    return crc
-
-
-def decode(data: bytes, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
-    """Return the items of a chunk whose CRC-32C is right.
-
-    Raises
-    ------
-    ValueError
-        If they are not ``n_items``; found before any memory is taken for them.
-    """
-    packed = data[:-4]
+    if int.from_bytes(data[-4:], "little") != crc:
+        raise ValueError("a chunk that was written elsewhere")
+    packed = memoryview(data)[:-4]
     nbytes, packed_nbytes = (int.from_bytes(packed[i : i + 4], "little") for i in (4, 12))
     if packed_nbytes != len(packed) or nbytes != n_items * dtype.itemsize:
         raise ValueError(f"{nbytes} bytes of values, packed in {packed_nbytes}")
@@ -157,6 +150,17 @@ class ValuesReader:
         StoreError
             If a chunk is missing or damaged.
         """
+        for start, places, first_row, chunk in self.chunks(stored):
+            for i, place in enumerate(places.tolist(), start):
+                yield i, first_row, chunk[place]
+
+    def chunks(
+        self, stored: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.int64], int, NDArray[Any]]]:
+        """Yield each chunk that holds some of ``stored``, with what :meth:`columns` does of it.
+
+        That is the first ``i`` of these, the place of each in the chunk, first row, and values.
+        """
         features, rows = self._chunk
         cuts = np.flatnonzero(np.diff(stored // features, prepend=-1, append=-1))
         for start, stop in pairwise(cuts.tolist()):
@@ -164,8 +168,7 @@ class ValuesReader:
             for row_chunk, first_row in enumerate(range(0, self.n_items, rows)):
                 chunk = self.read_chunk(feature_chunk * self._n_across + row_chunk)[0]
                 n_rows = min(rows, self.n_items - first_row)
-                for i in range(start, stop):
-                    yield i, first_row, chunk[int(stored[i]) % features, :n_rows]
+                yield start, stored[start:stop] % features, first_row, chunk[:, :n_rows]
 
     def read_chunk(self, index: int) -> tuple[NDArray[Any], int]:
         """Read a chunk and check its bytes and that this is its place.
@@ -199,10 +202,8 @@ class ValuesReader:
                 data = opened.read(most + 1)
             if len(data) > most:
                 raise ValueError(f"more than {most} bytes")  # noqa: TRY301 (one way out)
-            crc = crc_of(data)
-            if crc != self._crcs[index]:
-                raise ValueError("a chunk that was written elsewhere")  # noqa: TRY301
-            return decode(data, self._dtype, n_items).reshape(self._chunk), len(data)
+            values = decode(data, int(self._crcs[index]), self._dtype, n_items)
+            return values.reshape(self._chunk), len(data)
         except FileNotFoundError:
             found = "no file"
         except OSError as error:

@@ -1,10 +1,10 @@
-"""The Zarr group that a store is: made by zarr when it is published, compared, and handed on.
+"""The Zarr group that a store is: its metadata written, and compared with what zarr reads.
 
-zarr is imported where it is called: it takes 0.3 s and 10 MB, which a run or an ingest at work does
-not have. Codes are mapped and values are read without it.
+zarr is imported where it is called, by ``verify``: it takes 0.3 s and 10 MB, which a run or an
+ingest does not have. So metadata are written here, as zarr writes them, byte by byte.
 """
 
-import warnings
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,73 +35,62 @@ _ORDERS = {
 }
 
 
-def make_group(store: Any, manifest: Manifest) -> None:
-    """Describe the chunk files of a store as one Zarr v3 group, of which no array has metadata yet.
-
-    Parameters
-    ----------
-    store : Path or zarr.abc.store.Store
-        Where; the chunk files may be there or not.
-    manifest : Manifest
-        Of which all metadata follow.
-    """
-    import zarr
-
-    attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
-    group = zarr.create_group(store, zarr_format=3, attributes=attributes)
-    for name, described in _arrays(manifest).items():
-        group.create_array(name, **described)
-    with warnings.catch_warnings():
-        # Of consolidated metadata, which the standard does not have yet: clients that do not know
-        # them read each array's own. And of files that are not zarr's, while a store is made.
-        warnings.simplefilter("ignore", UserWarning)
-        zarr.consolidate_metadata(group.store)
+def make_group(folder: Path, manifest: Manifest) -> None:
+    """Write the metadata of a store beside its chunk files: one Zarr v3 group, and its arrays."""
+    for name, document in _documents(manifest).items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "zarr.json").write_bytes(json.dumps(document, indent=2).encode())
 
 
-def _arrays(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """Return what zarr is asked for of each array, by its name."""
-    from zarr.codecs import BloscCodec, Crc32cCodec
-
+def _documents(manifest: Manifest) -> dict[str, Record]:
+    """Return what the metadata of the group, whose name is empty, and of each array say."""
     n_features, n_rows = manifest.n_features, manifest.n_rows
     chunks, dtype = (manifest.chunk_features, n_rows), np.dtype(manifest.code_dtype)
     codes = _array((n_features, n_rows), chunks, dtype, "feature", "row")
     found = {"codes": codes | {"fill_value": manifest.missing_code}}
     for name in manifest.small_arrays:
-        length = (manifest.lengths[name],)
-        found[name] = _array(length, length, dtype_of(name), _dimension(name))
+        length, dtype = (manifest.lengths[name],), dtype_of(name)
+        other = "row" if name in ROW_ARRAYS else f"{name}_item"
+        found[name] = _array(length, length, dtype, "feature" if name in FEATURE_ARRAYS else other)
         about = _ORDERS.get(name.split("_", maxsplit=1)[0])
         found[name]["attributes"] = {} if about is None else {"description": about}
     for name, n_items in manifest.float_arrays.items():
         shape, dtype = (n_features, n_items), np.dtype(manifest.float_dtype)
         across = "row" if name == "values" else "code"
         found[name] = _array(shape, manifest.values_chunk, dtype, "feature", across)
-        blosc = BloscCodec(typesize=dtype.itemsize, blocksize=0, **ZARR_NAMES)
-        found[name] |= {"fill_value": np.nan, "compressors": [blosc, Crc32cCodec()]}
+        blosc = {"typesize": dtype.itemsize} | ZARR_NAMES | {"blocksize": 0}
+        found[name]["codecs"] += [{"name": "blosc", "configuration": blosc}, {"name": "crc32c"}]
+        found[name]["fill_value"] = "NaN"
     for name, field in COORDINATES.items():
         length = (getattr(manifest, field),)
-        found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), "string", name)
-        found[name]["fill_value"] = ""
-    return found
-
-
-def _dimension(name: str) -> str:
-    """Return the dimension of a small array; one of its own where it is not of rows or features."""
-    if name in FEATURE_ARRAYS:
-        return "feature"
-    return "row" if name in ROW_ARRAYS else f"{name}_item"
+        found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), None, name)
+    attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
+    # The standard has no consolidated metadata yet: who does not know them reads each array's own.
+    inline = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(found.items()))}
+    group: Record = {"attributes": attributes, "zarr_format": 3, _CONSOLIDATED: inline}
+    return {"": group | {"node_type": "group"}} | found
 
 
 def _array(
-    shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, *dimensions: str
-) -> dict[str, Any]:
+    shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any] | None, *dimensions: str
+) -> Record:
+    """Return what the metadata of an array without compression say; of texts if no dtype."""
+    codec: Record = {"name": "vlen-utf8", "configuration": {}}
+    if dtype is not None:
+        endian = {"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {}
+        codec = {"name": "bytes"} | endian
     return {
         "shape": shape,
-        "chunks": chunks,
-        "dtype": dtype,
-        "fill_value": 0,
-        "filters": None,
-        "compressors": None,
+        "data_type": "string" if dtype is None else dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": "" if dtype is None else dtype.type(0).item(),
+        "codecs": [codec],
+        "attributes": {},
         "dimension_names": dimensions,
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
     }
 
 
@@ -117,45 +106,35 @@ def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, i
         Naming the first file that is missing, or of which zarr reads anything else: names, shapes,
         dtypes, chunks, codecs, fill values, dimensions, attributes.
     """
-    from zarr.storage import MemoryStore
-
-    group = MemoryStore()
-    make_group(group, manifest)
-    names, nbytes = ["", *_arrays(manifest)], 0
-    for name in names:
+    expected, nbytes = _documents(manifest), 0
+    for name, document in expected.items():
         file = path / name / "zarr.json"
         with borrow(file):
             with reading(file):
                 text = file.read_bytes()
-            same = _is_as_made(path, name, text, _opened(group, name))
-        if not same:
-            raise StoreError(
-                f"{file}: expected the metadata that follows from the store's manifest, found "
-                "others. The store is damaged; ingest the table again."
-            )
+            if not _is_as_made(path, name, text, document):
+                raise StoreError(
+                    f"{file}: expected the metadata that follows from the store's manifest, found "
+                    "others. The store is damaged; ingest the table again."
+                )
         nbytes += len(text)
-    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(names))
+    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
     if others:
         raise StoreError(
             f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
             "put it there: Zarr shows it as a part of the store."
         )
-    return len(names), nbytes
-
-
-def _opened(store: Any, name: str) -> Record:
-    """Return what zarr reads of the group, or of an array."""
-    import zarr
-
-    opened = zarr.open_array if name else zarr.open_group
-    found: Record = opened(store, path=name, mode="r", zarr_format=3).metadata.to_dict()
-    return found
+    return len(expected), nbytes
 
 
 def _is_as_made(path: Path, name: str, text: bytes, expected: Record) -> bool:
     """Return whether zarr reads what is expected, and the text says that and nothing else."""
+    import zarr
+
+    opened = zarr.open_array if name else zarr.open_group
     try:
-        found, written = _opened(path, name), parse(text)
+        found = opened(path, path=name, mode="r", zarr_format=3).metadata.to_dict()
+        written = parse(text)
         if _CONSOLIDATED not in written:  # of a store made before they were
             expected = {key: expected[key] for key in expected if key != _CONSOLIDATED}
         return bool(_meaning(found) == _meaning(written) == _meaning(expected))

@@ -3,6 +3,7 @@
 import itertools
 import json
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 import srs_ooc as package
-from srs_ooc.base.errors import RunError
+from srs_ooc.base.errors import BudgetError, RunError
+from srs_ooc.base.text import MB
 from srs_ooc.ensemble import fold_runs
 from srs_ooc.ensemble.compaction import SIZES, Curve, compact, sizes_up_to
 from srs_ooc.ensemble.fold_runs import (
@@ -31,7 +33,7 @@ from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.verification import Records, verify_run
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import decode_trees
@@ -189,6 +191,21 @@ def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
     assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
     kept = [after.held_out.sizes.index(size) for size in before.held_out.sizes]
     np.testing.assert_array_equal(after.held_out.scores[:, kept], before.held_out.scores)
+
+
+def test_a_cap_that_cannot_hold_all_stages_is_refused_whatever_is_kept(
+    table, tmp_path, monkeypatch
+):
+    ledger, site = table
+    compact(ledger, site, 2, 1)
+    for cap_mb in (1, 60):
+        with pytest.raises(BudgetError, match="smallest cap"):
+            compact(ledger, replace(site, memory_mb=cap_mb), 2, 1)
+    monkeypatch.setattr(fold_runs, "held_out_nbytes", lambda *_: 300 * MB)
+    with again(table, tmp_path) as (ledger, site):
+        with pytest.raises(BudgetError, match="smallest cap"):
+            compact(ledger, replace(site, memory_mb=300), 2, 1)
+        assert not Records.folder_of(ledger.run, ledger.progress().iteration, 2).exists()
 
 
 @pytest.mark.slow

@@ -387,3 +387,34 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
     assert "'code': '?' stands for missing values" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("names", "is_said"),
+    [
+        ("0.13,-0.2,0.64,y", True),
+        ("400,402.5,405,y", False),
+        ("405,402.5,400,y", False),
+        ("0.13,b,0.64,y", False),
+    ],
+)
+def test_a_header_that_looks_like_cells_is_named(tmp_path, names, is_said):
+    rows = "".join(f"{i % 7},{i % 5},{i % 3},{'ab'[i % 2]}\n" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"{names}\n{rows}")
+    paths = [str(tmp_path / name) for name in ("t.csv", "t.zarr")]
+    said = CliRunner().invoke(cli, ["ingest", *paths])
+    assert (said.exit_code, "say --no-header" in said.output) == (0, is_said)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_numbers_are_looked_at_without_a_warning(tmp_path):
+    table = np.tile(
+        [[1.7e308, -999.0], [-1.7e308, 1.7e308], [1.0, -1.7e308], [2.0, -999.0]], (6, 1)
+    )
+    srs_ooc.ingest(table, tmp_path / "t.zarr", target=CLASSES)
+
+
+def test_words_for_missing_among_numbers_are_said_to_be_such(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\nmissing,a\n1,b\n")
+    with pytest.raises(InputError, match="stands for a missing value, name it with missing"):
+        srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr")

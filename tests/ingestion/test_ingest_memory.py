@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import error_of, fresh, peak_kb
+from command import error_of, peak_kb
 from command import srs_ooc as run_command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,11 +36,11 @@ from srs_ooc.ingestion.ingest_memory import (
 from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 from srs_ooc.store.manifest import Shape
 
-SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
+SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4), "long": (60_000, 12)}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
 KINDS += ["feather", "svmlight", "features.csv"]
 QUICK = {("small", k) for k in ("csv", "npy", "sparse.npz", "parquet", "svmlight", "features.csv")}
-MEASURED = {("small", "features.csv"), ("small", "parquet")}
+MEASURED = {("small", "features.csv"), ("small", "parquet"), ("long", "parquet")}
 EVERY = [(shape, kind) for shape in SHAPES for kind in KINDS]
 
 
@@ -104,7 +104,7 @@ def as_frame(path, values, kind):
 def write(folder, shape, kind):
     """Write a table; return its path and the options of the command line."""
     n_rows, n_features = SHAPES[shape]
-    values = np.random.default_rng(0).integers(0, 9, (n_rows, n_features)).astype(np.float64) / 8
+    values = np.random.default_rng(0).integers(0, 99, (n_rows, n_features)).astype(np.float64) / 8
     labels = ["uv"[i % 2] for i in range(n_rows)]
     path, target = folder / f"t.{kind}", folder / "y.txt"
     if kind.startswith("csv"):
@@ -235,6 +235,8 @@ def write_texts(folder, shape, kind):
     return path, uint16
 
 
+TIME = Path("/usr/bin/time")
+needs_time = pytest.mark.skipif(not TIME.exists(), reason="no /usr/bin/time to measure with")
 TEXT_KINDS = ("csv", "csv.gz", "tsv", "features.csv", "parquet", "feather")
 QUICK_TEXTS = {("few", "csv"), ("many", "csv"), ("late", "csv"), ("late", "features.csv")}
 QUICK_TEXTS |= {("few", "parquet")}
@@ -248,27 +250,65 @@ QUICK_TEXTS |= {("few", "parquet")}
         for k in TEXT_KINDS
     ],
 )
+@needs_time
 def test_the_cap_that_is_named_holds_the_texts_of_categories(tmp_path, shape, kind):
     path, options = write_texts(tmp_path, shape, kind)
     arguments = ("ingest", path, tmp_path / "t.zarr", *options, "--memory-mb")
     named = r"The smallest cap that works is --memory-mb (\d+)\.$"
     least = int(re.search(named, error_of(*arguments, 9))[1])
     assert f"; {least} is enough" in run_command(*arguments, least, "--dry-run").stdout
-    done = fresh(*arguments, least)
-    if done.returncode:
-        assert "expected categories whose texts fit" in done.stderr
+    status, peak, error = measured(path, tmp_path / "t.zarr", least, *options)
+    if status:  # texts were found that are not looked at before
+        assert "expected categories whose texts fit" in error
         assert shape in ("late", "unknown", "longest") or kind in TEXT_KINDS[3:]
-        least = int(re.search(named, done.stderr.strip())[1])
+        least = int(re.search(named, error, re.MULTILINE)[1])
+        status, peak, error = measured(path, tmp_path / "t.zarr", least, *options)
+    assert status == 0, error
+    assert peak < least * MB
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["npy", *(pytest.param(k, marks=pytest.mark.campaign) for k in ("fortran.npy", "parquet"))],
+)
+@needs_time
+def test_numbers_that_are_categories_beyond_the_cap_name_the_one_that_holds_them(tmp_path, kind):
+    numbers = np.random.default_rng(0).integers(0, 2**50, (15_000, 8)).astype(np.float64)
+    path, values = tmp_path / f"t.{kind}", np.repeat(numbers, 2, axis=0)
+    if kind == "parquet":
+        as_frame(path, values, kind)
     else:
-        shutil.rmtree(tmp_path / "t.zarr")
+        np.save(path, np.asfortranarray(values) if kind == "fortran.npy" else values)
+    (tmp_path / "y.txt").write_text("u\nv\n" * len(numbers))
+    options = ["--code-dtype", "uint16", "--target-file", tmp_path / "y.txt"]
+    options += [text for i in range(8) for text in ("--kind", f"f{i}=categorical")]
+    named, store = r"The smallest cap that works is --memory-mb (\d+)\.$", tmp_path / "t.zarr"
+    least = int(re.search(named, error_of("ingest", path, store, *options, "--memory-mb", 9))[1])
+    status, peak, error = measured(path, store, least, *options)
+    assert (status, peak < least * MB) == (2, True)
+    assert "expected categories whose texts fit" in error
+    least = int(re.search(named, error, re.MULTILINE)[1])
+    status, peak, error = measured(path, store, least, *options)
+    assert (status, peak < least * MB) == (0, True), error
+
+
+@pytest.mark.parametrize(
+    "shape", ["few", *(pytest.param(s, marks=pytest.mark.campaign) for s in ("long", "ids"))]
+)
+def test_the_cap_that_a_piece_names_holds_all_of_them_put_together(tmp_path, shape):
+    first, options = write_texts(tmp_path, shape, "csv")
+    second = tmp_path / "more.csv"
+    lines = (line.rsplit(",", 1)[0] for line in first.read_text().splitlines())
+    second.write_text("".join(f"{line}\n" for line in lines).replace("f", "g"))
+    store = tmp_path / "t.zarr"
+    arguments = ("ingest", first, second, store, *options, "--target", "y", "--memory-mb")
+    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*arguments, 9))[1])
+    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
     assert peak_kb(*arguments, least) * 1024 / MB < least
 
 
 # Peak resident memory stays under the cap, measured from outside; too small a cap is refused.
-
-
-TIME = Path("/usr/bin/time")
-needs_time = pytest.mark.skipif(not TIME.exists(), reason="no /usr/bin/time to measure with")
 
 
 def write_table(path: Path, n_rows: int, n_features: int, *, digits: int = 6) -> None:
@@ -285,11 +325,14 @@ def plan(cap, n_columns, n_rows, form=None, *, drops_rows=False) -> IngestMemory
     return IngestMemory(cap * MB, n_columns, n_rows, form or StoreForm(), drops_rows)
 
 
-def measured(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
+def measured(source: Path, store: Path, cap: int, *options: str | Path) -> tuple[int, int, str]:
     """Return exit status, peak resident bytes and stderr."""
     command = [TIME, "-f", "peak %M", sys.executable, "-m", "srs_ooc", "ingest", source, store]
     done = subprocess.run(
-        [*map(str, command), "--memory-mb", str(cap)], capture_output=True, text=True, check=False
+        [*map(str, (*command, *options, "--memory-mb", cap))],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     peak = re.search(r"peak (\d+)", done.stderr)
     assert peak

@@ -149,6 +149,17 @@ def test_a_task_that_is_said(tmp_path):
         ingest(tmp_path, "a,y\n1,3\n2,3\n", task="regression")
 
 
+@pytest.mark.parametrize("unit", ["e38", "e-81"])
+def test_a_target_that_single_precision_or_squares_cannot_hold(tmp_path, unit):
+    rows = "".join(f"{i % 3},{i + 0.5}{unit}\n" for i in range(9))
+    with pytest.raises(
+        InputError, match=r"1e38 in size, 1e-80 apart, .* Write them in another unit"
+    ):
+        ingest(tmp_path, "a,y\n" + rows)
+    for well in ("e37", "e-80"):
+        assert ingest(tmp_path, "a,y\n" + rows.replace(unit, well))[1].task == "regression"
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -10,9 +10,11 @@ import inspect
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +38,8 @@ def of(dtype, *items):
     return np.array(items, dtype)
 
 
-def grow(impurity=0, **others):
-    labels = np.arange(N_ROWS) // 6
-    call = {
+def block_of_codes():
+    return {
         "codes": bytes_of(N_COLUMNS * N_ROWS),
         "code_nbytes": 1,
         "tiled": False,
@@ -46,6 +47,13 @@ def grow(impurity=0, **others):
         "values": np.arange(N_COLUMNS * 6.0),
         "n_values": 6,
         "features": np.arange(N_COLUMNS, dtype=np.uint32),
+    }
+
+
+def grow(impurity=0, **others):
+    labels = np.arange(N_ROWS) // 6
+    call = {
+        **block_of_codes(),
         "categorical": np.zeros(N_COLUMNS, np.uint8),
         "rows": np.arange(N_ROWS, dtype=np.int32),
         "root_stats": of(np.int64, 6, 6, 6, 6),
@@ -80,13 +88,7 @@ def grow(impurity=0, **others):
 
 def sorted_call():
     return _native.grow_sorted, {
-        "codes": bytes_of(N_COLUMNS * N_ROWS),
-        "code_nbytes": 1,
-        "tiled": False,
-        "n_rows": N_ROWS,
-        "values": np.arange(N_COLUMNS * 6.0),
-        "n_values": 6,
-        "features": np.arange(N_COLUMNS, dtype=np.uint32),
+        **block_of_codes(),
         "fitted": np.arange(8, dtype=np.int32),
         "predicted": np.arange(8, 12, dtype=np.int32),
         "labels": (np.arange(N_ROWS) % 2).astype(np.int32),
@@ -481,6 +483,7 @@ BEYOND = {
         "slot": [-3, 2, LARGE],
         "right": [-1, 2],
         "code": [-1, 2],
+        "n_rows": [-1, 0],
         "pair_class": [-1, 2],
     },
     "add_effects": {
@@ -488,6 +491,7 @@ BEYOND = {
         "slot": [-3, 2, LARGE],
         "right": [-1, 2],
         "code": [-1, 2],
+        "n_rows": [-1, 0],
         "pair_class": [-1, 2],
     },
     "tally_classes": {"truth": [-1, 2, LARGE], "n_votes": [-1]},
@@ -497,8 +501,8 @@ BEYOND = {
     "draw_subsets": {"heavy": [0, 1, 9], "counts": [-1, 0]},
     "add_outcome": {"features": [4, 2**32 - 1]},
     "passes": {"features": [4, 2**32 - 1]},
-    "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
-    "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 8], "rows": [-1, N_ROWS]},
+    "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
+    "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
@@ -518,7 +522,7 @@ WRONG_NUMBERS: dict[str, list] = {
     "n_classes": [-1, 0, LARGE],
     "n_values": [-1, 0, 7, LARGE],
     "n_features": [-1, 0, 100, LARGE],
-    "chunk_features": [-1, 0],
+    "chunk_features": [-1, 0, 2**31],
     "column_nbytes": [-1, 0],
     "max_features": [-1, 0],
     "impurity": [-1, 3],
@@ -548,7 +552,8 @@ WRONG_NUMBERS: dict[str, list] = {
     "n_predicted": [-1, LARGE],
     "n_channels": [-1, 3],
     "marks": [b"", b",", b",,,,"],
-    "kinds": [b"\0", bytes([9, 0, 0]), bytes(4)],
+    "kinds": [b"\0", bytes([9, 0, 0]), bytes([2, 0, 0]), bytes(4)],
+    "row_kinds": [{b"1": 2}, {b"1": 5}, {b"1": 300}],
 }
 RIGHT_NUMBERS = {
     *("unit 0.0 of tally_targets", f"first {LARGE} of draw_subsets", "n_rows 13 of gather_mapped"),
@@ -651,6 +656,28 @@ def say_all(name):
         print(json.dumps([what, argument, error, *found]), flush=True)
 
 
+SHARED = ("add_effects", "tally_classes", "tally_targets")
+
+
+def shared(n_threads):
+    """Outputs of functions that share their work among threads."""
+    for name in SHARED:
+        function, call = CALLS[name]()
+        function(**call | {"n_threads": n_threads})
+        yield from (array.tolist() for key, array in call.items() if is_in(OUTPUTS, key, name))
+
+
+def say_without_threads():
+    """Say that no thread can be had, then whether the work was done all the same."""
+    expected = list(shared(1))
+    status = Path("/proc/self/status").read_text()
+    most = 1024 * int(re.search(r"VmSize:\s+(\d+)", status)[1]) + 4_000_000  # no stack of a thread
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with pytest.raises(RuntimeError, match="new thread"):
+        threading.Thread(target=int).start()
+    print("no thread", list(shared(6)) == expected)
+
+
 def wrong(name, what, argument, error, found, message):
     """Whether a case came out as it may not."""
     if not argument:
@@ -672,7 +699,7 @@ def wrong(name, what, argument, error, found, message):
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_refused_by_name(name):
     command = [sys.executable, "-X", "faulthandler", __file__, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stderr[-2000:]
     cases = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(cases) == 2 + len(list(other_calls(name)))
@@ -697,5 +724,15 @@ def test_every_function_that_takes_an_array_has_a_call_here():
         assert arrays <= {k for k, v in own.items() if isinstance(v, np.ndarray)}, function
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is not bounded so")
+def test_work_is_done_where_no_thread_can_be_had():
+    command = [sys.executable, __file__, "without threads"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.stdout == "no thread True\n", done.stderr
+
+
 if __name__ == "__main__":
-    say_all(sys.argv[1])
+    if sys.argv[1] == "without threads":
+        say_without_threads()
+    else:
+        say_all(sys.argv[1])

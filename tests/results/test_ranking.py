@@ -241,6 +241,11 @@ def test_a_feature_that_is_too_good_is_said(tmp_path, kind):
     said = [CliRunner().invoke(cli, command, catch_exceptions=False) for command in commands]
     assert [(expected or "Too good") in done.output for done in said] == 3 * [expected is not None]
     assert "Too good" not in said[1].stdout
+    cautions = srs_ooc.open_run(run).cautions
+    assert [text.startswith("Too good to be true. ") for text in cautions[:1]] == [bool(expected)]
+    assert expected is None or expected in cautions[0]
+    page = said[2].stdout.replace("**", "")
+    assert all(text.partition(". ")[0] in page for text in cautions)
     assert said[1].stdout.count("\n") == 13
 
 
@@ -253,15 +258,17 @@ def test_what_chance_does_in_few_rows_is_not_said(tmp_path):
     assert "Too good" not in CliRunner().invoke(cli, [*given, "--iterations", "300"]).output
 
 
-@pytest.mark.parametrize("kind", ["constant", "few"])
+@pytest.mark.parametrize("kind", ["constant", "few", "few of many"])
 def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
-    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[:4]
+    values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[: 40 if "many" in kind else 4]
+    (tmp_path / "rows.txt").write_text("1\n2\n3\n4\n")
+    rows = ("--rows", str(tmp_path / "rows.txt")) if "many" in kind else ()
     cause = "All features are constant" if kind == "constant" else "4 rows can have these targets"
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=SICK[: len(values)])
     store, run = str(tmp_path / "t.zarr"), str(tmp_path / "t.run")
     for command in (
-        ["plan", store, "--memory-mb", "4000"],
-        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q"],
+        ["plan", store, "--memory-mb", "4000", *rows],
+        ["run", store, "--iterations", "60", "--memory-mb", "4000", "-q", *rows],
         ["report", run, "--format", "md", "-o", "-", "--memory-mb", "4000"],
     ):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output

@@ -8,9 +8,10 @@ from command import srs_ooc as command
 from stores import make_store, noise_table
 
 import srs_ooc
-from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, RunError, UsageError
 from srs_ooc.ensemble import ensemble_memory
 from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.store.store import Store
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "a\x1b[2Jb"]
 
@@ -65,6 +66,15 @@ def test_features_are_those_of_the_command_line(concluded):
     said = command("features", concluded.run, "--csv").stdout
     assert said.splitlines()[0].split(",") == list(concluded.features().columns)
     assert len(said.splitlines()) == 41
+
+
+def test_a_line_end_in_a_name_breaks_no_table(table, tmp_path):
+    names = ["a\nb", *(f"f{i}" for i in range(1, 40))]
+    srs_ooc.ingest(table[0], tmp_path / "t.zarr", target=table[1], names=names)
+    result = srs_ooc.run(tmp_path / "t.zarr", judge="probe", iterations=100)
+    said = command("features", result.run).stdout
+    assert len(said.splitlines()) == 42
+    assert r"  a\nb  " in said
 
 
 def test_some_features_are_asked_for(concluded):
@@ -147,9 +157,27 @@ def test_predictions_are_the_same_at_the_smallest_cap_that_is_named(ensemble, tm
         with pytest.raises(BudgetError, match="smallest cap") as refused:
             result.predict(data, memory_mb=1)
         cap = int(str(refused.value).rpartition("memory_mb=")[2].rstrip("."))
+        with pytest.raises(InputError, match=r"found 9\. Give all"):
+            result.predict(values.T[:, :9])
+        assert (result.run / "splits.bin").exists() != isinstance(data, Store)
         roomy = result.predict(data, "records")
         assert len(roomy) == 80
         assert result.predict(data, "records", memory_mb=cap) == roomy
+
+
+def test_an_array_of_other_columns_than_in_training_is_refused(ensemble):
+    result, values = ensemble
+    table = values.T
+    for wrong in (
+        table[:, :3],
+        np.hstack([np.ones((80, 5)), table]),
+        table[0],
+        table.tolist(),
+        None,
+    ):
+        with pytest.raises(InputError, match=r"^data: expected rows of all 30 columns of training"):
+            result.predict(wrong)
+    assert len(result.predict(table, "records")) == 80
 
 
 def test_more_predictions_than_the_cap_holds_are_refused(ensemble, tmp_path, monkeypatch):

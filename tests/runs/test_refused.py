@@ -62,6 +62,9 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "predict": [
         ("missing.csv", "p.csv"),
         ("table.csv", "no/p.csv"),
+        ("wrong.txt", "p.csv"),
+        ("s.zarr", "no/p.csv"),
+        ("s.zarr", "p.csv", "--row-ids", "x"),
         ("s.zarr", "p.csv", "--memory-mb", "12"),
         ("s.zarr", "p.csv", "--rows", "x"),
     ],
@@ -77,14 +80,38 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "remove": [("--unknown",)],
     "verify": [*CAPS, ("--unknown",)],
 }
+NETWORKS = [
+    *CAPS[1:3],
+    ("--memory-mb", "57"),
+    ("--plan", "--memory-mb", "12"),
+    *[(f"--{name}", "0") for name in ("threads", "top", "trees", "k", "worker-memory-mb")],
+    ("--method", "x"),
+    ("--method", "srs", "--alpha", "2"),
+    ("--method", "srs", "--q", "1000"),
+    ("--method", "prs", "--trees", "5"),
+    ("--method", "prs", "--inclusion", "7"),
+    *[(f"--{name}", "missing.txt") for name in ("regulators", "targets", "rows", "config")],
+    *[(f"--{name}", "wrong.txt") for name in ("regulators", "targets", "rows", "config")],
+    ("--run", "s.zarr"),
+    ("--run", "finished.run"),
+    ("--dask-scheduler-file", "missing.json"),
+    ("--unknown",),
+]
+"""Refused whether or not there is such a network; and where there is one, for what differs."""
 LINES: list[tuple[str, str, tuple[str, ...]]] = [
     *[("resume", kind, how) for kind in ("finished", "stopped", "probe") for how in RESUMED],
     *[("resume", kind, how) for kind in KINDS for how in RESUMED[2:4]],
     ("resume", "stopped", ("--iterations", "29")),
-    ("resume", "stopped", ("--memory-mb", "20")),
+    *[("resume", kind, ("--memory-mb", "20")) for kind in ("stopped", "finished", "linear")],
     ("resume", "unweighted", ("--memory-mb", "58")),
     ("resume", "probe", ("--iterations", "400", "--until-stable")),
     *[(command, "finished", how) for command, hows in READERS.items() for how in hows],
+    *[
+        ("network", "s.zarr", (*how, "--out", out))
+        for out, hows in (("new.csv", NETWORKS), ("n.csv", [*NETWORKS[::6], ("--seed", "2")]))
+        for how in hows
+    ],
+    *[("network", "s.zarr", ("--out", out)) for out in ("no/n.csv", "n.xlsx", "wrong.txt")],
     ("compact", "stopped", ()),
     *[(command, "linear", ()) for command in ("compact", "sensitivity")],
 ]
@@ -92,7 +119,7 @@ LINES: list[tuple[str, str, tuple[str, ...]]] = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with stores and a run of each kind."""
+    """A folder with stores, a run of each kind, and a network."""
     folder = tmp_path_factory.mktemp("refused")
     values, labels = noise_table(80, 300, n_relevant=4)
     store = make_store(folder / "s.zarr", values, labels)
@@ -104,6 +131,8 @@ def made(tmp_path_factory):
             if stopped_at != 0:
                 stops = (lambda step: step.done < 30) if stopped_at else (lambda _: True)
                 work_on(ledger, Store.open(store), asked, stops)
+    (folder / "wrong.txt").write_text("nobody\n")
+    srs_ooc("network", store, "--trees", 1, "--out", folder / "n.csv", "-q")
     return folder
 
 
@@ -117,10 +146,11 @@ def content(folder):
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("command", "kind"), dict.fromkeys(line[:2] for line in LINES))
 def test_a_refused_command_writes_nothing(made, command, kind):
+    subject = made / (kind if "." in kind else f"{kind}.run")
     wrong, before = [], content(made)
     for how in [how for *which, how in LINES if which == [command, kind]]:
         words = [word if word.startswith("-") or "." not in word else made / word for word in how]
-        done = forked(command, made / f"{kind}.run", *words, cwd=made)
+        done = forked(command, subject, *words, cwd=made)
         after = content(made)
         changed = [path.name for path in {**before, **after} if before.get(path) != after.get(path)]
         if changed or done.returncode != 2:
@@ -132,7 +162,7 @@ def test_a_refused_command_writes_nothing(made, command, kind):
 def test_a_run_that_is_done_keeps_its_cap_and_one_that_goes_on_takes_the_new(made, tmp_path):
     run = shutil.copytree(made / "finished.run", tmp_path / "f.run")
     before = json_of("status", run, "--json")
-    said = srs_ooc("resume", run, "--memory-mb", 12).stdout
+    said = srs_ooc("resume", run, "--memory-mb", 100).stdout
     assert f"of {before['memory_mb']} MB." in said
     assert json_of("status", run, "--json") == before
     srs_ooc("resume", run, "--memory-mb", 300, "--iterations", N_ITERATIONS + 5)

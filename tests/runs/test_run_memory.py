@@ -154,6 +154,21 @@ def test_tests_within_strata_stay_under_the_cap(tmp_path):
 
 
 @pytest.mark.slow
+def test_tests_of_codes_of_two_bytes_stay_under_the_cap(tmp_path):
+    rng = np.random.default_rng(0)
+    table, store, run = (tmp_path / f"t.{end}" for end in ("csv", "zarr", "run"))
+    columns = np.c_[rng.integers(0, 9000, (16_384, 12)), rng.integers(0, 2, 16_384)]
+    named = "a,b,c,d,e,f,g,h,i,j,k,l,y"
+    np.savetxt(table, columns, delimiter=",", header=named, comments="", fmt=["v%d"] * 13)
+    srs_ooc("ingest", table, store, "--code-dtype", "uint16")
+    options = ("--q", 2, "--iterations", 4, "--max-depth", 3, "--threads", 1)
+    refused = error_of("run", store, "--out", run, "--memory-mb", 30, *options)
+    smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    cap = ("--memory-mb", smallest)
+    assert peak_kb("run", store, "--out", run, *cap, *options) * 1024 / 1e6 < smallest
+
+
+@pytest.mark.slow
 def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
     store = stores(2000, 6000)
     run = tmp_path / "max.run"

@@ -265,6 +265,9 @@ with Store.open(path).columns(mapped=True) as store:
     store.gather(items, block)
     if then.startswith("later"):  # in the place of the guard, which takes it back
         faulthandler.enable()
+    seen = []
+    if then == "own":
+        signal.signal(signal.SIGBUS, lambda *_: seen.append(then))
     before = block.codes.copy()
     file = path / "codes" / "c" / "0" / "0"
     whole = file.read_bytes()
@@ -290,11 +293,17 @@ with Store.open(path).columns(mapped=True) as store:
     assert np.array_equal(before, block.codes)
 if "other" in then:
     os.kill(os.getpid(), signal.SIGBUS)
+if then == "own":  # each goes to the user's handler, not the first alone
+    for n in range(1, 4):
+        os.kill(os.getpid(), signal.SIGBUS)
+        assert len(seen) == n
 """
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("then", ["nothing", "faulthandler", "later", "other", "later, other"])
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    "then", ["nothing", "own", "faulthandler", "later", "other", "later, other"]
+)
 def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((70, 1000))

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 import zarr
 from stores import make_store
+from zarr.codecs import BloscCodec, Crc32cCodec
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store import writing
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.manifest import (
+    ATTRIBUTE,
+    COORDINATE_CHUNK,
+    FEATURE_ARRAYS,
+    SHA256,
+    SMALL_ARRAYS,
+    read_manifest,
+)
 from srs_ooc.store.store import Store
 from srs_ooc.store.zarr_group import make_group
 
@@ -117,7 +125,71 @@ def test_a_store_without_consolidated_metadata_is_whole(store):
     assert "codes" in srs_ooc.open_zarr(store)
 
 
-def test_a_store_written_before_has_the_metadata_that_zarr_writes_now(tmp_path):
+def made_by_zarr(folder, manifest, about):
+    """Have zarr itself write the metadata of a store."""
+    n_features, n_rows = manifest.n_features, manifest.n_rows
+    row_arrays = ("target", "target_values", "weights", "strata", "groups")
+    attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
+    group = zarr.create_group(folder, zarr_format=3, attributes=attributes)
+
+    def add(name, shape, chunks, dtype, dimensions, **more):
+        given = {"fill_value": 0, "filters": None, "compressors": None} | more
+        group.create_array(
+            name, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dimensions, **given
+        )
+
+    chunks, fill = (manifest.chunk_features, n_rows), manifest.missing_code
+    dimensions = ("feature", "row")
+    add("codes", (n_features, n_rows), chunks, manifest.code_dtype, dimensions, fill_value=fill)
+    for name in manifest.small_arrays:
+        length = manifest.lengths[name]
+        dimension = "feature" if name in FEATURE_ARRAYS else f"{name}_item"
+        dimension = "row" if name in row_arrays else dimension
+        more = {"attributes": {"description": about[name]}} if name in about else {}
+        add(name, (length,), (length,), SMALL_ARRAYS[name], (dimension,), **more)
+    for name, n_items in manifest.float_arrays.items():
+        size = np.dtype(manifest.float_dtype).itemsize
+        blosc = BloscCodec(typesize=size, cname="lz4", clevel=5, shuffle="bitshuffle", blocksize=0)
+        dimensions = ("feature", "row" if name == "values" else "code")
+        shape, chunks = (n_features, n_items), manifest.values_chunk
+        packed = {"fill_value": np.nan, "compressors": [blosc, Crc32cCodec()]}
+        add(name, shape, chunks, manifest.float_dtype, dimensions, **packed)
+    for name, n in (("feature", n_features), ("row", n_rows)):
+        add(name, (n,), (min(n, COORDINATE_CHUNK),), "string", (name,), fill_value="")
+    with pytest.warns(UserWarning, match="Consolidated metadata"):
+        zarr.consolidate_metadata(group.store)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        IngestOptions(row_ids="ö"),
+        IngestOptions(target="b", task="regression", weights="w", row_ids="ö"),
+        IngestOptions(
+            row_ids="ö", keep_values=False, strata=("t",), groups="b", code_dtype="uint16"
+        ),
+    ],
+)
+def test_metadata_are_byte_by_byte_what_zarr_writes(tmp_path, options):
+    (tmp_path / "t.csv").write_text(
+        "ö,b,w,t,x,'é\"'\n"
+        + "".join(f"r{i},{i},{i + 0.1},{'pq'[i % 2]},{i % 3},{'uü'[i % 2]}\n" for i in range(7)),
+        encoding="utf-8",
+    )
+    store = tmp_path / "t.zarr"
+    manifest = ingest_table(tmp_path / "t.csv", store, options)
+    about = {
+        name: json.loads((store / name / "zarr.json").read_text())["attributes"]["description"]
+        for name in ("names_bytes", "names_offsets", "positions")
+    }
+    made_by_zarr(tmp_path / "by-zarr", manifest, about)
+    files = sorted(file.relative_to(store) for file in store.rglob("zarr.json"))
+    assert len(files) > 10
+    for file in files:
+        assert (store / file).read_bytes() == (tmp_path / "by-zarr" / file).read_bytes(), file
+
+
+def test_a_store_written_before_has_the_metadata_that_are_written_now(tmp_path):
     zipfile.ZipFile(FIXTURES / "stores.zip").extractall(tmp_path)
     stores = sorted(file.parent for file in tmp_path.glob("*/zarr.json"))
     assert stores

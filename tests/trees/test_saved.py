@@ -109,6 +109,9 @@ def test_bytes_that_are_no_tree_are_refused():
             decoded([whole[:cut]])
     with pytest.raises(ValueError, match="more bytes"):
         decoded([whole + b"\0"])
+    for leaf in (((2**31, 1),), ((0, 2**31),), ((0, 2**63 - 1), (1, 1))):
+        with pytest.raises(ValueError, match="too large"):
+            decoded([encode_tree(Split(300, 2, Leaf(leaf), Leaf(((1, 500),))))])
 
 
 def test_a_walk_never_leaves_its_arrays():

@@ -229,9 +229,8 @@ void bind_draws(nb::module_ &module) {
     module.def("mix32", &srs::mix32, "x"_a);
     srs::define(module, "draw_subsets", &draw_subsets, "key"_a, "first"_a, "largest"_a, "n_candidates"_a, "heavy"_a,
                "counts"_a, "unit"_a, "light"_a, "bounds"_a);
-    srs::define(module, "add_outcome", &add_outcome, "features"_a, "importance"_a, "compared_with"_a,
-               "sums"_a, "n_drawn"_a, "n_better"_a, "changed"_a,
-               "page_items"_a);
-    srs::define(module, "passes", &passes, "features"_a, "n_drawn"_a, "n_better"_a,
-               "min_draws"_a, "numerator"_a, "denominator"_a, "out"_a);
+    srs::define(module, "add_outcome", &add_outcome, "features"_a, "importance"_a, "compared_with"_a, "sums"_a, "n_drawn"_a,
+               "n_better"_a, "changed"_a, "page_items"_a);
+    srs::define(module, "passes", &passes, "features"_a, "n_drawn"_a, "n_better"_a, "min_draws"_a, "numerator"_a,
+               "denominator"_a, "out"_a);
 }

@@ -32,6 +32,13 @@ struct Trees {
 
     explicit Trees(bool regression) : regression(regression) {}
 
+    // What a tree counts or names, but its features: of 31 bits.
+    static int32_t next_small(srs::NumberReader &in) {
+        const uint64_t number = in.next();
+        if (number > 0x7FFFFFFF) throw std::invalid_argument("a tree holds a number that is too large");
+        return static_cast<int32_t>(number);
+    }
+
     void append_node(srs::NumberReader &in) {
         const uint64_t tag = in.next(), name = tag & ((uint64_t(1) << srs::HOW_SHIFT) - 1), kind = tag >> srs::HOW_SHIFT;
         if (name > PROBE + 1 || kind > srs::MAPPED) throw std::invalid_argument("a tree names no such feature");
@@ -40,20 +47,18 @@ struct Trees {
         hash.push_back(kind == srs::MAPPED ? static_cast<uint32_t>(in.next()) : 0);
         right.push_back(static_cast<int32_t>(pair_class.size()));
         if (tag == 0) return append_leaf(in);
-        const uint64_t threshold = in.next();
-        if (name == 0 || threshold > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
-        code.push_back(static_cast<int32_t>(threshold) - (kind == srs::MISSING_LEFT ? 1 : 0));
+        if (name == 0) throw std::invalid_argument("a tree names no such feature");
+        code.push_back(next_small(in) - (kind == srs::MISSING_LEFT ? 1 : 0));
         n_rows.push_back(0);
     }
 
     void append_leaf(srs::NumberReader &in) {
-        const uint64_t first = in.next();
-        if (first > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
-        code.push_back(regression ? 1 : static_cast<int32_t>(first));
-        n_rows.push_back(regression ? static_cast<int64_t>(first) : 0);
-        for (uint64_t i = 0; !regression && i < first; ++i) {
-            pair_class.push_back(static_cast<int32_t>(in.next()));
-            pair_count.push_back(static_cast<int64_t>(in.next()));
+        const int32_t first = next_small(in);
+        code.push_back(regression ? 1 : first);
+        n_rows.push_back(regression ? first : 0);
+        for (int32_t i = 0; !regression && i < first; ++i) {
+            pair_class.push_back(next_small(in));
+            pair_count.push_back(next_small(in));
             n_rows.back() += pair_count.back();
         }
         if (!regression) return;
@@ -111,6 +116,7 @@ void check_nodes(const Walked &trees, int64_t n_nodes, int64_t n_pairs, int64_t 
     for (int64_t i = 0; i < n_nodes; ++i) {
         const int64_t slot = trees.slot[i], right = trees.right[i];
         srs::expect_between("slot", slot, PROBE_SPLIT, n_slots - 1, i);
+        srs::expect_between("n_rows", trees.n_rows[i], 1, INT64_MAX, i); // shares are of these
         if (slot == LEAF) {
             srs::expect_between("right", right, 0, n_pairs, i);
             srs::expect_between("code", trees.code[i], 0, n_pairs - right, i);
@@ -451,10 +457,9 @@ void bind_forest(nb::module_ &module) {
     srs::define(module, "add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
                "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a, "shares"_a);
     srs::define(module, "add_effects", &add_effects, "root"_a, "slot"_a, "code"_a, "right"_a, "n_rows"_a, "how"_a, "hashes"_a,
-               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a, "altered"_a,
-               "votes"_a, "bits"_a, "base"_a, "effects"_a, "n_threads"_a);
-    srs::define(module, "tally_classes", &tally_classes, "base"_a, "effects"_a, "n_votes"_a,
-               "truth"_a, "tally"_a, "n_threads"_a);
-    srs::define(module, "tally_targets", &tally_targets, "base"_a, "effects"_a, "n_votes"_a,
-               "truth"_a, "unit"_a, "tally"_a, "n_threads"_a);
+               "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "codes"_a, "altered"_a, "votes"_a, "bits"_a, "base"_a,
+               "effects"_a, "n_threads"_a);
+    srs::define(module, "tally_classes", &tally_classes, "base"_a, "effects"_a, "n_votes"_a, "truth"_a, "tally"_a, "n_threads"_a);
+    srs::define(module, "tally_targets", &tally_targets, "base"_a, "effects"_a, "n_votes"_a, "truth"_a, "unit"_a, "tally"_a,
+               "n_threads"_a);
 }

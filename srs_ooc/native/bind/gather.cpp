@@ -21,7 +21,7 @@ template <typename Sources>
 void check(const GatherRequest &request, const Vector<const int32_t> &families, const Vector<const int32_t> &rows,
            const Vector<uint8_t> &out, const Sources &sources) {
     srs::expect_between("n_features", request.n_features, 1, UINT32_MAX);
-    srs::expect_between("chunk_features", request.chunk_features, 1, UINT32_MAX);
+    srs::expect_between("chunk_features", request.chunk_features, 1, INT32_MAX); // times the bytes of a column: 63 bits
     srs::expect_between("n_rows", request.n_rows, 1, INT32_MAX); // of the store
     srs::expect_block("out", out, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
     if ((request.n_features - 1) / request.chunk_features >= static_cast<int64_t>(sources.size()))
@@ -31,6 +31,10 @@ void check(const GatherRequest &request, const Vector<const int32_t> &families, 
         if (request.family(i) > request.n_families)
             throw std::invalid_argument("item " + std::to_string(request.items[i]) + " is of no family");
     srs::expect_below("families", families, request.n_kept);
+    for (int64_t m = 1; m <= request.n_families; ++m)
+        for (int64_t r = 0; r < request.n_kept; ++r)
+            if (const int32_t *partners = request.partners(m); partners[partners[r]] != r)
+                srs::refuse("families", "rows in pairs", "row " + std::to_string(r) + " of family " + std::to_string(m));
     srs::expect_below("rows", rows, request.n_rows);
 }
 
@@ -112,7 +116,7 @@ inline void ask_for(int descriptor, int64_t offset, int64_t nbytes) {
 // Ask the system to read columns, ascending ones in the fewest requests, and do not wait for them; how many requests.
 int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t chunk_features,
                      int64_t column_nbytes) {
-    srs::expect_between("chunk_features", chunk_features, 1, UINT32_MAX);
+    srs::expect_between("chunk_features", chunk_features, 1, INT32_MAX);
     srs::expect_between("column_nbytes", column_nbytes, 1, UINT32_MAX);
     nb::gil_scoped_release released;
     const auto n = static_cast<int64_t>(features.size()), n_chunks = static_cast<int64_t>(descriptors.size());

@@ -43,11 +43,18 @@ srs::MissingTexts missing_of(nb::object texts, char point) {
     return {std::move(all), point};
 }
 
+// What is said of cells beforehand. The texts that are found come with where the first of them stood.
+std::uint8_t expect_kind(const char *what, std::int64_t kind) {
+    if (kind != srs::kUnknown && kind != srs::kCategories && kind != srs::kOnlyNumbers)
+        srs::refuse(what, "0, 3 or 4", std::to_string(kind));
+    return static_cast<std::uint8_t>(kind);
+}
+
 srs::RowKinds row_kinds_of(nb::dict kinds) {
     srs::RowKinds all;
     for (const auto &[name, kind] : kinds) {
         const nb::bytes bytes = nb::cast<nb::bytes>(name);
-        all.emplace(std::string(bytes.c_str(), bytes.size()), nb::cast<std::uint8_t>(kind));
+        all.emplace(std::string(bytes.c_str(), bytes.size()), expect_kind("row_kinds", nb::cast<std::int64_t>(kind)));
     }
     return all;
 }
@@ -146,8 +153,7 @@ class TableReader : public Reader<srs::TableSink> {
         const std::int64_t least = srs::kIgnored - 2 - n; // the target's and row ids' are kept free
         for (std::size_t i = 0; i < slots.size(); ++i) srs::expect_between("slots", slots(i), least, n - 1, int64_t(i));
         if (kinds.size() > 0) srs::expect_size("kinds", kinds, by_row ? 1 : n);
-        for (std::size_t i = 0; i < kinds.size(); ++i)
-            srs::expect_between("kinds", static_cast<unsigned char>(kinds.c_str()[i]), 0, srs::kOnlyNumbers, int64_t(i));
+        for (std::size_t i = 0; i < kinds.size(); ++i) expect_kind("kinds", static_cast<unsigned char>(kinds.c_str()[i]));
         return {slots.data(), slots.data() + slots.size()};
     }
 

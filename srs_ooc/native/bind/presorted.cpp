@@ -152,15 +152,12 @@ size_t sorted_scratch_nbytes(int64_t n_rows, int64_t n_columns, int64_t n_fitted
 void bind_presorted(nb::module_ &module) {
     module.attr("MAX_PRESORTED_ROWS") = srs::MAX_PRESORTED_ROWS;
     module.attr("MAX_PRESORTED_CLASSES") = srs::MAX_PRESORTED_CLASSES;
-    srs::define(module, "judge_subsets", &judge_subsets, "codes"_a, "code_nbytes"_a, "n_rows"_a, "features"_a,
-               "places"_a, "bounds"_a, "times"_a, "predicted"_a,
-               "predicted_bounds"_a, "tree_keys"_a, "labels"_a, "targets"_a,
+    srs::define(module, "judge_subsets", &judge_subsets, "codes"_a, "code_nbytes"_a, "n_rows"_a, "features"_a, "places"_a,
+               "bounds"_a, "times"_a, "predicted"_a, "predicted_bounds"_a, "tree_keys"_a, "labels"_a, "targets"_a,
                "n_classes"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "losses"_a);
-    srs::define(module, "grow_sorted", &grow_sorted, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a,
-               "values"_a, "n_values"_a, "features"_a, "fitted"_a,
-               "predicted"_a, "labels"_a, "targets"_a, "n_classes"_a, "root_scale"_a,
-               "tree_key"_a, "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "importance"_a,
-               "shares"_a);
+    srs::define(module, "grow_sorted", &grow_sorted, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,
+               "features"_a, "fitted"_a, "predicted"_a, "labels"_a, "targets"_a, "n_classes"_a, "root_scale"_a, "tree_key"_a,
+               "max_depth"_a, "min_samples_leaf"_a, "isa"_a, "importance"_a, "shares"_a);
     srs::define(module, "sorted_scratch_nbytes", &sorted_scratch_nbytes, "n_rows"_a, "n_columns"_a, "n_fitted"_a, "n_predicted"_a,
                "tiled"_a);
 }

@@ -33,6 +33,8 @@ inline void on_bus_error(int number, siginfo_t *info, void *context) {
     } else {
         next.sa_handler(number);
     }
+    sigset_t raised; // by that handler, again
+    if (info->si_code <= 0 && sigpending(&raised) == 0 && !sigismember(&raised, number)) is_passed_on = false;
 }
 
 // Before every guarded copy: another handler may have been installed since the last one.
