@@ -15,7 +15,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.judges import DecoyJudge, DecoyJudge
+from srs_ooc.evidence.judges import DecoyJudge
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
