@@ -213,12 +213,14 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
-    lines = [
-        f"{how}{'' if clusters is None else where}.",
+    alone = (
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
-        "them selected.",
-    ]
+        "them selected."
+        if verdict.tests_alone
+        else "No feature is tested alone, as rows come in groups."
+    )
+    lines = [f"{how}{'' if clusters is None else where}.", alone]
     if not spec.decoys and not spec.permutations:
         n_beside = verdict.n_beside_selected
         verb = "shows" if n_beside == 1 else "show"

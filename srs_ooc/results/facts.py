@@ -126,8 +126,8 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
     if "groups" in report.manifest.row_columns:
         yield (
             "Rows come in groups",
-            "p-values of single features take rows one by one: they are no evidence here, and no "
-            "feature is called marginally significant.",
+            "Tests of single features take rows one by one: they are no evidence here, and none is "
+            "shown.",
         )
 
 
@@ -167,10 +167,8 @@ def _found(report: Report) -> str:
     among = f" of the {len(records):,} listed" if len(records) < n else " of them"
     clusters = verdict.clusters_selected
     clusters = "" if clusters is None else f", in {clusters} of correlated features"
-    return (
-        f"{found} selected{_at_level(report)}{clusters}. A test of each feature alone finds "
-        f"{n_alone:,}{among}, too."
-    )
+    alone = f" A test of each feature alone finds {n_alone:,}{among}, too."
+    return f"{found} selected{_at_level(report)}{clusters}.{alone if verdict.tests_alone else ''}"
 
 
 def _at_level(report: Report) -> str:

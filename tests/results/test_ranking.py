@@ -274,3 +274,41 @@ def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output
         assert cause in said
         assert "Wherever the ranking is cut" not in said
+
+
+# What no test knows of the rows is not claimed, and said.
+
+
+def said_of(folder, *options, **given):
+    """What run, features and report say of a table of ``given``; the result, and all of that."""
+    values = given.pop("values")
+    srs_ooc.ingest(values, folder / "t.zarr", **given)
+    run = str(folder / "t.run")
+    done = [
+        called("run", folder / "t.zarr", "--memory-mb", 4000, "-q", *options),
+        called("features", run, "--csv", "--memory-mb", 4000),
+        called("report", run, "--format", "md", "-o", "-", "--memory-mb", 4000),
+    ]
+    assert [one.exit_code for one in done] == [0, 0, 0], done
+    return srs_ooc.open_run(run), [one.output for one in done]
+
+
+def test_nothing_is_claimed_of_single_features_where_rows_come_in_groups(tmp_path):
+    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(12), 10)
+    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
+    asked = {"values": values, "target": person % 2, "groups": person}
+    found, (ran, listed, page) = said_of(tmp_path, "--iterations", 60, **asked)
+    records = found.features("records")
+    known = [record for record in records if record["q_value"] is not None]
+    assert known
+    columns = ("p_value", "passes_alone", "differs_in")
+    assert {record[column] for record in records for column in columns} == {None}
+    with found._ledger() as ledger:
+        assert ledger.meta(run_verdict.CONCLUSION)["n_marginal"] == 0
+    assert "It is not tested alone, as rows come in groups;" in found.why(known[0]["name"])
+    assert "No feature is tested alone, as rows come in groups." in ran
+    header, first = [line.split(",") for line in listed.splitlines()[:2]]
+    assert [first[header.index(column)] for column in columns] == ["", "", ""]
+    assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
