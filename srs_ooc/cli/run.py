@@ -23,7 +23,7 @@ from srs_ooc.cli.run_options import (
     with_cluster,
 )
 from srs_ooc.results.feature_record import VerdictReading
-from srs_ooc.results.ranking import Ranking, too_good
+from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -249,7 +249,7 @@ def _report(ledger: Ledger, store: Store) -> None:
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
         say(f"  {reading.name(stored)}  ({what})")
-    for title, text in too_good(reading, ledger, store):
+    for title, text in grave_cautions(reading, ledger, store):
         say(f"note: {title}. {text}")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")

@@ -14,7 +14,7 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.ranking import too_good
+from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
 from srs_ooc.store.manifest import hopeless
@@ -32,7 +32,7 @@ UNSTEADY = 0.5
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
     """Return the warnings of a run, the gravest first: what is so, and what to do."""
-    leaks = too_good(report.reading, report.ledger, report.store)
+    leaks = grave_cautions(report.reading, report.ledger, report.store)
     found = [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
     if report.held_out is None and len(report.selected):
         run = quote(str(report.ledger.run))

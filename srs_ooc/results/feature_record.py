@@ -136,6 +136,11 @@ class VerdictReading:
         return not np.isnan(self._record.p_values).any()
 
     @property
+    def n_absent_selected(self) -> int:
+        """How many selected features differ most in what is missing."""
+        return int(np.count_nonzero(self._record.contrasts[self.is_selected] == Contrast.ABSENCE))
+
+    @property
     def n_beside_selected(self) -> int:
         """How many selected features show more beside others than alone."""
         return int(np.count_nonzero(self._record.beside[self.is_selected] != NOBODY))

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
-from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
 from srs_ooc.learners.models import SUBSPACES
+from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.results.feature_record import (
     FeatureRecord,
     PartReader,
@@ -31,6 +33,7 @@ from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
@@ -287,6 +290,11 @@ class Ranking:
         is_out = self._excluded is not None and stored in self._excluded
         return explain(record, stored, self.verdict, shown, is_out=is_out)
 
+    @property
+    def n_candidates(self) -> int:
+        """Features that could be drawn."""
+        return len(self.positions) - (0 if self._excluded is None else len(self._excluded))
+
     def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which columns of the table some stored features are."""
         found = np.zeros(len(self.positions), np.bool_)
@@ -323,13 +331,45 @@ def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
     )
 
 
-# Features that are too good to be true: a copy of the target, and what numbers the rows.
+# What a run's end, its list and its report warn of alike: first of leading features that are too
+# good to be true, as a copy of the target, or what numbers the rows.
 
 LEADING, MOST_ROWS = 10, 1 << 14
+SURE = 6
+"""Minus the decimal logarithm of the p-value from which rows are said to be in order."""
 
 
-def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
-    """Return a warning, if a leading feature tells the target or counts up with the rows.
+def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
+    found, verdict, spec = _of_leading(reading, ledger, store), reading.verdict, spec_of(ledger)
+    if verdict is not None and verdict.n_selected:
+        n, n_features = verdict.n_selected, reading.n_candidates
+        what = "Most of what is selected differs in what is missing"
+        if 2 * (n_absent := verdict.n_absent_selected) > n:
+            text = (
+                f"{n_absent:,} of {counted(n, 'selected feature')}. Cells may be missing by how, "
+                "when or where rows were measured: give that as --strata at ingest, or leave such "
+                "features out with --exclude-missing."
+            )
+            found.append((what, text))
+        if n > max(n_features / 5, LEADING):
+            text = (
+                f"{n:,} of {n_features:,}. Rows may differ in something that most features follow "
+                "(a batch, a site, sex, age): if so give it as --strata at ingest."
+            )
+            found.append(("More than a fifth of all features are selected", text))
+    is_weighted = "weights" in store.manifest.row_columns
+    if spec.concludes and (is_weighted or spec.learner.class_weight != UNWEIGHTED):
+        text = (
+            "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
+            "up for may be selected: give what they depend on as --strata at ingest."
+        )
+        found.append(("Weights play no part in the tests", text))
+    return found
+
+
+def _of_leading(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return warnings, if leading features tell the target, count up or drift with the rows.
 
     Looked at are the first of the selected features, or of a ranking, in some of many rows.
     """
@@ -346,6 +386,7 @@ def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, 
         for start, piece in store.pieces("target" if manifest.classes else "target_values"):
             here = (rows >= start) & (rows < start + len(piece))
             target[here] = piece[rows[here] - start]
+    drifting, in_order = [], bool(manifest.classes) and _are_in_order(target, manifest)
     least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
     for stored, column in zip(leading.tolist(), block.as_columns(len(leading)), strict=True):
         codes, name = column.astype(np.int64), repr(reading.name(stored))
@@ -354,8 +395,37 @@ def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, 
             found.append(f"{name} alone tells the target of each row looked at")
         elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
             found.append(f"{name} rises or falls from row to row")
+        elif in_order and _drifts(codes, target, manifest.missing_code):
+            drifting.append(name)
     text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"
-    return [("Too good to be true", f"{text} with --exclude.")] if found else []
+    cautions = [("Too good to be true", f"{text} with --exclude.")] if found else []
+    if drifting:
+        text = (
+            "The target follows the order of rows, and within each class so does "
+            f"{', '.join(drifting)}. What changed from row to row (a day, a plate, a drift) is "
+            "found like the target: give it as --strata at ingest."
+        )
+        cautions.append(("Rows are in order", text))
+    return cautions
+
+
+def _are_in_order(target: NDArray[Any], manifest: Manifest) -> bool:
+    """Tell whether classes follow the order of rows, of which nothing was said at ingest."""
+    if not manifest.row_columns.keys().isdisjoint(("strata", "groups")):
+        return False
+    rows = np.arange(len(target), dtype=np.uint16)[None]
+    tested = RankTarget.of_classes(target.astype(np.int64), len(manifest.classes))
+    return bool(strongest_contrasts(rows, len(target), tested)[0][0] >= SURE)
+
+
+def _drifts(codes: NDArray[Any], classes: NDArray[Any], missing_code: int) -> bool:
+    """Tell whether a column rises or falls with the rows within each class."""
+    seen, dense = np.unique(codes, return_inverse=True)
+    n_codes = len(seen) - int(seen[-1] >= missing_code)
+    tested = RankTarget.of_values(np.arange(float(len(codes))), classes.astype(np.int64))
+    column = dense.reshape(1, -1).astype(np.uint16)
+    only = Contrast.LOCATION
+    return bool(strongest_contrasts(column, n_codes, tested, only=only)[0][0] >= SURE)
 
 
 def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bool = False) -> bool:

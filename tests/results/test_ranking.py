@@ -312,3 +312,44 @@ def test_nothing_is_claimed_of_single_features_where_rows_come_in_groups(tmp_pat
     header, first = [line.split(",") for line in listed.splitlines()[:2]]
     assert [first[header.index(column)] for column in columns] == ["", "", ""]
     assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
+
+
+def cases_of_cautions():
+    """A table, how it is ingested and run, and the caution it earns; None where it earns none."""
+    rng = np.random.default_rng(1)
+    noise, sick = rng.normal(size=(200, 60)), np.arange(200) % 2
+    shifted = [noise + 1.5 * sick[:, None] * (np.arange(60) < n) for n in (6, 20)]
+    gone = np.where(
+        (rng.random((200, 60)) < 0.4 * sick[:, None]) & (np.arange(60) < 6), np.nan, noise
+    )
+    later, drift = np.arange(200) // 100, noise + np.linspace(0, 8, 200)[:, None]
+    drift[:, 5:] = noise[:, 5:]
+    signal = noise + 2 * later[:, None] * (np.arange(60) < 5)
+    absent, many = "differs in what is missing", "More than a fifth of all features"
+    order, weights = "Rows are in order", "Weights play no part in the tests"
+    plain = {"values": shifted[0], "target": sick}
+    return {
+        "plain": (plain, (), None),
+        "missing": ({"values": gone, "target": sick}, (), absent),
+        "many": ({"values": shifted[1], "target": sick}, (), many),
+        "in order": ({"values": drift, "target": later}, (), order),
+        "in order, without a drift": ({"values": signal, "target": later}, (), None),
+        "in order, strata": ({"values": drift, "target": later, "strata": sick}, (), None),
+        "weights": (plain | {"weights": 1.0 + sick}, (), weights),
+        "class weights": (plain, ("--class-weight", "balanced"), weights),
+        "weights, no level": (plain | {"weights": 1.0 + sick}, ("--judge", "positive"), None),
+    }
+
+
+CAUTIONS = cases_of_cautions()
+
+
+@pytest.mark.parametrize("kind", CAUTIONS)
+def test_what_may_void_a_selection_is_said(tmp_path, kind):
+    given, options, expected = CAUTIONS[kind]
+    found, said = said_of(tmp_path, "--iterations", 60, "--q", 20, *options, **given)
+    cautions = found.cautions
+    for title in {case[2] for case in CAUTIONS.values() if case[2] is not None}:
+        assert [title in text for text in said] == 3 * [title == expected]
+        assert any(title in text for text in cautions) == (title == expected)
+    assert found.selected
