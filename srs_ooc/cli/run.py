@@ -143,7 +143,8 @@ def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
     rows = ledger.input("rows", "<i4")
     n_rows = store.n_rows if rows is None else len(rows)
-    for note in notes_of(spec, n_rows, n_candidates):
+    few = Task.of_run(spec, store, inputs_of(ledger)).too_few(spec)
+    for note in (*notes_of(spec, n_rows, n_candidates), *([few] if few else [])):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
@@ -240,8 +241,9 @@ def _report(ledger: Ledger, store: Store) -> None:
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        target = Task.of(store, inputs_of(ledger)).target
-        say(hopeless(store.manifest, target) or _why_none(reading, status))
+        task = Task.of_run(spec, store, inputs_of(ledger))
+        cause = hopeless(store.manifest, task.target) or task.too_few(spec)
+        say(cause or _why_none(reading, status))
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)

@@ -61,7 +61,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        cause = hopeless(report.manifest, report.task.target)
+        cause = hopeless(report.manifest, report.task.target) or report.task.too_few(report.spec)
         yield ("Nothing was selected", cause or why or _nothing(run))
     elif len(report.selected) >= MANY:
         yield (

@@ -95,7 +95,7 @@ class Report:
     @cached_property
     def task(self) -> Task:
         """The rows trained on and what each says."""
-        return Task.of(self.store, self.inputs)
+        return Task.of_run(self.spec, self.store, self.inputs)
 
     @property
     def n_candidates(self) -> int:

@@ -17,6 +17,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.native.numerics import log_factorial
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -56,6 +57,7 @@ from srs_ooc.runs.task import (
     check_cluster,
     check_table,
     folds_of,
+    too_few_rows,
     training_response,
 )
 from srs_ooc.store.manifest import NO_TARGET, max_codes
@@ -189,8 +191,19 @@ class RunDraft:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the method has to say of such a run before it starts."""
-        return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+        """What is worth saying of such a run before it starts."""
+        sizes = self.shape.n_rows, self.shape.n_candidates
+        few = (
+            self.task.too_few(self.spec)
+            if self.store
+            else too_few_rows(self.spec, *sizes, self._log_ways)
+        )
+        return *notes_of(self.spec, *sizes), *([few] if few else [])
+
+    def _log_ways(self) -> float:
+        """Return the logarithm of the ways in which rows can have targets of these numbers."""
+        counts = self.class_counts if self.shape.n_classes > 1 else ()
+        return log_factorial(self.shape.n_rows) - sum(map(log_factorial, counts))
 
     @property
     def is_remote(self) -> bool:

@@ -3,8 +3,10 @@
 Training rows, their classes or targets and weights; for base models their folds and learner.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,9 +15,11 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.decoys import Exchangeability, deal_folds
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
+from srs_ooc.native.numerics import exp, log
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import CATEGORICAL
@@ -145,6 +149,17 @@ class Task:
         least = 1.0 if are_free else (1 + spec.decoys) / float(exact_share(spec.fdr))
         self.exchangeability().check(self.target, least)
 
+    def too_few(self, spec: RunSpec) -> str | None:
+        """Return why no single feature can be selected in so few rows, if so."""
+        excluded = self.inputs.excluded
+        n_tested = self.n_features - (0 if excluded is None else len(excluded))
+        return too_few_rows(
+            spec,
+            self.n_rows,
+            n_tested,
+            lambda: self.exchangeability().log_arrangements(self.target),
+        )
+
     def candidates(self, n_families: int) -> NDArray[np.uint32] | None:
         """Return V as items: the features not left out and their decoys; None if none is left out.
 
@@ -155,6 +170,37 @@ class Task:
             return None
         families = [candidates + np.uint32(m * self.n_features) for m in range(1 + n_families)]
         return np.concatenate(families)
+
+
+def too_few_rows(
+    spec: RunSpec, n_rows: int, n_tested: int, log_ways: Callable[[], float]
+) -> str | None:
+    """Return why tests can select no single feature, if so.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        The run's identity.
+    n_rows, n_tested : int
+        Rows trained on, and features that are tested.
+    log_ways : callable
+        Returns the logarithm of the ways in which rows can have their targets: no exact test has a
+        p-value below one in so many.
+    """
+    if not spec.concludes or spec.decoy_judge is not None:
+        return None
+    needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
+    if (log_number := log_ways()) >= log(needed):
+        return None
+    ways = exp(log_number)
+    n_together = ceil(needed / ways)
+    others = f"only {n_together:,} or more that are all as strong can be, together"
+    return (
+        f"with {n_rows:,} rows no single feature among {n_tested:,} can be selected: rows can have "
+        f"these targets in {ways:,.0f} ways, so no p-value is below 1 in {ways:,.0f}, and 1 in "
+        f"{needed:,.0f} is needed; {others if n_together <= n_tested else 'nor can all together'}. "
+        "Get more rows, or leave features out (--exclude) that were in question from the start."
+    )
 
 
 def _of_rows(

@@ -353,3 +353,42 @@ def test_what_may_void_a_selection_is_said(tmp_path, kind):
         assert [title in text for text in said] == 3 * [title == expected]
         assert any(title in text for text in cautions) == (title == expected)
     assert found.selected
+
+
+FEW = {
+    "classes": (np.arange(12) % 2, {}, 924),
+    "uneven": (np.arange(12) % 3 == 0, {}, 495),
+    "pairs": (np.arange(12) % 2, {"strata": np.arange(12) // 2}, 64),
+    "numbers": (np.arange(7) * 0.9, {}, 5040),
+    "enough": (np.arange(24) % 2, {}, None),
+}
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, kind):
+    target, given, n_ways = FEW[kind]
+    values = np.random.default_rng(0).normal(size=(len(target), 5000))
+    values[:, 0] = target
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=target, **given)
+    asked = (tmp_path / "t.zarr", "--memory-mb", 4000)
+    planned, ran = called("plan", *asked), called("run", *asked, "-q", "--iterations", 60)
+    result = srs_ooc.open_run(tmp_path / "t.run")
+    few = f"with {len(target)} rows no single feature among 5,000 can be selected"
+    is_few = n_ways is not None
+    assert [few in text for text in (planned.output, ran.stderr)] == 2 * [is_few]
+    if is_few:
+        together = -(-5000 * 1000 // (90 * n_ways))
+        assert f"in {n_ways:,} ways, so no p-value" in planned.output
+        assert f"1 in 55,556 is needed; only {together:,} or more" in planned.output
+        assert min(r["p_value"] for r in result.features("records", top=50)) >= 1 / n_ways
+        assert result.selected == []
+        assert few in ran.stdout
+        assert any(few in text for text in result.cautions)
+
+
+def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
+    for judge, is_said in (("tests", True), ("decoy", False), ("probe", False)):
+        asked = ("--n-rows", 12, "--n-features", 5000, "--judge", judge)
+        assert ("with 12 rows no single" in called("plan", *asked).output) == is_said
+    asked = ("--n-rows", 12, "--n-features", 5000, "--fdr", "0.000001")
+    assert "nor can all together" in called("plan", *asked).output
