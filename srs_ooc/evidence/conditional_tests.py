@@ -114,6 +114,85 @@ def halves(codes: NDArray[np.integer]) -> NDArray[np.bool_]:
     return is_high
 
 
+# Pairs among more features than are looked at beside one another: one product of halves for each.
+
+PAIRS_WORK = 25 * 10**9
+"""Products taken to look at pairs of halves, at most."""
+PAIRS_ROWS = 4096
+"""Rows that are looked at: sums of so many are exact in single precision."""
+PAIRS = 64
+"""Pairs that are proposed."""
+_TILE = 512
+
+
+def can_scan(n_features: int, n_rows: int, n_scores: int) -> bool:
+    """Return whether all pairs of so many features are looked at, in so many rows."""
+    return n_features**2 * n_rows * n_scores <= 2 * PAIRS_WORK
+
+
+class Halved:
+    """The halves of many features, a bit a row.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows, self._bits = n_rows, np.zeros((0, -(-n_rows // 8)), np.uint8)
+
+    def add(self, codes: NDArray[np.integer], missing_code: int) -> None:
+        """Add features; integers (n, n_rows)."""
+        is_high = halves(_without_missing(codes, missing_code))
+        self._bits = np.concatenate([self._bits, np.packbits(is_high, axis=1)])
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def signs(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Return 1 for the upper and -1 for the lower half of some; float32 (n, n_rows)."""
+        bits = np.unpackbits(self._bits[start:stop], axis=1, count=self.n_rows)
+        return 2 * bits.astype(np.float32) - 1
+
+
+def best_pairs(halved: Halved, target: RankTarget) -> NDArray[np.int64]:
+    """Return the features of the pairs whose halves, multiplied, go with the target most.
+
+    Parameters
+    ----------
+    halved : Halved
+        Of all features.
+    target : RankTarget
+        Of the same rows, at most ``PAIRS_ROWS``.
+
+    Returns
+    -------
+    int64 (n,)
+        Places, ascending; at most 2 ``PAIRS``.
+    """
+    best, pairs = np.zeros(PAIRS, np.float32), np.full((PAIRS, 2), -1)
+    classes = [target.targets == c for c in range(target.n_scores)]
+    if len(classes) == 1:
+        classes = [target.targets >= max(1, np.sort(target.targets)[len(target.rows) // 2])]
+    for is_in in classes:
+        score = np.zeros(halved.n_rows, np.float32)
+        score[target.rows] = len(is_in) * is_in.astype(np.int64) - np.count_nonzero(is_in)
+        for left in range(0, len(halved), _TILE):
+            weighed = halved.signs(left, left + _TILE) * score
+            for right in range(0, left + 1, _TILE):
+                seen = np.abs(weighed @ halved.signs(right, right + _TILE).T)
+                if left == right:
+                    seen = np.tril(seen, -1)
+                least = max(best[-1], np.partition(seen, -PAIRS, axis=None)[-PAIRS:].min())
+                rows, columns = np.nonzero(seen >= least)
+                found = np.concatenate([best, seen[rows, columns]])
+                order = np.argsort(-found, kind="stable")[:PAIRS]
+                places = np.column_stack([left + rows, right + columns])
+                best, pairs = found[order], np.concatenate([pairs, places])[order]
+    return np.unique(pairs[best > 0])
+
+
 class _Sums:
     """Sums over some of the rows: of columns, their squares, and products with scores of a target.
 

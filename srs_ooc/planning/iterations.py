@@ -162,7 +162,9 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
 def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
     spec = draft.spec
     n_lanes = 2 if spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size) else 1
-    n_draws = min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + spec.decoys)))
+    n_draws = LEAST_DRAWS
+    if spec.decoy_judge is not None:
+        n_draws = min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + spec.decoys)))
     count = n_lanes * ceil(n_draws * draft.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     what = "feature and decoy" if spec.decoys else "feature"

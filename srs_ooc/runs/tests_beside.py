@@ -6,7 +6,11 @@ from threadpoolctl import ThreadpoolController
 
 from srs_ooc.evidence.conditional_tests import (
     MOST_ROWS,
+    PAIRS_ROWS,
+    Halved,
     beside_others,
+    best_pairs,
+    can_scan,
     cost,
     n_looked_at,
 )
@@ -24,7 +28,8 @@ def add_tests_beside(
     """Test the most promising features beside one another.
 
     Looked at are, of as many as :func:`srs_ooc.evidence.conditional_tests.n_looked_at` allows,
-    those that are strongest alone, one half, and those that are best in the closing stage.
+    those that are strongest alone, one half; those of the best pairs, where there are not too many
+    features to look at all pairs; and those that are best in the closing stage.
 
     Parameters
     ----------
@@ -49,15 +54,27 @@ def add_tests_beside(
     target = target_of(resources.task, rows)
     most = min(n_tested, n_looked_at(len(rows), target.n_scores))
     strengths -= np.float32(cost(0, n_tested))
-    items = _promising(strengths, closing, most, key)
-    codes, missing_code = _codes_of(resources, items, rows)
-    alone = strengths[items].astype(np.float64)
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
+        if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
+            closing = np.concatenate([_of_best_pairs(resources, strengths), closing])
+        items = _promising(strengths, closing, most, key)
+        codes, missing_code = _codes_of(resources, items, rows)
+        alone = strengths[items].astype(np.float64)
         found = beside_others(codes, missing_code, target, alone, n_tested)
     wins = np.flatnonzero(found.strengths > alone)
     strengths[items[wins]] = found.strengths[wins]
     others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
     return dict(zip(items[wins].tolist(), others.tolist(), strict=True))
+
+
+def _of_best_pairs(resources: Resources, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return the features of the best of all pairs."""
+    items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
+    rows = sampled_rows(resources.n_rows, PAIRS_ROWS)
+    halved = Halved(len(rows))
+    for columns in item_columns(resources, items):
+        halved.add(columns[:, rows], resources.manifest.missing_code)
+    return items[best_pairs(halved, target_of(resources.task, rows))]
 
 
 def _promising(
@@ -74,7 +91,8 @@ def _promising(
     # All that were tested, where these are so few: the strongest are wanted as far as they go.
     first = largest(scores, len(strengths), most, key)
     half = first[: most // 2]
-    best = closing[~np.isin(closing, half)][: most - len(half)]
+    best = closing[~np.isin(closing, half)]
+    best = best[np.sort(np.unique(best, return_index=True)[1])][: most - len(half)]
     rest = first[len(half) :]
     rest = rest[~np.isin(rest, best)][: most - len(half) - len(best)]
     return np.sort(np.concatenate([half, best, rest]))
