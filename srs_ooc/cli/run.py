@@ -144,7 +144,7 @@ def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     rows = ledger.input("rows", "<i4")
     n_rows = store.n_rows if rows is None else len(rows)
     few = Task.of_run(spec, store, inputs_of(ledger)).too_few(spec)
-    for note in (*notes_of(spec, n_rows, n_candidates), *([few] if few else [])):
+    for note in (*notes_of(spec, n_rows, n_candidates), *filter(None, [few])):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"

@@ -341,31 +341,31 @@ SURE = 6
 
 def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
-    found, verdict, spec = _of_leading(reading, ledger, store), reading.verdict, spec_of(ledger)
-    if verdict is not None and verdict.n_selected:
-        n, n_features = verdict.n_selected, reading.n_candidates
-        what = "Most of what is selected differs in what is missing"
-        if 2 * (n_absent := verdict.n_absent_selected) > n:
-            text = (
-                f"{n_absent:,} of {counted(n, 'selected feature')}. Cells may be missing by how, "
-                "when or where rows were measured: give that as --strata at ingest, or leave such "
-                "features out with --exclude-missing."
-            )
-            found.append((what, text))
-        if n > max(n_features / 5, LEADING):
-            text = (
-                f"{n:,} of {n_features:,}. Rows may differ in something that most features follow "
-                "(a batch, a site, sex, age): if so give it as --strata at ingest."
-            )
-            found.append(("More than a fifth of all features are selected", text))
-    is_weighted = "weights" in store.manifest.row_columns
-    if spec.concludes and (is_weighted or spec.learner.class_weight != UNWEIGHTED):
-        text = (
+    verdict, spec, weights = (
+        reading.verdict,
+        spec_of(ledger),
+        "weights" in store.manifest.row_columns,
+    )
+    n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
+    more = {
+        "Most of what is selected differs in what is missing": (
+            2 * n_absent > n,
+            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by when or how "
+            "rows were measured, give that as --strata at ingest, or say --exclude-missing.",
+        ),
+        "More than a fifth of all features are selected": (
+            n > max(reading.n_candidates / 5, LEADING),
+            f"{n:,} of {reading.n_candidates:,}. If rows differ in what most features follow (a "
+            "batch, a site, sex, age), give it as --strata at ingest.",
+        ),
+        "Weights play no part in the tests": (
+            spec.concludes and (weights or spec.learner.class_weight != UNWEIGHTED),
             "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
-            "up for may be selected: give what they depend on as --strata at ingest."
-        )
-        found.append(("Weights play no part in the tests", text))
-    return found
+            "up for may be selected: give what they depend on as --strata at ingest.",
+        ),
+    }
+    found = _of_leading(reading, ledger, store)
+    return [*found, *((title, text) for title, (is_so, text) in more.items() if is_so)]
 
 
 def _of_leading(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
@@ -381,51 +381,47 @@ def _of_leading(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[st
     rows = np.arange(0, n_rows, ceil_div(n_rows, MOST_ROWS), dtype=np.int32)
     rows, target = rows if given is None else given[rows], np.empty(len(rows))
     block = Block(len(leading), len(rows), manifest.code_nbytes, tiled=False)
-    with store.unchanged(), store.columns(mapped=False) as columns:
-        columns.gather(leading, block, rows)
+    with store.unchanged(), store.columns(mapped=False) as stored_columns:
+        stored_columns.gather(leading, block, rows)
         for start, piece in store.pieces("target" if manifest.classes else "target_values"):
             here = (rows >= start) & (rows < start + len(piece))
             target[here] = piece[rows[here] - start]
-    drifting, in_order = [], bool(manifest.classes) and _are_in_order(target, manifest)
     least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
-    for stored, column in zip(leading.tolist(), block.as_columns(len(leading)), strict=True):
+    columns, drifting = np.ascontiguousarray(block.as_columns(len(leading))), []
+    drifts = _drifting(columns, target, manifest).tolist()
+    for stored, column, is_drift in zip(leading.tolist(), columns, drifts, strict=True):
         codes, name = column.astype(np.int64), repr(reading.name(stored))
         groups, values = (target, codes) if manifest.classes else (codes, target)
         if _apart(groups, values, least, sort=bool(manifest.classes)):
             found.append(f"{name} alone tells the target of each row looked at")
         elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
             found.append(f"{name} rises or falls from row to row")
-        elif in_order and _drifts(codes, target, manifest.missing_code):
+        elif is_drift:
             drifting.append(name)
     text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"
     cautions = [("Too good to be true", f"{text} with --exclude.")] if found else []
     if drifting:
         text = (
-            "The target follows the order of rows, and within each class so does "
-            f"{', '.join(drifting)}. What changed from row to row (a day, a plate, a drift) is "
-            "found like the target: give it as --strata at ingest."
+            f"Classes follow the order of rows, and within each class so does {', '.join(drifting)}"
+            ". If days, plates or a drift do so too, give them as --strata at ingest."
         )
         cautions.append(("Rows are in order", text))
     return cautions
 
 
-def _are_in_order(target: NDArray[Any], manifest: Manifest) -> bool:
-    """Tell whether classes follow the order of rows, of which nothing was said at ingest."""
-    if not manifest.row_columns.keys().isdisjoint(("strata", "groups")):
-        return False
-    rows = np.arange(len(target), dtype=np.uint16)[None]
-    tested = RankTarget.of_classes(target.astype(np.int64), len(manifest.classes))
-    return bool(strongest_contrasts(rows, len(target), tested)[0][0] >= SURE)
+def _drifting(columns: NDArray[Any], target: NDArray[Any], manifest: Manifest) -> NDArray[np.bool_]:
+    """Tell which columns rise or fall with the rows within each class, where classes do so too.
 
-
-def _drifts(codes: NDArray[Any], classes: NDArray[Any], missing_code: int) -> bool:
-    """Tell whether a column rises or falls with the rows within each class."""
-    seen, dense = np.unique(codes, return_inverse=True)
-    n_codes = len(seen) - int(seen[-1] >= missing_code)
-    tested = RankTarget.of_values(np.arange(float(len(codes))), classes.astype(np.int64))
-    column = dense.reshape(1, -1).astype(np.uint16)
-    only = Contrast.LOCATION
-    return bool(strongest_contrasts(column, n_codes, tested, only=only)[0][0] >= SURE)
+    Not looked for with numbers as targets, nor where strata or groups of rows were given.
+    """
+    if manifest.classes and manifest.row_columns.keys().isdisjoint(("strata", "groups")):
+        n_rows, classes = len(target), target.astype(np.int64)
+        tested = RankTarget.of_classes(classes, len(manifest.classes))
+        if strongest_contrasts(np.arange(n_rows, dtype=np.uint16)[None], n_rows, tested)[0] >= SURE:
+            within = RankTarget.of_values(np.arange(float(n_rows)), classes)
+            only, missing = Contrast.LOCATION, manifest.missing_code
+            return strongest_contrasts(columns, missing, within, only=only)[0] >= SURE
+    return np.zeros(len(columns), np.bool_)
 
 
 def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bool = False) -> bool:

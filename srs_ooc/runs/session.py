@@ -17,7 +17,6 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.native.numerics import log_factorial
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -57,7 +56,6 @@ from srs_ooc.runs.task import (
     check_cluster,
     check_table,
     folds_of,
-    too_few_rows,
     training_response,
 )
 from srs_ooc.store.manifest import NO_TARGET, max_codes
@@ -192,18 +190,9 @@ class RunDraft:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
-        sizes = self.shape.n_rows, self.shape.n_candidates
-        few = (
-            self.task.too_few(self.spec)
-            if self.store
-            else too_few_rows(self.spec, *sizes, self._log_ways)
-        )
-        return *notes_of(self.spec, *sizes), *([few] if few else [])
-
-    def _log_ways(self) -> float:
-        """Return the logarithm of the ways in which rows can have targets of these numbers."""
-        counts = self.class_counts if self.shape.n_classes > 1 else ()
-        return log_factorial(self.shape.n_rows) - sum(map(log_factorial, counts))
+        few = None if self.store is None else self.task.too_few(self.spec)
+        notes = notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+        return *notes, *filter(None, [few])
 
     @property
     def is_remote(self) -> bool:

@@ -3,7 +3,6 @@
 Training rows, their classes or targets and weights; for base models their folds and learner.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -150,14 +149,26 @@ class Task:
         self.exchangeability().check(self.target, least)
 
     def too_few(self, spec: RunSpec) -> str | None:
-        """Return why no single feature can be selected in so few rows, if so."""
+        """Return why tests can select no single feature, if so.
+
+        No exact test has a p-value below one in the ways in which rows can have their targets.
+        """
+        if not spec.concludes or spec.decoy_judge is not None:
+            return None
         excluded = self.inputs.excluded
         n_tested = self.n_features - (0 if excluded is None else len(excluded))
-        return too_few_rows(
-            spec,
-            self.n_rows,
-            n_tested,
-            lambda: self.exchangeability().log_arrangements(self.target),
+        needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
+        log_ways = self.exchangeability().log_arrangements(self.target)
+        if log_ways >= log(needed):
+            return None
+        ways = exp(log_ways)
+        n_together = ceil(needed / ways)
+        others = f"only {n_together:,} or more together, if all are as strong"
+        return (
+            f"with {self.n_rows:,} rows no single feature among {n_tested:,} can be selected: rows "
+            f"can have these targets in {ways:,.0f} ways, so no p-value is below 1 in {ways:,.0f}, "
+            f"and 1 in {needed:,.0f} is needed; "
+            f"{others if n_together <= n_tested else 'nor can all together'}. Get more rows."
         )
 
     def candidates(self, n_families: int) -> NDArray[np.uint32] | None:
@@ -170,37 +181,6 @@ class Task:
             return None
         families = [candidates + np.uint32(m * self.n_features) for m in range(1 + n_families)]
         return np.concatenate(families)
-
-
-def too_few_rows(
-    spec: RunSpec, n_rows: int, n_tested: int, log_ways: Callable[[], float]
-) -> str | None:
-    """Return why tests can select no single feature, if so.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        The run's identity.
-    n_rows, n_tested : int
-        Rows trained on, and features that are tested.
-    log_ways : callable
-        Returns the logarithm of the ways in which rows can have their targets: no exact test has a
-        p-value below one in so many.
-    """
-    if not spec.concludes or spec.decoy_judge is not None:
-        return None
-    needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
-    if (log_number := log_ways()) >= log(needed):
-        return None
-    ways = exp(log_number)
-    n_together = ceil(needed / ways)
-    others = f"only {n_together:,} or more that are all as strong can be, together"
-    return (
-        f"with {n_rows:,} rows no single feature among {n_tested:,} can be selected: rows can have "
-        f"these targets in {ways:,.0f} ways, so no p-value is below 1 in {ways:,.0f}, and 1 in "
-        f"{needed:,.0f} is needed; {others if n_together <= n_tested else 'nor can all together'}. "
-        "Get more rows, or leave features out (--exclude) that were in question from the start."
-    )
 
 
 def _of_rows(

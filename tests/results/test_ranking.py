@@ -387,8 +387,14 @@ def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, 
 
 
 def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
-    for judge, is_said in (("tests", True), ("decoy", False), ("probe", False)):
-        asked = ("--n-rows", 12, "--n-features", 5000, "--judge", judge)
-        assert ("with 12 rows no single" in called("plan", *asked).output) == is_said
-    asked = ("--n-rows", 12, "--n-features", 5000, "--fdr", "0.000001")
-    assert "nor can all together" in called("plan", *asked).output
+    values = np.random.default_rng(0).normal(size=(12, 2000))
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(12) % 2)
+    for options, said in (
+        (("--fdr", "0.2"), "only 13 or more together, if all are as strong"),
+        (("--fdr", "0.001"), "nor can all together"),
+        (("--judge", "decoy"), None),
+        (("--judge", "probe"), None),
+    ):
+        planned = called("plan", tmp_path / "t.zarr", "--memory-mb", 4000, *options).output
+        assert ("with 12 rows no single feature among 2,000" in planned) == (said is not None)
+        assert said is None or said in planned
