@@ -261,7 +261,7 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
+        (("--judge", "probe", "--fdr", 0.1), "--judge tests or decoy only"),
         (("--judge", "decoy", "--decoys", 1, "--permutations", 9), "decoys or permutation runs"),
         (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
         (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
@@ -631,19 +631,33 @@ def noted(run, meta=None):
         return spec_of(ledger) if meta is None else ledger.meta(meta)
 
 
+VERSIONS = {
+    "tests": {"evidence": 5, "stages": 3},
+    "decoy": {"evidence": 4, "stages": 3},
+}
+
+
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def runs(tmp_path_factory):
+    """A run by each judge with a final verdict: by default, and by decoys."""
     folder = tmp_path_factory.mktemp("versions")
-    make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
-    srs_ooc("run", folder / "t.zarr", "--out", folder / "a.run", "--q", 30, "--iterations", 20)
-    return folder / "a.run"
+    store = make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
+    for judge, asked in (("tests", ()), ("decoy", ("--judge", "decoy"))):
+        run = folder / f"{judge}.run"
+        srs_ooc("run", store, "--out", run, "--q", 30, "--iterations", 20, *asked)
+    return folder
+
+
+@pytest.fixture(params=VERSIONS)
+def done(runs, request):
+    return runs / f"{request.param}.run"
 
 
 def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
-    assert {
-        name: noted(done).to_json()[name] for name in DecoyJudge.versions
-    } == DecoyJudge.versions
-    assert noted(done, CONCLUSION)["evidence"] == DecoyJudge.versions["evidence"]
+    assert (judge := noted(done).judge) == done.stem
+    record = noted(done).to_json()
+    assert {name: record[name] for name in VERSIONS[judge]} == VERSIONS[judge]
+    assert noted(done, CONCLUSION)["evidence"] == VERSIONS[judge]["evidence"]
 
 
 def test_a_run_without_a_final_verdict_has_no_version(done):
@@ -652,25 +666,28 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
         "probe_min_draws": 10,
         "probe_min_wins": "0.9",
     }
-    assert (
-        not RunSpec.from_json(record | dict.fromkeys(DecoyJudge.versions, 1)).to_json().keys()
-        & DecoyJudge.versions
-    )
+    record |= {"evidence": 1, "stages": 1}
+    assert not RunSpec.from_json(record).to_json().keys() & {"evidence", "stages"}
 
 
 OTHERS = [
-    *(("evidence", version) for version in (None, 1, 2, 3, 5, "two")),
-    *(("stages", version) for version in (None, 1, 2, 4)),
+    *(("decoy", "evidence", version) for version in (None, 1, 2, 3, 5, "two")),
+    *(("tests", "evidence", version) for version in (None, 4, 6)),
+    *(("decoy", "stages", version) for version in (None, 1, 2, 4)),
+    *(("tests", "stages", version) for version in (2, 4)),
 ]
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(("name", "version"), OTHERS)
-def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
+@pytest.mark.parametrize(("judge", "name", "version"), OTHERS)
+def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(
+    runs, tmp_path, judge, name, version
+):
+    done = runs / f"{judge}.run"
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
-    found = f"version {DecoyJudge.versions[name]} of its {name}, found version {version or 1!r}"
+    found = f"version {VERSIONS[judge][name]} of its {name}, found version {version or 1!r}"
     with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
         noted(run)
     for command in ("status", "features", "resume"):
