@@ -361,12 +361,6 @@ class MemoryPanels:
         self._thing = thing.tocsr() if is_sparse else thing
         self._splits, self._positions = splits, np.asarray(positions, np.intp)
         self.most_rows: int | None = int(thing.shape[0])
-        n_columns, n_needed = (*thing.shape, 1)[1], int(self._positions.max(initial=-1)) + 1
-        if n_columns < n_needed:
-            raise InputError(
-                f"expected the columns of the run's table, at least {n_needed}, found {n_columns}. "
-                "Give all of them in their order, or a frame: its columns are found by name."
-            )
         self._categories: list[list[str] | None] = splits.facts["categories"]
         is_any = any(known is not None for known in self._categories)
         self.fixed_nbytes = 2 * CATEGORY_NBYTES * is_any + TEXT_NBYTES * len(self._positions)

@@ -431,7 +431,7 @@ class Model:
             panels = StorePanels(data, self.splits, as_codes=as_codes)
         else:
             is_frame, shape = frame_library(data), getattr(data, "shape", None)
-            if not is_frame and (shape is None or shape[1:] != (self.n_features,)):
+            if not (is_frame and by_name) and (shape is None or shape[1:] != (self.n_features,)):
                 raise InputError(
                     f"data: expected rows of all {self.n_features} columns of training, found "
                     f"{shape or type(data).__name__}. Give those, or a frame, which has names."
