@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
 from ledgers import change, changed_fact, work_on_run
+from scipy import stats
 from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
+from srs_ooc.evidence.conditional_tests import beside_others, cost
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import DecoyJudge
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
@@ -29,6 +31,7 @@ from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.tests_beside import NOBODY
 from srs_ooc.store.store import Store
 
 # Runs with a final verdict: decoys are items like others, and stops change nothing.
@@ -364,6 +367,38 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
         tested = RankTarget.of_values(target)
     expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path, task):
+    """Of features alone and beside others, then by the levels of Benjamini and Hochberg."""
+    values, _ = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    target = values[2] * np.where(values[3] > np.median(values[3]), 1, -1)
+    if task == "classification":
+        target = (target > 0).astype(int)
+    store, run = tmp_path / "t.zarr", tmp_path / "t.run"
+    package.ingest(values.T, store, target=target, task=task)
+    request = Request(Options(subspace_size="30", seed=SEED), iterations=60, memory_mb=4000)
+    work_on_run(store, run, request)
+    found = read(run, TESTED_FEATURES)[2]
+    if task == "classification":
+        tested = RankTarget.of_classes(target, 2)
+    else:
+        tested = RankTarget.of_values(target)
+    first = values[stored_positions(TESTED_FEATURES)]
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
+    alone = strongest_contrasts(codes, 255, tested)[0] - cost(0, TESTED_FEATURES)
+    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES)
+    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
+    levels = stats.false_discovery_control(p_values)[found["features"]]
+    np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
+    np.testing.assert_array_equal(found["is_selected"], levels <= 0.1)
+    assert found["is_selected"].any()
+    others = np.where(beside.others < 0, NOBODY, beside.others)
+    others[beside.strengths <= alone] = NOBODY
+    shown = np.stack([found["beside"], found["beside_too"]], axis=1)
+    np.testing.assert_array_equal(shown, others[found["features"]])
+    assert (shown[found["is_selected"], 0] != NOBODY).any()
 
 
 def shifted(n_shifted):
