@@ -17,6 +17,7 @@ SHAPES = {
 }
 OPTIONS: dict[str, dict[str, object]] = {
     "decoy": {"judge": "decoy"},
+    "tests": {},
     "3 decoys": {"decoys": 3},
     "19 replays": {"permutations": 19},
     "probe": {"judge": "probe"},
@@ -74,6 +75,9 @@ PLANS = {
     ),
     "numbers, many rows": (None, ("--n-rows", 200_000, "--n-features", 20_000, *_DECOY)),
     "store": ((), (*MEMORY, *_DECOY)),
+    "numbers, tests": (None, _NUMBERS),
+    "numbers, many rows, tests": (None, ("--n-rows", 200_000, "--n-features", 20_000)),
+    "store, tests": ((), MEMORY),
     "store, regression, probe": (
         ("amount", "--task", "regression"),
         (*MEMORY, "--judge", "probe", "--q", 50),
