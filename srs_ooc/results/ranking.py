@@ -339,17 +339,14 @@ SURE = 6
 
 def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
-    verdict, spec, weights = (
-        reading.verdict,
-        spec_of(ledger),
-        "weights" in store.manifest.row_columns,
-    )
+    verdict, spec = reading.verdict, spec_of(ledger)
+    weights = "weights" in store.manifest.row_columns
     n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
     more = {
         "Most of what is selected differs in what is missing": (
             2 * n_absent > n,
-            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by when or how "
-            "rows were measured, give that as --strata at ingest, or say --exclude-missing.",
+            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by when or "
+            "how rows were measured, give that as --strata at ingest, or say --exclude-missing.",
         ),
         "More than a fifth of all features are selected": (
             n > max(reading.n_candidates / 5, LEADING),
