@@ -88,14 +88,19 @@ class RankTarget(NamedTuple):
         return self.n_targets if self.nominal and self.n_targets > 2 else 1
 
     def within(self, is_in: NDArray[np.bool_]) -> "RankTarget":
-        """Return the target of some of the rows, bool (n_rows,); levels stay as they are."""
+        """Return the target of some of the rows, bool (n_rows,); no row gets another level."""
         kept = is_in[self.rows]
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         several = np.diff(starts) > 1
         kept &= np.repeat(several, np.diff(self.starts))
         sizes = np.diff(starts)[several]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
+        out = self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
+        if self.nominal:
+            return out
+        # Only their order is looked at, and there may be no more of them than rows.
+        left, levels = np.unique(out.targets, return_inverse=True)
+        return out._replace(targets=levels.astype(np.int32), n_targets=max(1, len(left)))
 
 
 def _by_stratum(

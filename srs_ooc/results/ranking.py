@@ -256,9 +256,7 @@ class Ranking:
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self.tally.n_drawn[stored])
         total = int(self.tally.importance[stored]) / self._unit
-        further = {} if self.verdict is None else self.verdict.row(stored)
-        if further:
-            further["beside"] = " and ".join(map(self.name, further["beside"])) or None
+        further = {} if self.verdict is None else _judged(self.verdict, stored, self.name)
         if entered is not None:
             further |= {"selected": True, "kept": True, "entered": entered}
         if self._has_probe and n_drawn:
@@ -456,9 +454,9 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
     if verdict is None or names is None:
         return None
     features = verdict.order[: len(names)]
-    if features.tolist() != list(names):
+    if features.tolist() != list(names)[: len(features)]:
         return None  # of another verdict
-    n_drawn, importance = np.zeros(len(names), np.uint32), np.zeros(len(names), np.int64)
+    n_drawn, importance = np.zeros(len(features), np.uint32), np.zeros(len(features), np.int64)
 
     def take(saved: Saved) -> None:
         _take_items(saved, "n_drawn", features.astype(np.int64), n_drawn)
@@ -466,11 +464,29 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
 
     n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
     unit = float(spec_of(ledger).learner.trees_per_subspace << IMPORTANCE_BITS)
-    found = zip(names.items(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
+    found = zip(features.tolist(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
+
+    def name(stored: int) -> str:
+        return names.get(stored, "a feature whose name is not kept")
+
     return [
-        record_of(FeatureRecord, name, rank, drawn, total, n_iterations, verdict.row(stored))
-        for rank, ((stored, name), drawn, total) in enumerate(found, 1)
+        record_of(
+            FeatureRecord,
+            names[stored],
+            rank,
+            drawn,
+            total,
+            n_iterations,
+            _judged(verdict, stored, name),
+        )
+        for rank, (stored, drawn, total) in enumerate(found, 1)
     ]
+
+
+def _judged(verdict: VerdictReading, stored: int, name: Callable[[int], str]) -> dict[str, Any]:
+    """Return what a verdict says of a feature, with the names of those beside which it shows."""
+    said = verdict.row(stored)
+    return said and said | {"beside": " and ".join(map(name, said["beside"])) or None}
 
 
 def kept_reason(ledger: Ledger, name: str, missing: str) -> str:

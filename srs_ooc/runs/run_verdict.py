@@ -468,6 +468,13 @@ RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
 
 
+def _others(rows: Rows, first: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the features beside which some of the ``first`` show that are not of these."""
+    shown = np.isin(rows.features, first)
+    others: NDArray[np.uint32] = np.concatenate([rows.beside[shown], rows.beside_too[shown]])
+    return np.setdiff1d(others, np.append(first, np.uint32(NOBODY)))
+
+
 def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> None:
     """Keep the names of stored features, as many of the first as there is room for."""
     positions = np.zeros(len(features), np.int64)
@@ -551,7 +558,8 @@ def conclude(
         "begun_evidence": spec.judging.versions["evidence"],
     }
     with context.store.unchanged():
-        keep_names(ledger, context.store, order if len(order) else rows.features)
+        first = order if len(order) else rows.features
+        keep_names(ledger, context.store, np.concatenate([first, _others(rows, first)]))
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     columns = {name: rows[name] for name in ROW.names or ()}

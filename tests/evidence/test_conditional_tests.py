@@ -244,3 +244,15 @@ def test_pairs_of_too_many_features_are_left_to_the_search() -> None:
     assert can_scan(5000, 1000, 1)
     assert not can_scan(50_000, 1000, 1)
     assert not can_scan(5000, 1000, 100)
+
+
+@pytest.mark.parametrize("n_left", [0, 1, 2, 9, 29])
+def test_a_target_of_numbers_within_few_rows_is_that_of_these_rows(n_left: int) -> None:
+    """Of more levels than rows are left, too."""
+    rng = np.random.default_rng(n_left)
+    codes, values = rng.integers(0, 9, (20, 30), np.uint8), rng.standard_normal(30)
+    is_in = rng.permutation(30) < n_left
+    found, _ = strongest_contrasts(codes, 255, RankTarget.of_values(values).within(is_in))
+    left = np.ascontiguousarray(codes[:, is_in])
+    expected, _ = strongest_contrasts(left, 255, RankTarget.of_values(values[is_in]))
+    np.testing.assert_array_equal(found, expected)

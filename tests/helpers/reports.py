@@ -37,7 +37,7 @@ def values_of(seed=0):
 
 @cache
 def run_of(kind):
-    """The folder of a run: two classes, many classes, numbers, by probe, nothing, provisional."""
+    """The folder of a run: two classes, many classes, numbers, by other judges, provisional."""
     values = values_of()
     known = np.nan_to_num(values)
     y = known[:, 0] + known[:, 1] + known[:, 2]
@@ -48,9 +48,10 @@ def run_of(kind):
         "nothing": np.arange(N_ROWS) % 2,
     }
     options = {
+        "decoys": {"judge": "decoy"},
         "probe": {"judge": "probe", "iterations": 300},
         "nothing": {"judge": "probe", "iterations": 5},
-        "provisional": {"iterations": 300},
+        "provisional": {"iterations": 300, "judge": "decoy"},
         "runs": {"iterations": 60, "permutations": 9},
     }
     store, run = folder() / f"{kind}.zarr", folder() / f"{kind}.run"
@@ -70,7 +71,7 @@ def run_of(kind):
     raise AssertionError("it was to be stopped")
 
 
-KINDS = ["classes", "many", "numbers", "probe", "nothing", "provisional", "runs"]
+KINDS = ["classes", "many", "numbers", "decoys", "probe", "nothing", "provisional", "runs"]
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.tests_beside import NOBODY
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
@@ -122,7 +123,11 @@ def digests_of_run(run, store):
     for name in ("verdict", "replays"):
         arrays = ledger.read_arrays(name)
         if arrays is not None:
-            found[name] = {key: digest_of_array(array) for key, array in sorted(arrays.items())}
+            found[name] = {
+                key: digest_of_array(array)
+                for key, array in sorted(arrays.items())
+                if not key.startswith("beside") or (array != NOBODY).any()  # came after the pins
+            }
     if "verdict" in found:
         facts = ledger.meta("conclusion")
         found["conclusion"] = {k: rounded(v) for k, v in facts.items() if k not in _OF_THE_MACHINE}
@@ -136,7 +141,11 @@ def digests_of_run(run, store):
 def features_of_run(run, store):
     """The whole ranking as a hash; the names of the selected features, and of the first ten."""
     records = [
-        {"group" if key == "cluster" else key: value for key, value in record.items()}  # as pinned
+        {
+            "group" if key == "cluster" else key: value  # as pinned
+            for key, value in record.items()
+            if key != "beside" or value  # came after the pins
+        }
         for record in json_of("features", run, "--store", store, "--json")
     ]
     return {

@@ -11,6 +11,7 @@ from tables import run_table
 
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
 _SHORT = "-q --threads 1 --iterations 60 --q 20 --decoys 1"
+_TESTED = "run t.zarr --out a.run --threads 1 --iterations 60 --q 20"
 _TREES = "-q --threads 1 --judge probe --iterations 80 --q 12 --probe-min-wins 0.7 --save-trees"
 
 
@@ -67,12 +68,14 @@ SCRIPTS = {
         "scores n.zarr --rank 3 --no-center --matrix values --top 5 --safe-csv --csv",
     ],
     "plans": [
-        _STORE, "plan --n-rows 72 --n-features 850000 --threads 2",
-        "plan --n-rows 72 --n-features 850000 --threads 2 --json",
+        _STORE, "plan --n-rows 72 --n-features 850000 --threads 2 --judge decoy",
+        "plan --n-rows 72 --n-features 850000 --threads 2 --judge decoy --json",
         "plan --n-rows 500 --n-features 300 --threads 2 --method prs",
         "plan --n-rows 500 --n-features 300 --threads 2 --method rase",
-        "plan --n-rows 500 --n-features 300 --threads 2 --method less --json",
+        "plan --n-rows 500 --n-features 300 --threads 2 --method less --judge decoy --json",
         "plan --n-rows 500", "plan t.zarr --n-rows 500",
+        "plan --n-rows 72 --n-features 850000 --threads 2",
+        "plan --n-rows 72 --n-features 850000 --threads 2 --json",
     ],
     "runs": [
         _STORE, _RUN, _RUN, f"run t.zarr --out b.run {_SHORT} --seed 1",
@@ -85,6 +88,12 @@ SCRIPTS = {
         "run t.zarr --out a.run -q --alpha 0.25", "run t.zarr --out a.run -q --iterations 20",
         "remove b.run", "remove b.run --yes",
         "remove b.run --yes",
+    ],
+    "tests": [
+        _STORE, _TESTED, "status a.run", "status a.run --json", "features a.run --top 5",
+        "features a.run --top 5 --csv", "features a.run --json", "features a.run --why g0",
+        "features a.run --why g11", "report a.run --format md -o -",
+        "report a.run --format json -o -", "verify a.run --json",
     ],
     "reports": [
         _STORE, _RUN, "report a.run --format md -o -", "report a.run --format json -o -",

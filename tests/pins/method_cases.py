@@ -31,7 +31,7 @@ PLAIN = _store()
 MIXED = _store(missing=True, categories=True)
 REGRESSION = _store("amount", "--task", "regression")
 GRADES = _store("grade")
-_SHORT = ("--iterations", 60, "--q", 20)
+_SHORT = ("--judge", "decoy", "--iterations", 60, "--q", 20)
 _LESS = ("--method", "less", *_SHORT)
 _PROBE = ("--judge", "probe", "--iterations", 200, "--q", 12, "--probe-min-wins", 0.7)
 _PRS = (

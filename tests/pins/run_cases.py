@@ -41,7 +41,8 @@ def _excluding(folder):
 
 
 PLAIN = _store()
-_DECOY = ("--iterations", 150, "--q", 60)
+_TESTS = ("--iterations", 150, "--q", 60)
+_DECOY = ("--judge", "decoy", "--iterations", 150, "--q", 60)
 _PROBE = ("--judge", "probe", "--iterations", 400, "--q", 40, "--probe-min-wins", 0.7)
 _EASY = ("--probe-min-wins", 0.5)
 _POSITIVE = ("--judge", "positive", "--iterations", 60, "--q", 30)
@@ -77,7 +78,7 @@ CASES = {
     "decoy": (PLAIN, _DECOY),
     "decoy, 3 families": (PLAIN, (*_DECOY, "--decoys", 3)),
     "decoy, level 0.3, seed 7": (PLAIN, (*_DECOY, "--fdr", 0.3, "--seed", 7)),
-    "decoy, until stable": (PLAIN, ("--iterations", 3000, "--q", 60, "--until-stable")),
+    "decoy, until stable": (PLAIN, (*_DECOY, "--iterations", 3000, "--until-stable")),
     "decoy, strata": (_STRATA, _DECOY),
     "decoy, groups of rows": (_FAMILIES, _DECOY),
     "decoy, weights": (_WEIGHTED, _DECOY),
@@ -85,13 +86,40 @@ CASES = {
     "decoy, missing and categories": (_MIXED, _DECOY),
     "decoy, excluded features and some rows": (PLAIN, (*_DECOY, _excluding)),
     "decoy, several pages of tallies": (
-        _store(n_rows=24, n_features=17_000), ("--iterations", 60, "--q", 700),
+        _store(n_rows=24, n_features=17_000), (*_DECOY, "--iterations", 60, "--q", 700),
     ),
     "9 replays, leaves of 1%": (_store(n_rows=240, n_features=100), _PERMUTATIONS),
     "9 replays": (PLAIN, _PERMUTATIONS),
     "9 replays, regression, trees": (_REGRESSION, (*_PERMUTATIONS, "--save-trees")),
+    "tests": (PLAIN, _TESTS),
+    "tests, few rows": (_store(n_rows=24), _TESTS),
+    "tests, level 0.3, seed 7": (PLAIN, (*_TESTS, "--fdr", 0.3, "--seed", 7)),
+    "tests, 3 classes": (_store(target="grade"), _TESTS),
+    "tests, 3 classes, missing and categories": (
+        _store(target="grade", missing=True, categories=True), _TESTS,
+    ),
+    "tests, regression": (_REGRESSION, _TESTS),
+    "tests, strata": (_STRATA, _TESTS),
+    "tests, regression, strata": (
+        _store(
+            target="amount", uses=("batch",), options=("--task", "regression", "--strata", "batch")
+        ),
+        _TESTS,
+    ),
+    "tests, missing and categories": (_MIXED, _TESTS),
+    "tests, uint16 codes": (_store(options=("--code-dtype", "uint16"), n_rows=300), _TESTS),
+    "tests, excluded features and some rows": (PLAIN, (*_TESTS, _excluding)),
+    "tests, several pages of tallies": (
+        _store(n_rows=24, n_features=17_000), ("--iterations", 60, "--q", 700),
+    ),
 }  # fmt: skip
-ON_TWO_THREADS = ("probe, round size 4", "trees, bootstrap", "decoy, 3 families", "9 replays")
+ON_TWO_THREADS = (
+    "tests",
+    "probe, round size 4",
+    "trees, bootstrap",
+    "decoy, 3 families",
+    "9 replays",
+)
 """Cases run again with two workers, against the same pin."""
 
 

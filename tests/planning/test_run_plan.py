@@ -161,7 +161,7 @@ def test_advice_gives_a_reason_for_everything():
     ]  # fmt: skip
     assert all(len(item["reason"]) > 20 for item in plan["advice"])
     assert (advice["alpha"]["value"], advice["alpha"]["planned"]) == ("0.5", "0")
-    assert (advice["judge"]["value"], advice["judge"]["planned"]) == ("decoy", "positive")
+    assert (advice["judge"]["value"], advice["judge"]["planned"]) == ("tests", "positive")
     whole = plan_values(drafted(n_features=90))
     assert {item["name"]: item["value"] for item in whole["advice"]}["alpha"] == "0"
 

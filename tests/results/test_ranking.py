@@ -11,8 +11,10 @@ import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
 from srs_ooc.results.feature_record import FeatureRecord, VerdictReading, explain, record_of
+from srs_ooc.results.ranking import _judged
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.run_verdict import ROW
+from srs_ooc.runs.tests_beside import NOBODY
 
 
 def verdict_of(spec=None, order=(), **given):
@@ -28,6 +30,8 @@ def verdict_of(spec=None, order=(), **given):
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
         "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
+        "beside": np.full(5, NOBODY, np.uint32),
+        "beside_too": np.full(5, NOBODY, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
     asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
@@ -41,7 +45,8 @@ def verdict_of(spec=None, order=(), **given):
 def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, {})
+    found = _judged(verdict, feature, "f{}".format)
+    record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, found)
     return explain(record, feature, verdict, [], is_out=is_out)
 
 
@@ -67,6 +72,29 @@ def test_each_feature_has_its_reason():
 def test_what_stands_out_need_not_pass_among_features():
     found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
     assert "among features and decoys together, not among features alone (p = 0.0065, " in found
+
+
+TESTS = {"decoys": 0}
+OTHERS = {
+    "beside": np.array([3, 9, NOBODY, NOBODY, NOBODY], np.uint32),
+    "beside_too": np.array([NOBODY, 2, NOBODY, NOBODY, NOBODY], np.uint32),
+}
+
+
+def test_a_feature_says_beside_which_others_it_shows():
+    assert " It shows beside f3. It is marginally significant" in why(7, spec=TESTS, **OTHERS)
+    assert " It shows beside f9 and f2. It is not" in why(3, spec=TESTS, **OTHERS)
+    assert "beside" not in why(5, spec=TESTS, **OTHERS)
+    assert verdict_of(TESTS, **OTHERS).n_beside_selected == 2
+    assert verdict_of(TESTS).n_beside_selected == 0
+
+
+def test_nothing_is_said_of_decoys_where_tests_judge():
+    found = [why(feature, spec=TESTS, p_values=np.full(5, 0.5)) for feature in (7, 3, 5, 2)]
+    assert all("decoy" not in said and "is not marginally significant" in said for said in found)
+    nothing = verdict_of(TESTS, is_selected=np.zeros(5, bool)).why_none()
+    assert "the smallest q-value is 0.01, 0.1 was asked" in nothing
+    assert "decoy" not in nothing
 
 
 def test_places_that_were_not_grouped_are_said():
@@ -115,8 +143,8 @@ def test_a_marginally_significant_feature_says_what_it_differs_in():
 def moved(tmp_path_factory):
     """What is said of a run with its store, and the run without it."""
     folder = tmp_path_factory.mktemp("moved")
-    values = np.random.default_rng(0).standard_normal((100, 250))
-    names = ["größe", *(f"f{i}" for i in range(1, 250))]
+    values = np.random.default_rng(0).standard_normal((100, 500))
+    names = ["größe", *(f"f{i}" for i in range(1, 500))]
     target = (values[:, :3].sum(1) > 0).astype(int)
     srs_ooc.ingest(values, folder / "t.zarr", target=target, names=names)
     run = srs_ooc.run(folder / "t.zarr", out=folder / "a.run", iterations=200, q=10).run
@@ -173,6 +201,14 @@ def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     both = called("export", store, run, tmp_path / "c.csv", "--store", store)
     assert "expected RUN and OUT, found 3 paths" in str(both.exception)
+
+
+def test_the_names_of_others_are_kept_that_the_verdict_did_not_put_first():
+    first = np.array([7, 9], np.uint32)
+    rows = verdict_of(TESTS, **OTHERS)._record
+    assert run_verdict._others(rows, first).tolist() == [3]
+    assert run_verdict._others(rows, first[1:]).tolist() == []
+    assert run_verdict._others(rows, rows.features).tolist() == []
 
 
 def test_status_begins_with_what_is_asked_first(moved):

@@ -100,11 +100,12 @@ def test_draws_are_those_of_the_tally():
     assert abs(draws.median - np.median(drawn)) <= 1
 
 
-def test_the_cut_shows_decoys_only_of_a_run_with_a_verdict():
-    with report_of("classes") as report:
+@pytest.mark.parametrize("kind", ["classes", "decoys"])
+def test_the_cut_shows_decoys_only_of_a_run_with_a_verdict_by_them(kind):
+    with report_of(kind) as report:
         cut, levels = report.cut, report.reading.verdict.levels
         n_selected = report.reading.n_selected
-    assert any(cut.is_decoy)
+    assert any(cut.is_decoy) == (kind == "decoys")
     assert cut.n_selected == n_selected
     assert cut.places[0] == 1
     assert cut.levels == [float(f"{v:.4g}") for v in levels[: len(cut.levels)]]
@@ -212,12 +213,14 @@ def counted(result):
     return [{name: row[name] for name in COUNTED} for row in result.history("records")]
 
 
-def test_a_run_with_decoys_shows_what_led_it():
-    rows = srs_ooc.open_run(run_of("classes")).history("records")
+@pytest.mark.parametrize(("kind", "n_leading"), [("classes", N_FEATURES), ("decoys", LEADING)])
+def test_a_run_with_a_verdict_shows_what_led_it(kind, n_leading):
+    """Of all features, where these are fewer than lead and there are no decoys."""
+    rows = srs_ooc.open_run(run_of(kind)).history("records")
     assert [row["iterations"] for row in rows] == [100, 134, 179, 239, 300]
-    assert {row["leading"] for row in rows} == {LEADING}
+    assert {row["leading"] for row in rows} == {n_leading}
     assert rows[0]["unchanged"] is None
-    with report_of("classes") as report:
+    with report_of(kind) as report:
         kept = report.ledger.read_arrays(RankingHistory.name)["items"]
         selected = set(report.selected.tolist())
     for row, items in zip(rows, kept, strict=False):

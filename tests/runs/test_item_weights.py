@@ -233,12 +233,13 @@ def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
     assert "No such option" in said
 
 
-def test_a_verdict_on_scores_of_unknown_origin_is_refused(store, tmp_path):
+def test_a_verdict_by_decoys_on_scores_of_unknown_origin_is_refused(store, tmp_path):
     file = tmp_path / "s.csv"
     file.write_text("name,score\nf1,1\nf2,2\n")
-    assert "a verdict would not hold" in error_of(
-        "run", store, "--method", "less", "--scores", file
-    )
+    asked = ("run", store, "--method", "less", "--scores", file, "--iterations", 10, "--q", 2)
+    assert "a verdict would not hold" in error_of(*asked, "--judge", "decoy")
+    # Tests of features hold whatever proposed them.
+    assert "features selected" in srs_ooc(*asked, "--out", tmp_path / "a.run").stdout
 
 
 @pytest.mark.slow

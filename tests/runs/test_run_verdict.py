@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
 from ledgers import change, changed_fact, work_on_run
+from scipy import stats
 from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
+from srs_ooc.evidence.conditional_tests import beside_others, cost
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import DecoyJudge
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
@@ -29,6 +31,7 @@ from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.tests_beside import NOBODY
 from srs_ooc.store.store import Store
 
 # Runs with a final verdict: decoys are items like others, and stops change nothing.
@@ -261,7 +264,7 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
+        (("--judge", "probe", "--fdr", 0.1), "--judge tests or decoy only"),
         (("--judge", "decoy", "--decoys", 1, "--permutations", 9), "decoys or permutation runs"),
         (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
         (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
@@ -364,6 +367,38 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
         tested = RankTarget.of_values(target)
     expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path, task):
+    """Of features alone and beside others, then by the levels of Benjamini and Hochberg."""
+    values, _ = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    target = values[2] * np.where(values[3] > np.median(values[3]), 1, -1)
+    if task == "classification":
+        target = (target > 0).astype(int)
+    store, run = tmp_path / "t.zarr", tmp_path / "t.run"
+    package.ingest(values.T, store, target=target, task=task)
+    request = Request(Options(subspace_size="30", seed=SEED), iterations=60, memory_mb=4000)
+    work_on_run(store, run, request)
+    found = read(run, TESTED_FEATURES)[2]
+    if task == "classification":
+        tested = RankTarget.of_classes(target, 2)
+    else:
+        tested = RankTarget.of_values(target)
+    first = values[stored_positions(TESTED_FEATURES)]
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
+    alone = strongest_contrasts(codes, 255, tested)[0] - cost(0, TESTED_FEATURES)
+    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES)
+    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
+    levels = stats.false_discovery_control(p_values)[found["features"]]
+    np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
+    np.testing.assert_array_equal(found["is_selected"], levels <= 0.1)
+    assert found["is_selected"].any()
+    others = np.where(beside.others < 0, NOBODY, beside.others)
+    others[beside.strengths <= alone] = NOBODY
+    shown = np.stack([found["beside"], found["beside_too"]], axis=1)
+    np.testing.assert_array_equal(shown, others[found["features"]])
+    assert (shown[found["is_selected"], 0] != NOBODY).any()
 
 
 def shifted(n_shifted):
@@ -631,19 +666,33 @@ def noted(run, meta=None):
         return spec_of(ledger) if meta is None else ledger.meta(meta)
 
 
+VERSIONS = {
+    "tests": {"evidence": 5, "stages": 3},
+    "decoy": {"evidence": 4, "stages": 3},
+}
+
+
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def runs(tmp_path_factory):
+    """A run by each judge with a final verdict: by default, and by decoys."""
     folder = tmp_path_factory.mktemp("versions")
-    make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
-    srs_ooc("run", folder / "t.zarr", "--out", folder / "a.run", "--q", 30, "--iterations", 20)
-    return folder / "a.run"
+    store = make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
+    for judge, asked in (("tests", ()), ("decoy", ("--judge", "decoy"))):
+        run = folder / f"{judge}.run"
+        srs_ooc("run", store, "--out", run, "--q", 30, "--iterations", 20, *asked)
+    return folder
+
+
+@pytest.fixture(params=VERSIONS)
+def done(runs, request):
+    return runs / f"{request.param}.run"
 
 
 def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
-    assert {
-        name: noted(done).to_json()[name] for name in DecoyJudge.versions
-    } == DecoyJudge.versions
-    assert noted(done, CONCLUSION)["evidence"] == DecoyJudge.versions["evidence"]
+    assert (judge := noted(done).judge) == done.stem
+    record = noted(done).to_json()
+    assert {name: record[name] for name in VERSIONS[judge]} == VERSIONS[judge]
+    assert noted(done, CONCLUSION)["evidence"] == VERSIONS[judge]["evidence"]
 
 
 def test_a_run_without_a_final_verdict_has_no_version(done):
@@ -652,25 +701,28 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
         "probe_min_draws": 10,
         "probe_min_wins": "0.9",
     }
-    assert (
-        not RunSpec.from_json(record | dict.fromkeys(DecoyJudge.versions, 1)).to_json().keys()
-        & DecoyJudge.versions
-    )
+    record |= {"evidence": 1, "stages": 1}
+    assert not RunSpec.from_json(record).to_json().keys() & {"evidence", "stages"}
 
 
 OTHERS = [
-    *(("evidence", version) for version in (None, 1, 2, 3, 5, "two")),
-    *(("stages", version) for version in (None, 1, 2, 4)),
+    *(("decoy", "evidence", version) for version in (None, 1, 2, 3, 5, "two")),
+    *(("tests", "evidence", version) for version in (None, 4, 6)),
+    *(("decoy", "stages", version) for version in (None, 1, 2, 4)),
+    *(("tests", "stages", version) for version in (2, 4)),
 ]
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(("name", "version"), OTHERS)
-def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
+@pytest.mark.parametrize(("judge", "name", "version"), OTHERS)
+def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(
+    runs, tmp_path, judge, name, version
+):
+    done = runs / f"{judge}.run"
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
-    found = f"version {DecoyJudge.versions[name]} of its {name}, found version {version or 1!r}"
+    found = f"version {VERSIONS[judge][name]} of its {name}, found version {version or 1!r}"
     with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
         noted(run)
     for command in ("status", "features", "resume"):
