@@ -250,12 +250,10 @@ def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str
         agreement = f"{row['stability']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     shows = f" It shows beside {row['beside']}." if row["beside"] else ""
-    if row["p_value"] is None:
-        tested = "It is not tested alone, as rows come in groups"
-    else:
-        p_value = f"(p = {row['p_value']:.2g}{shown})"
-        tested = f"It {alone} marginally significant{among} {p_value}"
-    return f"{shows} {tested}; {agreement}.{more}"
+    tested = "is not tested alone, as rows come in groups"
+    if row["p_value"] is not None:
+        tested = f"{alone} marginally significant{among} (p = {row['p_value']:.2g}{shown})"
+    return f"{shows} It {tested}; {agreement}.{more}"
 
 
 # What a run says of one feature.

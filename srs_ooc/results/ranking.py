@@ -339,14 +339,13 @@ SURE = 6
 
 def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
-    verdict, spec = reading.verdict, spec_of(ledger)
-    weights = "weights" in store.manifest.row_columns
+    verdict, spec, given = reading.verdict, spec_of(ledger), store.manifest.row_columns
     n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
     more = {
         "Most of what is selected differs in what is missing": (
             2 * n_absent > n,
-            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by when or "
-            "how rows were measured, give that as --strata at ingest, or say --exclude-missing.",
+            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by how rows "
+            "were measured, give that as --strata at ingest, or say --exclude-missing.",
         ),
         "More than a fifth of all features are selected": (
             n > max(reading.n_candidates / 5, LEADING),
@@ -354,7 +353,7 @@ def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple
             "batch, a site, sex, age), give it as --strata at ingest.",
         ),
         "Weights play no part in the tests": (
-            spec.concludes and (weights or spec.learner.class_weight != UNWEIGHTED),
+            spec.concludes and ("weights" in given or spec.learner.class_weight != UNWEIGHTED),
             "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
             "up for may be selected: give what they depend on as --strata at ingest.",
         ),

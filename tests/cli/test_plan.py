@@ -28,7 +28,7 @@ def test_a_plan_says_everything_and_writes_nothing(folder):
         "memory: 200 MB",
         "interpreter and libraries",
         "the store, mapped",
-        "q = 150 features at a time; the cap holds up to 150",
+        "q = 100 features at a time; the cap holds up to 150",
         "9.0 kB of codes",
         "an iteration, measured",
         "with probability 0.99, while as many features are held as alpha 0.3 allows",
@@ -36,7 +36,7 @@ def test_a_plan_says_everything_and_writes_nothing(folder):
         "SRS (0.3)",
         "is found less than half the time",
         "alpha 0.5 (this plan is for 0.3):",
-        "judge decoy:",
+        "judge tests:",
         "twice the memory, --q max",
     ):
         assert words in said

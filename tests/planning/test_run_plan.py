@@ -373,11 +373,11 @@ def counting_planned(tmp_path, n_pairs, *options):
 
 @pytest.mark.slow
 def test_the_fewest_features_are_told_by_the_clusters_of_noise(tmp_path):
-    store, counting = counting_planned(tmp_path, 40)
+    store, counting = counting_planned(tmp_path, 40, "--judge", "decoy")
     assert counting["families"] == 7
     assert counting["fewest"] == {"1": 2, "5": 8, "20": 29}
     assert abs(counting["log_arrangements"] - 40 * np.log(2)) < 1e-9
-    said = " ".join(command("plan", store).stdout.split())
+    said = " ".join(command("plan", store, "--judge", "decoy").stdout.split())
     assert "counting decoys (7 a feature, level 0.1) selects 2 or more, or none" in said
     assert (
         "(more where noise is correlated, as 8 with clusters of 5, 29 with clusters of 20" in said
@@ -386,8 +386,8 @@ def test_the_fewest_features_are_told_by_the_clusters_of_noise(tmp_path):
 
 @pytest.mark.slow
 def test_too_few_arrangements_for_any_test_are_told(tmp_path):
-    store, _ = counting_planned(tmp_path, 7)
-    said = " ".join(command("plan", store).stdout.split())
+    store, _ = counting_planned(tmp_path, 7, "--judge", "decoy")
+    said = " ".join(command("plan", store, "--judge", "decoy").stdout.split())
     assert "rows trade places in 128 ways" in said
     assert "too few for any of 50 features" in said
 
