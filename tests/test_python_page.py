@@ -29,4 +29,4 @@ def test_the_blocks_of_the_page_run_and_what_it_says_of_its_result_is_so(tmp_pat
     assert set(known["result"].selected) >= {"f0", "f1", "f2"}
     assert known["same"].n_iterations == 2500
     again = known["srs_ooc"].open_run("small.run").selected
-    assert len(set(again) - {"f0", "f1", "f2"}) == len(again) - 3 == 8
+    assert len(set(again) - {"f0", "f1", "f2"}) == len(again) - 3 == 5

@@ -27,9 +27,9 @@ from srs_ooc.results.ranking import (
     Comparison,
     Ranking,
     compare,
+    grave_cautions,
     kept_reason,
     kept_records,
-    too_good,
 )
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
@@ -124,7 +124,7 @@ def features_command(
     write_records(reading.record_type, records, columns, top, _heading(reading), **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
-            for title, text in too_good(reading, ledger, found):
+            for title, text in grave_cautions(reading, ledger, found):
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     n_there = len(reading.positions) if among is None else len(among)

@@ -23,7 +23,7 @@ from srs_ooc.cli.run_options import (
     with_cluster,
 )
 from srs_ooc.results.feature_record import VerdictReading
-from srs_ooc.results.ranking import Ranking, too_good
+from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -143,7 +143,8 @@ def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
     rows = ledger.input("rows", "<i4")
     n_rows = store.n_rows if rows is None else len(rows)
-    for note in notes_of(spec, n_rows, n_candidates):
+    few = Task.of_run(spec, store, inputs_of(ledger)).too_few(spec)
+    for note in (*notes_of(spec, n_rows, n_candidates), *filter(None, [few])):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
@@ -213,12 +214,14 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     n_marginal = facts["n_marginal"]
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
-    lines = [
-        f"{how}{'' if clusters is None else where}.",
+    alone = (
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
-        "them selected.",
-    ]
+        "them selected."
+        if verdict.tests_alone
+        else "No feature is tested alone, as rows come in groups."
+    )
+    lines = [f"{how}{'' if clusters is None else where}.", alone]
     if not spec.decoys and not spec.permutations:
         n_beside = verdict.n_beside_selected
         verb = "shows" if n_beside == 1 else "show"
@@ -238,8 +241,9 @@ def _report(ledger: Ledger, store: Store) -> None:
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        target = Task.of(store, inputs_of(ledger)).target
-        say(hopeless(store.manifest, target) or _why_none(reading, status))
+        task = Task.of_run(spec, store, inputs_of(ledger))
+        cause = hopeless(store.manifest, task.target) or task.too_few(spec)
+        say(cause or _why_none(reading, status))
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)
@@ -247,7 +251,7 @@ def _report(ledger: Ledger, store: Store) -> None:
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
         say(f"  {reading.name(stored)}  ({what})")
-    for title, text in too_good(reading, ledger, store):
+    for title, text in grave_cautions(reading, ledger, store):
         say(f"note: {title}. {text}")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")

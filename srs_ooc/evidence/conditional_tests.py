@@ -101,6 +101,12 @@ def n_looked_at(n_rows: int, n_scores: int) -> int:
     return max(2, min(MOST_FEATURES, CELLS // n_rows, by_work))
 
 
+def held_nbytes(n_rows: int, n_features: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that features looked at beside one another take, besides some megabytes."""
+    n_rows, n_scores = min(n_rows, MOST_ROWS), n_classes if n_classes > 2 else 1
+    return 2 * min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * code_nbytes
+
+
 def halves(codes: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return which rows are above the cut of each column nearest its median; bool (n, n_rows)."""
     is_high = np.zeros(codes.shape, np.bool_)
@@ -122,7 +128,7 @@ PAIRS_ROWS = 4096
 """Rows that are looked at: sums of so many are exact in single precision."""
 PAIRS = 64
 """Pairs that are proposed."""
-_TILE = 512
+_TILE = 1 << 19
 
 
 def can_scan(n_features: int, n_rows: int, n_scores: int) -> bool:
@@ -172,16 +178,17 @@ def best_pairs(halved: Halved, target: RankTarget) -> NDArray[np.int64]:
         Places, ascending; at most 2 ``PAIRS``.
     """
     best, pairs = np.zeros(PAIRS, np.float32), np.full((PAIRS, 2), -1)
+    size = max(PAIRS, _TILE // halved.n_rows)
     classes = [target.targets == c for c in range(target.n_scores)]
     if len(classes) == 1:
         classes = [target.targets >= max(1, np.sort(target.targets)[len(target.rows) // 2])]
     for is_in in classes:
         score = np.zeros(halved.n_rows, np.float32)
         score[target.rows] = len(is_in) * is_in.astype(np.int64) - np.count_nonzero(is_in)
-        for left in range(0, len(halved), _TILE):
-            weighed = halved.signs(left, left + _TILE) * score
-            for right in range(0, left + 1, _TILE):
-                seen = np.abs(weighed @ halved.signs(right, right + _TILE).T)
+        for left in range(0, len(halved), size):
+            weighed = halved.signs(left, left + size) * score
+            for right in range(0, left + 1, size):
+                seen = np.abs(weighed @ halved.signs(right, right + size).T)
                 if left == right:
                     seen = np.tril(seen, -1)
                 least = max(best[-1], np.partition(seen, -PAIRS, axis=None)[-PAIRS:].min())
@@ -221,38 +228,39 @@ class _Sums:
             values[target.rows] = known
             self._scores.append(values)
 
-    def over(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+    @property
+    def n_scores(self) -> int:
+        """How many scores there are."""
+        return len(self._scores) - 1
+
+    def over(self, masks: NDArray[np.bool_], score: int) -> NDArray[np.float64]:
         """Return the sums over the rows of each mask, bool (m, n_rows).
 
-        float64 (2 + 3 n_scores, n, m): of x and x^2; of each score s those of x s, s and s^2. The
-        first of all is the number of rows.
+        float64 (3, n, m): of x s, s and s^2, s the score of that number, from 1; 0 stands for those
+        of x, of 1 and of x^2.
         """
         n, n_rows = self._codes.shape
-        sums = np.zeros((3 * len(self._scores), n, len(masks)))
+        sums, scores = np.zeros((3, n, len(masks))), self._scores[score]
         size = max(1, 2 * _PIECE // max(n, len(masks)))
         for start in range(0, n_rows, size):
             rows = slice(start, start + size)
             x = (self._codes[:, rows] >> self._shift).astype(np.float64)
-            for i, score in enumerate(self._scores):
-                weights = masks[:, rows] * score[rows]
-                sums[3 * i] += x @ weights.T
-                sums[3 * i + 1] += weights.sum(axis=1)
-                sums[3 * i + 2] += (weights * score[rows]).sum(axis=1) if i else (x * x) @ weights.T
+            weights = masks[:, rows] * scores[rows]
+            sums[0] += x @ weights.T
+            sums[1] += weights.sum(axis=1)
+            sums[2] += (weights * scores[rows]).sum(axis=1) if score else (x * x) @ weights.T
         return sums
 
 
-def correlations(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (rows - 1) r^2 of columns and the score that goes with each most; (n, m)."""
-    total, count, squares = sums[:3]
-    best: NDArray[np.float64] = np.zeros_like(count)
-    spread = count * squares - total * total
-    for products, score, score_squares in zip(sums[3::3], sums[4::3], sums[5::3], strict=True):
-        shared = count * products - total * score
-        scale = spread * (count * score_squares - score * score)
-        seen = np.zeros_like(scale)
-        np.divide(shared * shared, scale, out=seen, where=scale > 0)
-        np.maximum(best, seen * (count - 1), out=best)
-    return best
+def correlations(sums: NDArray[np.float64], of_score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (rows - 1) r^2 of columns and a score, by their sums (:class:`_Sums`); (n, m)."""
+    (total, count, squares), (products, score, score_squares) = sums, of_score
+    shared = count * products - total * score
+    scale = (count * squares - total * total) * (count * score_squares - score * score)
+    seen: NDArray[np.float64] = np.zeros_like(scale)
+    np.divide(shared * shared, scale, out=seen, where=scale > 0)
+    seen *= count - 1
+    return seen
 
 
 @dataclass(frozen=True)
@@ -302,34 +310,37 @@ class Looked:
     def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
         self.is_high = halves(codes)
         self._sums = _Sums(codes, target)
-        self._whole = self._sums.over(np.ones((1, codes.shape[1]), np.bool_))
+        every = np.ones((1, codes.shape[1]), np.bool_)
+        self._whole = [self._sums.over(every, score) for score in range(1 + self._sums.n_scores)]
 
     def strengths(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return about how strong each column is within the parts that each way makes.
 
-        float64 (n, n_ways); 0 where the column is one of those that part the rows. ``ways`` is int
-        (n_ways, n_others): features by place.
+        float64 (n, n_ways), that of the score it goes with most; 0 where the column is one of those
+        that part the rows. ``ways`` is int (n_ways, n_others): features by place.
         """
-        seen = np.zeros((len(self.is_high), len(ways)))
-        for part in self._parts(*self.is_high[ways.T]):
-            seen += correlations(part)
-        seen[ways.T, np.arange(len(ways))] = 0.0
-        return seen / (2 * _LN10)
+        best, sums = np.zeros((len(self.is_high), len(ways))), self._parts(ways, 0)
+        for score in range(1, len(self._whole)):
+            seen = np.zeros_like(best)
+            for part, of_score in zip(sums, self._parts(ways, score), strict=True):
+                seen += correlations(part, of_score)
+            np.maximum(best, seen, out=best)
+        best[ways.T, np.arange(len(ways))] = 0.0
+        return best / (2 * _LN10)
 
-    def _parts(
-        self, one: NDArray[np.bool_], other: NDArray[np.bool_] | None = None
-    ) -> Iterator[NDArray[np.float64]]:
-        """Yield the sums over each part, from those over few of them."""
-        whole, left = self._whole, self._sums.over(one)
-        if other is None:
-            yield left
-            yield whole - left
-            return
-        both, right = self._sums.over(one & other), self._sums.over(other)
-        yield both
-        yield left - both
-        yield right - both
-        yield whole - left - right + both
+    def _parts(self, ways: NDArray[np.integer], score: int) -> list[NDArray[np.float64]]:
+        """Return the sums over each part, from those over few of them."""
+        whole, (left, *others) = self._whole[score], (self._over(of, score) for of in ways.T)
+        if not others:
+            return [left, whole - left]
+        both = self._sums.over(self.is_high[ways].all(axis=1), score)
+        return [both, left - both, others[0] - both, whole - left - others[0] + both]
+
+    def _over(self, places: NDArray[np.integer], score: int) -> NDArray[np.float64]:
+        """Return the sums over the upper half of each of some features, which may repeat."""
+        distinct, which = np.unique(places, return_inverse=True)
+        sums: NDArray[np.float64] = self._sums.over(self.is_high[distinct], score)
+        return sums[..., which]
 
     def propose(
         self, ways: NDArray[np.integer], charges: Callable[[NDArray[np.integer]], Floats]
@@ -346,7 +357,7 @@ class Looked:
         n = len(self.is_high)
         best = np.zeros((n, PROPOSED))
         others = np.full((n, PROPOSED, ways.shape[1]), -1)
-        size = max(1, _PIECE // (n * len(self._whole)))
+        size = max(1, _PIECE // n)
         for start in range(0, len(ways), size):
             some = ways[start : start + size]
             every = np.concatenate([best, self.strengths(some) - charges(some)], axis=1)

@@ -348,6 +348,11 @@ def remarks_of(store: Store) -> Iterator[str]:
             "number. If it is not, name the target with --target; if each row of the table is a "
             "feature and each column a sample, say --orient features."
         )
+    if task.startswith("classification") and "whole numbers" in task:
+        yield (
+            f"the {len(manifest.classes)} whole numbers of the target were taken for classes in no "
+            "order. If they are steps of a score or a dose, say --task regression."
+        )
     yield from _index(store)
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
         yield "the names of columns are numbers: if the first line holds data, say --no-header."

@@ -14,7 +14,7 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.ranking import too_good
+from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
 from srs_ooc.store.manifest import hopeless
@@ -32,7 +32,7 @@ UNSTEADY = 0.5
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
     """Return the warnings of a run, the gravest first: what is so, and what to do."""
-    leaks = too_good(report.reading, report.ledger, report.store)
+    leaks = grave_cautions(report.reading, report.ledger, report.store)
     found = [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
     if report.held_out is None and len(report.selected):
         run = quote(str(report.ledger.run))
@@ -61,7 +61,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
-        cause = hopeless(report.manifest, report.task.target)
+        cause = hopeless(report.manifest, report.task.target) or report.task.too_few(report.spec)
         yield ("Nothing was selected", cause or why or _nothing(run))
     elif len(report.selected) >= MANY:
         yield (
@@ -126,8 +126,8 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
     if "groups" in report.manifest.row_columns:
         yield (
             "Rows come in groups",
-            "p-values of single features take rows one by one: they are no evidence here, and no "
-            "feature is called marginally significant.",
+            "Tests of single features take rows one by one: they are no evidence here, and none is "
+            "shown.",
         )
 
 
@@ -167,10 +167,8 @@ def _found(report: Report) -> str:
     among = f" of the {len(records):,} listed" if len(records) < n else " of them"
     clusters = verdict.clusters_selected
     clusters = "" if clusters is None else f", in {clusters} of correlated features"
-    return (
-        f"{found} selected{_at_level(report)}{clusters}. A test of each feature alone finds "
-        f"{n_alone:,}{among}, too."
-    )
+    alone = f" A test of each feature alone finds {n_alone:,}{among}, too."
+    return f"{found} selected{_at_level(report)}{clusters}.{alone if verdict.tests_alone else ''}"
 
 
 def _at_level(report: Report) -> str:

@@ -79,7 +79,8 @@ class VerdictReading:
         if i is None:
             return {}
         a = self._record
-        cluster, p_value = int(a.groups[i]), float(a.p_values[i])
+        cluster, p_value = int(a.groups[i]), none_if_nan(a.p_values[i])
+        passes = None if p_value is None else p_value <= self.facts["marginal_cutoff"]
         return {
             "selected": bool(a.is_selected[i]),
             "q_value": float(a.levels[i]),
@@ -88,7 +89,7 @@ class VerdictReading:
             "cluster": cluster + 1 if cluster >= 0 else None,
             "p_value": p_value,
             "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
-            "passes_alone": p_value <= self.facts["marginal_cutoff"],
+            "passes_alone": passes,
             "beside": [int(of[i]) for of in (a.beside, a.beside_too) if of[i] != NOBODY],
         }
 
@@ -130,6 +131,16 @@ class VerdictReading:
         return int(np.count_nonzero(self._record.p_values[self.is_selected] <= cutoff))
 
     @property
+    def tests_alone(self) -> bool:
+        """Whether features are tested alone; not where rows come in groups."""
+        return not np.isnan(self._record.p_values).any()
+
+    @property
+    def n_absent_selected(self) -> int:
+        """How many selected features differ most in what is missing."""
+        return int(np.count_nonzero(self._record.contrasts[self.is_selected] == Contrast.ABSENCE))
+
+    @property
     def n_beside_selected(self) -> int:
         """How many selected features show more beside others than alone."""
         return int(np.count_nonzero(self._record.beside[self.is_selected] != NOBODY))
@@ -162,6 +173,8 @@ class VerdictReading:
             "The marginally significant features do not hold it either"
             if np.any(self._record.is_outstanding)
             else "No feature is marginally significant"
+            if self.tests_alone
+            else "No feature is tested alone, as rows come in groups"
         )
         c = self.facts["largest_group"]
         clusters = f" (decoys near the cut lie in clusters of up to {c})" if c > 1 else ""
@@ -237,10 +250,12 @@ def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str
         agreement = f"{row['stability']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     shows = f" It shows beside {row['beside']}." if row["beside"] else ""
-    return (
-        f"{shows} It {alone} marginally significant{among} (p = {row['p_value']:.2g}{shown}); "
-        f"{agreement}.{more}"
-    )
+    if row["p_value"] is None:
+        tested = "It is not tested alone, as rows come in groups"
+    else:
+        p_value = f"(p = {row['p_value']:.2g}{shown})"
+        tested = f"It {alone} marginally significant{among} {p_value}"
+    return f"{shows} {tested}; {agreement}.{more}"
 
 
 # What a run says of one feature.
@@ -262,7 +277,8 @@ class FeatureRecord:
     ``stability`` the share of ten batches of that round's trees that put it among as many items as
     are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
     places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
-    whether it passes Benjamini and Hochberg, over all features, at the run's level. ``beside``
+    whether it passes Benjamini and Hochberg, over all features, at the run's level; None where rows
+    come in groups, of which no test of single features knows. ``beside``
     names the one or two other features beside which it shows more than alone.
     """
 

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
-from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import ModelScores, Tally, mean_importance
 from srs_ooc.learners.models import SUBSPACES
+from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.results.feature_record import (
     FeatureRecord,
     PartReader,
@@ -31,6 +33,7 @@ from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
@@ -285,6 +288,11 @@ class Ranking:
         is_out = self._excluded is not None and stored in self._excluded
         return explain(record, stored, self.verdict, shown, is_out=is_out)
 
+    @property
+    def n_candidates(self) -> int:
+        """Features that could be drawn."""
+        return len(self.positions) - (0 if self._excluded is None else len(self._excluded))
+
     def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which columns of the table some stored features are."""
         found = np.zeros(len(self.positions), np.bool_)
@@ -321,13 +329,42 @@ def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
     )
 
 
-# Features that are too good to be true: a copy of the target, and what numbers the rows.
+# What a run's end, its list and its report warn of alike: first of leading features that are too
+# good to be true, as a copy of the target, or what numbers the rows.
 
 LEADING, MOST_ROWS = 10, 1 << 14
+SURE = 6
+"""Minus the decimal logarithm of the p-value from which rows are said to be in order."""
 
 
-def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
-    """Return a warning, if a leading feature tells the target or counts up with the rows.
+def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
+    verdict, spec = reading.verdict, spec_of(ledger)
+    weights = "weights" in store.manifest.row_columns
+    n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
+    more = {
+        "Most of what is selected differs in what is missing": (
+            2 * n_absent > n,
+            f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by when or "
+            "how rows were measured, give that as --strata at ingest, or say --exclude-missing.",
+        ),
+        "More than a fifth of all features are selected": (
+            n > max(reading.n_candidates / 5, LEADING),
+            f"{n:,} of {reading.n_candidates:,}. If rows differ in what most features follow (a "
+            "batch, a site, sex, age), give it as --strata at ingest.",
+        ),
+        "Weights play no part in the tests": (
+            spec.concludes and (weights or spec.learner.class_weight != UNWEIGHTED),
+            "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
+            "up for may be selected: give what they depend on as --strata at ingest.",
+        ),
+    }
+    found = _of_leading(reading, ledger, store)
+    return [*found, *((title, text) for title, (is_so, text) in more.items() if is_so)]
+
+
+def _of_leading(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+    """Return warnings, if leading features tell the target, count up or drift with the rows.
 
     Looked at are the first of the selected features, or of a ranking, in some of many rows.
     """
@@ -339,21 +376,47 @@ def too_good(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, 
     rows = np.arange(0, n_rows, ceil_div(n_rows, MOST_ROWS), dtype=np.int32)
     rows, target = rows if given is None else given[rows], np.empty(len(rows))
     block = Block(len(leading), len(rows), manifest.code_nbytes, tiled=False)
-    with store.unchanged(), store.columns(mapped=False) as columns:
-        columns.gather(leading, block, rows)
+    with store.unchanged(), store.columns(mapped=False) as stored_columns:
+        stored_columns.gather(leading, block, rows)
         for start, piece in store.pieces("target" if manifest.classes else "target_values"):
             here = (rows >= start) & (rows < start + len(piece))
             target[here] = piece[rows[here] - start]
     least = log(1000 * store.n_features)  # else chance is as good more often than in 0.1%
-    for stored, column in zip(leading.tolist(), block.as_columns(len(leading)), strict=True):
+    columns, drifting = np.ascontiguousarray(block.as_columns(len(leading))), []
+    drifts = _drifting(columns, target, manifest).tolist()
+    for stored, column, is_drift in zip(leading.tolist(), columns, drifts, strict=True):
         codes, name = column.astype(np.int64), repr(reading.name(stored))
         groups, values = (target, codes) if manifest.classes else (codes, target)
         if _apart(groups, values, least, sort=bool(manifest.classes)):
             found.append(f"{name} alone tells the target of each row looked at")
         elif 2 * len(set(codes.tolist())) > min(len(rows), 254) and _apart(codes, rows, least):
             found.append(f"{name} rises or falls from row to row")
+        elif is_drift:
+            drifting.append(name)
     text = f"{'; '.join(found)}. If it is a copy of the target, or numbers the rows, leave it out"
-    return [("Too good to be true", f"{text} with --exclude.")] if found else []
+    cautions = [("Too good to be true", f"{text} with --exclude.")] if found else []
+    if drifting:
+        text = (
+            f"Classes follow the order of rows, and within each class so does {', '.join(drifting)}"
+            ". If days, plates or a drift do so too, give them as --strata at ingest."
+        )
+        cautions.append(("Rows are in order", text))
+    return cautions
+
+
+def _drifting(columns: NDArray[Any], target: NDArray[Any], manifest: Manifest) -> NDArray[np.bool_]:
+    """Tell which columns rise or fall with the rows within each class, where classes do so too.
+
+    Not looked for with numbers as targets, nor where strata or groups of rows were given.
+    """
+    if manifest.classes and manifest.row_columns.keys().isdisjoint(("strata", "groups")):
+        n_rows, classes = len(target), target.astype(np.int64)
+        tested = RankTarget.of_classes(classes, len(manifest.classes))
+        if strongest_contrasts(np.arange(n_rows, dtype=np.uint16)[None], n_rows, tested)[0] >= SURE:
+            within = RankTarget.of_values(np.arange(float(n_rows)), classes)
+            only, missing = Contrast.LOCATION, manifest.missing_code
+            return strongest_contrasts(columns, missing, within, only=only)[0] >= SURE
+    return np.zeros(len(columns), np.bool_)
 
 
 def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bool = False) -> bool:

@@ -95,13 +95,12 @@ class Report:
     @cached_property
     def task(self) -> Task:
         """The rows trained on and what each says."""
-        return Task.of(self.store, self.inputs)
+        return Task.of_run(self.spec, self.store, self.inputs)
 
-    @cached_property
+    @property
     def n_candidates(self) -> int:
         """Features that could be drawn."""
-        excluded = self.inputs.excluded
-        return self.manifest.n_features - (0 if excluded is None else len(excluded))
+        return self.reading.n_candidates
 
     @cached_property
     def selected(self) -> NDArray[np.integer[Any]]:

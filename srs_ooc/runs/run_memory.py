@@ -20,6 +20,7 @@ from srs_ooc.base.budget import (
 )
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
+from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.models import TREE
@@ -65,6 +66,8 @@ PREDICTION_NBYTES = 64
 """Bytes of choosing the rows of a split and walking down them, per worker."""
 CONCLUSION_NBYTES = 12 * MB
 """Allowance for ranking, closing and judging, besides the blocks that closing shares."""
+TESTS_NBYTES = 10 * MB
+"""The same without decoys, besides the features that are tested beside one another."""
 BATCH_NBYTES = 8 * MB
 """What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
 STRATUM_ROW_NBYTES = 850
@@ -233,8 +236,13 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     leases = [Lease(f"tallies of {n_features} features", each * n_features)]
     leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
     if spec.concludes:
-        closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
-        leases.append(Lease("decoys, closing and verdict", closing))
+        if spec.decoy_judge is None:
+            sizes = n_rows, shape.n_candidates, shape.n_classes, shape.code_nbytes
+            closing = TESTS_NBYTES + held_nbytes(*sizes)
+            leases.append(Lease("closing, tests and verdict", closing))
+        else:
+            closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
+            leases.append(Lease("decoys, closing and verdict", closing))
         if shape.has_strata:
             leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
     if shape.n_values:

@@ -189,8 +189,10 @@ class RunDraft:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the method has to say of such a run before it starts."""
-        return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+        """What is worth saying of such a run before it starts."""
+        few = None if self.store is None else self.task.too_few(self.spec)
+        notes = notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+        return *notes, *filter(None, [few])
 
     @property
     def is_remote(self) -> bool:

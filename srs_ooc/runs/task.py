@@ -5,6 +5,7 @@ Training rows, their classes or targets and weights; for base models their folds
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.decoys import Exchangeability, deal_folds
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
+from srs_ooc.native.numerics import exp, log
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import CATEGORICAL
@@ -144,6 +147,29 @@ class Task:
         are_free = self.strata is None and self.groups is None
         least = 1.0 if are_free else (1 + spec.decoys) / float(exact_share(spec.fdr))
         self.exchangeability().check(self.target, least)
+
+    def too_few(self, spec: RunSpec) -> str | None:
+        """Return why tests can select no single feature, if so.
+
+        No exact test has a p-value below one in the ways in which rows can have their targets.
+        """
+        if not spec.concludes or spec.decoy_judge is not None:
+            return None
+        excluded = self.inputs.excluded
+        n_tested = self.n_features - (0 if excluded is None else len(excluded))
+        needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
+        log_ways = self.exchangeability().log_arrangements(self.target)
+        if log_ways >= log(needed):
+            return None
+        ways = exp(log_ways)
+        n_together = ceil(needed / ways)
+        others = f"only {n_together:,} or more together, if all are as strong"
+        return (
+            f"with {self.n_rows:,} rows no single feature among {n_tested:,} can be selected: rows "
+            f"can have these targets in {ways:,.0f} ways, so no p-value is below 1 in {ways:,.0f}, "
+            f"and 1 in {needed:,.0f} is needed; "
+            f"{others if n_together <= n_tested else 'nor can all together'}. Get more rows."
+        )
 
     def candidates(self, n_families: int) -> NDArray[np.uint32] | None:
         """Return V as items: the features not left out and their decoys; None if none is left out.

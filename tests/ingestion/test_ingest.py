@@ -343,6 +343,21 @@ def test_tables_in_which_nothing_can_be_found_are_pointed_out(tmp_path):
     assert "note:" not in said
 
 
+def test_few_whole_numbers_as_a_target_are_said_to_be_in_no_order(tmp_path):
+    note = "note: the 3 whole numbers of the target were taken for classes in no order"
+    for target, options, is_said in (
+        ([1, 2, 3] * 8, (), True),
+        ([1, 2, 3] * 8, ("--task", "regression"), False),
+        ([1, 2, 3] * 8, ("--task", "classification"), False),
+        ([1, 2] * 12, (), False),
+        (["a", "b", "c"] * 8, (), False),
+    ):
+        table = {"x": numbers(), "y": target}
+        _, said = ingested(tmp_path, table, "--target", "y", "--overwrite", *options)
+        assert (note in said) == is_said
+        assert ("If they are steps of a score or a dose, say --task regression" in said) == is_said
+
+
 def test_dates_are_pointed_out(tmp_path):
     days = [f"2024-01-{1 + i % 5:02d}" for i in range(N)]
     _, said = ingested(tmp_path, {"day": days, "x": numbers(), "y": CLASSES})

@@ -310,3 +310,127 @@ def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output
         assert cause in said
         assert "Wherever the ranking is cut" not in said
+
+
+# What no test knows of the rows is not claimed, and said.
+
+
+def said_of(folder, *options, **given):
+    """What run, features and report say of a table of ``given``; the result, and all of that."""
+    values = given.pop("values")
+    srs_ooc.ingest(values, folder / "t.zarr", **given)
+    run = str(folder / "t.run")
+    done = [
+        called("run", folder / "t.zarr", "--memory-mb", 4000, "-q", *options),
+        called("features", run, "--csv", "--memory-mb", 4000),
+        called("report", run, "--format", "md", "-o", "-", "--memory-mb", 4000),
+    ]
+    assert [one.exit_code for one in done] == [0, 0, 0], done
+    return srs_ooc.open_run(run), [one.output for one in done]
+
+
+def test_nothing_is_claimed_of_single_features_where_rows_come_in_groups(tmp_path):
+    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(12), 10)
+    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
+    asked = {"values": values, "target": person % 2, "groups": person}
+    found, (ran, listed, page) = said_of(tmp_path, "--iterations", 60, **asked)
+    records = found.features("records")
+    known = [record for record in records if record["q_value"] is not None]
+    assert known
+    columns = ("p_value", "passes_alone", "differs_in")
+    assert {record[column] for record in records for column in columns} == {None}
+    with found._ledger() as ledger:
+        assert ledger.meta(run_verdict.CONCLUSION)["n_marginal"] == 0
+    assert "It is not tested alone, as rows come in groups;" in found.why(known[0]["name"])
+    assert "No feature is tested alone, as rows come in groups." in ran
+    header, first = [line.split(",") for line in listed.splitlines()[:2]]
+    assert [first[header.index(column)] for column in columns] == ["", "", ""]
+    assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
+
+
+def cases_of_cautions():
+    """A table, how it is ingested and run, and the caution it earns; None where it earns none."""
+    rng = np.random.default_rng(1)
+    noise, sick = rng.normal(size=(200, 60)), np.arange(200) % 2
+    shifted = [noise + 1.5 * sick[:, None] * (np.arange(60) < n) for n in (6, 20)]
+    gone = np.where(
+        (rng.random((200, 60)) < 0.4 * sick[:, None]) & (np.arange(60) < 6), np.nan, noise
+    )
+    later, drift = np.arange(200) // 100, noise + np.linspace(0, 8, 200)[:, None]
+    drift[:, 5:] = noise[:, 5:]
+    signal = noise + 2 * later[:, None] * (np.arange(60) < 5)
+    absent, many = "differs in what is missing", "More than a fifth of all features"
+    order, weights = "Rows are in order", "Weights play no part in the tests"
+    plain = {"values": shifted[0], "target": sick}
+    return {
+        "plain": (plain, (), None),
+        "missing": ({"values": gone, "target": sick}, (), absent),
+        "many": ({"values": shifted[1], "target": sick}, (), many),
+        "in order": ({"values": drift, "target": later}, (), order),
+        "in order, without a drift": ({"values": signal, "target": later}, (), None),
+        "in order, strata": ({"values": drift, "target": later, "strata": sick}, (), None),
+        "weights": (plain | {"weights": 1.0 + sick}, (), weights),
+        "class weights": (plain, ("--class-weight", "balanced"), weights),
+        "weights, no level": (plain | {"weights": 1.0 + sick}, ("--judge", "positive"), None),
+    }
+
+
+CAUTIONS = cases_of_cautions()
+
+
+@pytest.mark.parametrize("kind", CAUTIONS)
+def test_what_may_void_a_selection_is_said(tmp_path, kind):
+    given, options, expected = CAUTIONS[kind]
+    found, said = said_of(tmp_path, "--iterations", 60, "--q", 20, *options, **given)
+    cautions = found.cautions
+    for title in {case[2] for case in CAUTIONS.values() if case[2] is not None}:
+        assert [title in text for text in said] == 3 * [title == expected]
+        assert any(title in text for text in cautions) == (title == expected)
+    assert found.selected
+
+
+FEW = {
+    "classes": (np.arange(12) % 2, {}, 924),
+    "uneven": (np.arange(12) % 3 == 0, {}, 495),
+    "pairs": (np.arange(12) % 2, {"strata": np.arange(12) // 2}, 64),
+    "numbers": (np.arange(7) * 0.9, {}, 5040),
+    "enough": (np.arange(24) % 2, {}, None),
+}
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, kind):
+    target, given, n_ways = FEW[kind]
+    values = np.random.default_rng(0).normal(size=(len(target), 5000))
+    values[:, 0] = target
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=target, **given)
+    asked = (tmp_path / "t.zarr", "--memory-mb", 4000)
+    planned, ran = called("plan", *asked), called("run", *asked, "-q", "--iterations", 60)
+    result = srs_ooc.open_run(tmp_path / "t.run")
+    few = f"with {len(target)} rows no single feature among 5,000 can be selected"
+    is_few = n_ways is not None
+    assert [few in text for text in (planned.output, ran.stderr)] == 2 * [is_few]
+    if is_few:
+        together = -(-5000 * 1000 // (90 * n_ways))
+        assert f"in {n_ways:,} ways, so no p-value" in planned.output
+        assert f"1 in 55,556 is needed; only {together:,} or more" in planned.output
+        assert min(r["p_value"] for r in result.features("records", top=50)) >= 1 / n_ways
+        assert result.selected == []
+        assert few in ran.stdout
+        assert any(few in text for text in result.cautions)
+
+
+def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
+    values = np.random.default_rng(0).normal(size=(12, 2000))
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(12) % 2)
+    for options, said in (
+        (("--fdr", "0.2"), "only 13 or more together, if all are as strong"),
+        (("--fdr", "0.001"), "nor can all together"),
+        (("--judge", "decoy"), None),
+        (("--judge", "probe"), None),
+    ):
+        planned = called("plan", tmp_path / "t.zarr", "--memory-mb", 4000, *options).output
+        assert ("with 12 rows no single feature among 2,000" in planned) == (said is not None)
+        assert said is None or said in planned
