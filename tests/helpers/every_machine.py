@@ -87,7 +87,8 @@ _RASE = ("--method", "rase", "--models", 6, "--candidates", 12, "--rounds", 2)
 _BY_CRITERION = (*_RASE, "--validation-share", 0)
 OPTIONS = {
     "decoy": (*_SHORT, "--decoys", 1, "--fdr", 0.5),
-    "few decoys": (*_SHORT, "--fdr", 0.5),
+    "few decoys": (*_SHORT, "--judge", "decoy", "--fdr", 0.5),
+    "tests": (*_SHORT, "--fdr", 0.5),
     "probe": (*_SHORT, "--judge", "probe", "--probe-min-wins", 0.5),
     "random subspace": (*_SHORT, "--method", "rs"),
     "permutations": (*_SHORT, "--permutations", 9),
@@ -110,9 +111,15 @@ NETWORKS = {
     "prs": ("--method", "prs", "--models", 10, "--epochs", 3, "--folds", 3),
     "joint": ("--method", "prs", "--joint", 0.01, "--models", 10, "--epochs", 3, "--folds", 3),
 }
-FEW = [("decoy", "halves"), ("few decoys", "with_gaps"), ("leverage of values", "numbers")]
+FEW = [
+    ("tests", "with_gaps"),
+    ("decoy", "halves"),
+    ("few decoys", "with_gaps"),
+    ("leverage of values", "numbers"),
+]
 MANY = [
     *(("decoy", table) for table in ("halves", "genotypes", "counts", "one_hot", "with_gaps")),
+    *(("tests", table) for table in ("genotypes", "counts", "numbers", "with_gaps", "long")),
     *(("few decoys", table) for table in ("halves", "counts", "with_gaps")),
     *((name, "genotypes") for name in ("probe", "random subspace", "permutations", "sensitivity")),
     *((name, "with_gaps") for name in ("best splits, bootstrap", "leverage", "prs", "rase")),

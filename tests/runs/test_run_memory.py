@@ -38,6 +38,9 @@ SHAPES = {  # rows, features, options
         200_000,
         ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 60),
     ),
+    "tests": (40, 60_000, ("--q", 2000, "--iterations", 60)),
+    "tests-of-pairs": (200, 6000, ("--q", 500, "--iterations", 20)),
+    "tall-tests": (60_000, 12, ("--q", 6, "--iterations", 2, "--max-depth", 3)),
     "decoys": (40, 60_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
     "permutations": (
         20,
@@ -185,6 +188,7 @@ def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
     tests = {
         "none": ("--judge", "probe"),
         "some": ("--probe-min-draws", 0, "--probe-min-wins", 0),
+        "tests": ("--judge", "tests"),
         "decoys": ("--judge", "decoy"),
     }
     for name, more in tests.items():
@@ -226,7 +230,8 @@ def test_a_refusal_says_what_is_needed_later_where_that_is_more():
 
 GRID = {"narrow": (300, 40), "wide": (24, 60_000), "tall": (30_000, 12)}
 WAYS = {
-    "decoys": (),
+    "tests": (),
+    "decoys": ("--judge", "decoy"),
     "three-decoys": ("--decoys", 3),
     "permutations": ("--permutations", 9),
     "trees": ("--save-trees",),
@@ -235,7 +240,7 @@ WAYS = {
     "by-sensitivity": ("--closing", "sensitivity"),
     "files": ("--rows", "rows.txt", "--exclude", "excluded.txt"),
 }
-QUICK = {("narrow", "decoys"), ("wide", "files")}
+QUICK = {("narrow", "tests"), ("narrow", "decoys"), ("wide", "files")}
 
 
 @pytest.fixture(scope="module")

@@ -172,7 +172,7 @@ def test_it_is_part_of_a_run_s_identity_and_others_are_as_they_were(store, whole
     srs_ooc("run", store, "--out", plain, "--closing", "impurity")
     message = error_of("run", store, "--out", plain, "--closing", "sensitivity")
     assert "closing impurity (asked for: sensitivity)" in message
-    assert "--judge decoy" in error_of(
+    assert "--judge tests or decoy" in error_of(
         "run", store, "--out", tmp_path / "no.run", "--judge", "probe", "--closing", "sensitivity"
     )
     ledger = Ledger(plain, writable=False)
