@@ -128,7 +128,7 @@ PAIRS_ROWS = 4096
 """Rows that are looked at: sums of so many are exact in single precision."""
 PAIRS = 64
 """Pairs that are proposed."""
-_TILE = 1 << 19
+_TILE, _MOST_TILE = 1 << 19, 512
 
 
 def can_scan(n_features: int, n_rows: int, n_scores: int) -> bool:
@@ -178,7 +178,7 @@ def best_pairs(halved: Halved, target: RankTarget) -> NDArray[np.int64]:
         Places, ascending; at most 2 ``PAIRS``.
     """
     best, pairs = np.zeros(PAIRS, np.float32), np.full((PAIRS, 2), -1)
-    size = max(PAIRS, _TILE // halved.n_rows)
+    size = max(PAIRS, min(_TILE // halved.n_rows, _MOST_TILE))
     classes = [target.targets == c for c in range(target.n_scores)]
     if len(classes) == 1:
         classes = [target.targets >= max(1, np.sort(target.targets)[len(target.rows) // 2])]
@@ -191,7 +191,8 @@ def best_pairs(halved: Halved, target: RankTarget) -> NDArray[np.int64]:
                 seen = np.abs(weighed @ halved.signs(right, right + size).T)
                 if left == right:
                     seen = np.tril(seen, -1)
-                least = max(best[-1], np.partition(seen, -PAIRS, axis=None)[-PAIRS:].min())
+                last = -min(PAIRS, seen.size)
+                least = max(best[-1], np.partition(seen, last, axis=None)[last])
                 rows, columns = np.nonzero(seen >= least)
                 found = np.concatenate([best, seen[rows, columns]])
                 order = np.argsort(-found, kind="stable")[:PAIRS]
