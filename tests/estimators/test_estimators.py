@@ -324,7 +324,7 @@ def test_a_grid_goes_over_the_parameters_of_a_run():
 def test_selection_inside_the_folds_avoids_the_leak_of_selection_before_them():
     rng = np.random.default_rng(2)
     values, labels = rng.standard_normal((60, 500)), np.repeat([0, 1], 30)  # nothing to be found
-    selector = SRSSelector(iterations=200, n_features_to_select=10)
+    selector = SRSSelector(iterations=200, n_features_to_select=20)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     before = selector.fit_transform(values, labels)
     leaked = cross_val_score(LogisticRegression(), before, labels, cv=folds).mean()
