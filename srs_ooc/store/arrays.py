@@ -392,12 +392,13 @@ class Names:
     def find(self, texts: list[str]) -> NDArray[np.int64]:
         """Return the position of each of ``texts``, -1 where there is none."""
         # Names that a frame's user gives may be numbers, as the frame's are.
-        wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(map(str, texts)))}
+        encoded = [str(text).encode("utf-8", "surrogatepass") for text in texts]
+        wanted = {text: i for i, text in enumerate(dict.fromkeys(encoded))}
         found = np.full(len(wanted), -1, np.int64)
         for position, text in enumerate(self.texts()):
             if (i := wanted.get(text)) is not None:
                 found[i] = position
-        return found[[wanted[str(text).encode()] for text in texts]]
+        return found[[wanted[text] for text in encoded]]
 
 
 class Categories:
