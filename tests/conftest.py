@@ -31,6 +31,8 @@ STARTERS = {"command", "forked", "subprocess", "multiprocessing"}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Give each test the marks that follow from what it is, before any are chosen by marks."""
+    # The longest file first: last, it would keep one worker busy while the other waits.
+    items.sort(key=lambda item: item.path.name != "test_every_machine.py")
     cases = Counter()
     for item in items:
         marks = [mark for room, mark in ROOMS.items() if room in item.path.parts]
