@@ -141,6 +141,13 @@ def products(rng: np.random.Generator, n_pairs: int, noise: float) -> Table:
     return Table(values, target, tuple(range(2 * n_pairs)))
 
 
+def lone_pair(rng: np.random.Generator, n: int, p: int) -> Table:
+    """Return one XOR pair among p features, 5% of the classes flipped."""
+    values = rng.normal(size=(n, p))
+    is_flipped = rng.random(n) < 0.05
+    return Table(values, ((values[:, 0] * values[:, 1] > 0) ^ is_flipped).astype(np.int64), (0, 1))
+
+
 def pairs(rng: np.random.Generator, shift: float) -> Table:
     """Return 40 pairs, one of each class, that have much in common; 20 features shifted."""
     pair, target = np.repeat(np.arange(40), 2), np.tile([0, 1], 40)
@@ -183,6 +190,7 @@ DESIGNS: dict[str, Make] = {
     "AND": both_large,
     "products": partial(products, n_pairs=3, noise=0.5),
     "XOR": partial(products, n_pairs=1, noise=0.0),
+    "XOR among 50, 400 rows": partial(lone_pair, n=400, p=50),
     "pairs": partial(pairs, shift=1.0),
     "missing": missing,
 }

@@ -430,7 +430,7 @@ def _of_verdict(report: Report) -> Cut:
         [int(p) + 1 for p in places],
         [float(f"{verdict.levels[p]:.4g}") for p in places],
         verdict.n_selected,
-        int(np.count_nonzero(verdict.is_outstanding)) if report.spec.decoys else 0,
+        0 if report.spec.decoy_judge is None else int(np.count_nonzero(verdict.is_outstanding)),
     )
 
 

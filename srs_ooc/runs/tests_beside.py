@@ -19,7 +19,7 @@ from srs_ooc.evidence.tally import largest
 from srs_ooc.runs.resources import Resources, item_columns, target_of
 
 NOBODY = 2**32 - 1
-"""In place of a stored position, where a feature shows alone."""
+"""In place of a stored position, where there is no other feature."""
 
 
 def add_tests_beside(
