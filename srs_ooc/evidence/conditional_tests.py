@@ -430,6 +430,7 @@ def beside_others(
     target: RankTarget,
     alone: NDArray[np.float64],
     n_tested: int,
+    shares: NDArray[np.float64],
 ) -> Beside:
     """Test features within parts of the rows that one or two of the others make.
 
@@ -445,6 +446,8 @@ def beside_others(
         Strengths of their tests alone, less the :func:`cost` of no others.
     n_tested : int
         Features among which these were chosen.
+    shares : float64 (n, 3)
+        Of the contrasts of each (:func:`srs_ooc.evidence.rank_tests.shares_beside`).
     """
     n = len(codes)
     # Of all features, those that are strongest without any one of them must be among these.
@@ -465,7 +468,10 @@ def beside_others(
         for way, some in looked.propose(ways, charges).by_others():
             within = [target.within(part) for part in parts_of(looked.is_high, way)]
             columns = np.ascontiguousarray(codes[some])
-            strengths = [strongest_contrasts(columns, missing_code, t)[0] for t in within]
+            own = shares[some]
+            strengths = [
+                strongest_contrasts(columns, missing_code, t, shares=own)[0] for t in within
+            ]
             reached = combined(np.array(strengths)) - charges(np.array([way]))[some, 0]
             wins = reached > found.strengths[some]
             found.strengths[some[wins]] = reached[wins]

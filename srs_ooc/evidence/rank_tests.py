@@ -126,6 +126,32 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     return levels
 
 
+FIXED_SHARES = np.array([0.6, 0.2, 0.2])
+"""Of the chance to be taken for more than noise, what each contrast gets where decoys judge."""
+CERTAIN = 0.1
+"""Features are counted for a contrast whose p-value, times the number of features, is up to it."""
+
+
+def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return the share of the level that each contrast of a feature gets, from the other features.
+
+    Laplace's rule of succession: one, and the other features that show it for certain.
+
+    Parameters
+    ----------
+    counts : int (3,)
+        How many features show each contrast for certain (``CERTAIN``).
+    own : uint8 (n,)
+        The contrast for which each feature is counted itself; ``NO_CONTRAST`` where for none.
+
+    Returns
+    -------
+    float64 (n, 3)
+    """
+    others = 1.0 + counts - (own[:, None] == np.arange(NO_CONTRAST))
+    return others / (NO_CONTRAST + counts.sum() - (own != NO_CONTRAST))[:, None]
+
+
 def strongest_contrasts(
     columns: NDArray[Any],
     missing_code: int,
@@ -133,10 +159,13 @@ def strongest_contrasts(
     *,
     exactly: bool = False,
     only: Contrast | None = None,
+    shares: NDArray[np.float64] = FIXED_SHARES,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Test each column, without the GIL: how strong its test is, and the contrast that shows most.
 
-    The same bits on every machine: no library's logarithm or exponential is on the way.
+    The p-value is the smallest of its contrasts, each divided by its share (Bonferroni's inequality
+    with weights): whatever these have to do with one another. Which contrasts a column has follows
+    from its margins. The same bits on every machine: no library's logarithm is on the way.
 
     Parameters
     ----------
@@ -150,6 +179,8 @@ def strongest_contrasts(
         Whether contrasts that show nothing by the asymptotic test are tested like the others.
     only : Contrast, optional
         Test by it alone; by default by all that the column's margins allow.
+    shares : float64 (3,) or (n_columns, 3)
+        Of the level, by contrast; divided among those that a column has.
 
     Returns
     -------
@@ -158,10 +189,20 @@ def strongest_contrasts(
     contrasts : uint8 (n_columns,)
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
     """
-    log_p, contrasts = np.zeros(len(columns)), np.zeros(len(columns), np.uint8)
+    log_p = np.empty((len(columns), NO_CONTRAST))
     contrast = NO_CONTRAST if only is None else only
-    _native.rank_tests(columns, missing_code, *target, exactly, contrast, log_p, contrasts)
-    return -log_p / _LN10, contrasts
+    _native.rank_tests(columns, missing_code, *target, exactly, contrast, log_p)
+    own = np.where(np.isnan(log_p), 0.0, shares)
+    among = own[:, 0] + own[:, 1] + own[:, 2]
+    best, contrasts = np.zeros(len(columns)), np.full(len(columns), NO_CONTRAST, np.uint8)
+    for number in range(NO_CONTRAST):
+        is_there = own[:, number] > 0
+        joined = np.zeros(len(columns))
+        share = own[is_there, number] / among[is_there]
+        joined[is_there] = log_p[is_there, number] - logs(share)
+        wins = joined < best
+        best[wins], contrasts[wins] = joined[wins], number
+    return -best / _LN10, contrasts
 
 
 # One feature at a time: how strong its test is, and Benjamini and Hochberg.

@@ -267,7 +267,6 @@ def rank_tests(
     exactly: bool,
     only: int,
     log_p: NDArray[np.float64],
-    contrasts: NDArray[np.uint8],
 ) -> None: ...
 
 MAX_PRESORTED_ROWS: int

@@ -18,10 +18,18 @@ from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import (
+    CERTAIN,
+    FIXED_SHARES,
+    NO_CONTRAST,
+    RankTarget,
+    shares_beside,
+    strongest_contrasts,
+)
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.native.numerics import log
 from srs_ooc.runs.engine import (
     STEADINESS,
     TALLY,
@@ -330,6 +338,9 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 _CELLS = 1 << 20
 """Codes looked at together."""
 _COLUMNS = 64
+_PIECE = 1 << 16
+_PROMISING = 1.0
+"""Strength from which a feature is tested again once the shares of its contrasts are known."""
 
 
 def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
@@ -345,12 +356,41 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
-    The target is that of the task: a permutation run's is permuted.
+    The target is that of the task: a permutation run's is permuted. Contrasts have fixed shares of
+    the level where decoys judge, else equal ones until :meth:`share_out`.
     """
 
     def __init__(self, resources: Resources) -> None:
         self._resources, self._manifest = resources, resources.manifest
         self._target = target_of(resources.task)
+        self._counts = np.zeros(NO_CONTRAST, np.int64)
+        self._own: NDArray[np.uint8] | None = None
+
+    def share_out(self, strengths: NDArray[np.float32]) -> None:
+        """Give each contrast of a feature its share by what the other features show.
+
+        Parameters
+        ----------
+        strengths : float32 (n_items,)
+            Of all; become those by the shares, where these can matter. P-values above 0.1 stay:
+            one is then at most t with probability at most t, above 0.1 by the old shares, and
+            below by the new ones.
+        """
+        n_tested = np.count_nonzero(~np.isnan(strengths))
+        own = np.full(len(strengths), NO_CONTRAST, np.uint8)
+        for items in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
+            own[items] = self.contrasts_of(items)
+        self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
+        self._own = own
+        for items in _from(strengths, _PROMISING):
+            strengths[items] = self.of(items)
+
+    def shares_of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the shares of the contrasts of some items; float64 (n, 3)."""
+        if self._resources.spec.decoy_judge is not None:
+            return np.broadcast_to(FIXED_SHARES, (len(items), NO_CONTRAST))
+        nothing = np.full(len(items), NO_CONTRAST, np.uint8)
+        return shares_beside(self._counts, nothing if self._own is None else self._own[items])
 
     def of_all(self) -> NDArray[np.float32]:
         """Return the strength of every item, minus the decimal logarithm of its p-value.
@@ -382,11 +422,22 @@ class MarginalTests:
     def _tested(
         self, items: NDArray[np.uint32]
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
+        done = 0
         for columns in item_columns(self._resources, items):
             codes, n_codes = columns, self._manifest.missing_code
             if self._manifest.code_nbytes > 1:
                 codes, n_codes = _dense(codes, n_codes)
-            yield strongest_contrasts(codes, n_codes, self._target)
+            shares = self.shares_of(items[done : done + len(codes)])
+            done += len(codes)
+            yield strongest_contrasts(codes, n_codes, self._target, shares=shares)
+
+
+def _from(strengths: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
+    """Yield the items of a strength from ``bar`` on, some at a time."""
+    for start in range(0, len(strengths), _PIECE):
+        some = np.flatnonzero(strengths[start : start + _PIECE] >= bar)
+        if len(some):
+            yield (start + some).astype(np.uint32)
 
 
 def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.uint16], int]:

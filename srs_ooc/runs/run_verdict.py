@@ -109,7 +109,7 @@ def verdict_on(
     state: Elimination,
     key: int,
     permuted: NDArray[np.float64] | None = None,
-) -> tuple[Rows, dict[str, Any]]:
+) -> tuple[Rows, dict[str, Any], NDArray[np.float32] | None]:
     """Test every item alone and, without decoys, the most promising beside others; then judge.
 
     Parameters
@@ -130,6 +130,8 @@ def verdict_on(
     facts : dict
         What is said of all of them. ``n_decoys_above``, of all families, is kept to look into: no
         command says it, as beside ``n_selected`` it would read as a share of false features.
+    strengths : float32 (n_features,) or None
+        Of the strongest test of each, alone or beside others; None where decoys judge.
     """
     n_features, level = resources.n_features, exact_share(resources.spec.fdr)
     tests = MarginalTests(resources)
@@ -137,13 +139,17 @@ def verdict_on(
     comparison = None
     if permuted is not None:
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
+    whole = None
+    if resources.spec.decoy_judge is None:
+        tests.share_out(strengths)
     marginal = _marginal_facts(strengths[:n_features], float(level))
     if resources.spec.decoy_judge is None:
-        alone, others = strengths.copy(), add_tests_beside(resources, strengths, state.items, key)
+        alone = strengths.copy()
+        others = add_tests_beside(resources, tests, strengths, state.items, key)
         outstanding = _strongest(strengths, least_passing(strengths, float(level)), key)
         ranking = pool(state.items, outstanding, strengths[outstanding], key)
         verdict = _by_tests(ranking, strengths, float(level))
-        largest_group, strengths = 1, alone
+        largest_group, strengths, whole = 1, alone, strengths
     else:
         outstanding, others = _outstanding(resources, strengths, comparison, level, key), {}
         ranking = pool(state.items, outstanding, tests.of(outstanding), key)
@@ -171,7 +177,7 @@ def verdict_on(
     if resources.spec.decoy_judge is not None:
         n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
         facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
-    return rows[~is_decoy].view(np.recarray), facts
+    return rows[~is_decoy].view(np.recarray), facts, whole
 
 
 def best_score(state: Elimination) -> float:
@@ -276,8 +282,10 @@ def _above(
     return items[reached > comparison.bar(level)]
 
 
-def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
-    """Return the items with strengths from ``bound`` on, strongest first; at most OUTSTANDING."""
+def _strongest(
+    strengths: NDArray[np.float32], bound: float, key: int, most: int = OUTSTANDING
+) -> NDArray[np.uint32]:
+    """Return the items with strengths from ``bound`` on, strongest first; at most ``most``."""
     if bound == np.inf:
         return np.zeros(0, np.uint32)
 
@@ -285,7 +293,7 @@ def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArra
         found = strengths[piece].astype(np.float64)
         return np.where(np.isnan(found), -np.inf, found)
 
-    items = largest(scores, len(strengths), OUTSTANDING, key)
+    items = largest(scores, len(strengths), most, key)
     return items[strengths[items] >= bound]
 
 
@@ -426,13 +434,18 @@ ROWS = 1024
 
 
 def first_by_worth(
-    resources: Resources, ledger: Ledger, selected: NDArray[np.uint32]
+    resources: Resources,
+    ledger: Ledger,
+    selected: NDArray[np.uint32],
+    strengths: NDArray[np.float32] | None = None,
 ) -> NDArray[np.uint32]:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
-    Selected features come before all others. The ``HEAD`` most important are ordered by what they
-    are worth together (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones
-    follow by importance. All that are not here follow by importance too.
+    Selected features come before all others. The first ``HEAD``, by the strength of their tests or,
+    where decoys judge, by importance, are ordered by what they are worth together
+    (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones follow. All that are
+    not here follow by importance. Strengths do not depend on the trees: another seed gives much the
+    same order.
 
     Parameters
     ----------
@@ -442,23 +455,30 @@ def first_by_worth(
         With the tallies of its screen.
     selected : uint32 (n,)
         Stored positions.
+    strengths : float32 (n_features,), optional
+        As of :func:`verdict_on`.
     """
     spec = resources.spec
-    tally = tally_of(spec, resources.n_features)
-    ledger.load({TALLY: tally})
-    found, n_first = by_importance(
-        tally, selected, resources.n_features, key_of(spec.seed), wanted=HEAD, most=len(selected)
-    )
-    head = found[:HEAD]
-    importance = mean_importance(tally, head)
-    del tally
+    if strengths is not None:
+        found = _strongest(strengths, -np.inf, key_of(spec.seed), max(HEAD, len(selected)))
+        n_first, head = len(selected), found[:HEAD]
+        worth = strengths[head].astype(np.float64)
+    else:
+        tally = tally_of(spec, resources.n_features)
+        ledger.load({TALLY: tally})
+        found, n_first = by_importance(
+            tally, selected, resources.n_features, key_of(spec.seed), wanted=HEAD, most=len(selected)
+        )
+        head = found[:HEAD]
+        worth = mean_importance(tally, head)
+        del tally
     if not len(head):
         return head
     rows = sampled_rows(resources.n_rows, ROWS)
     codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, head)])
     columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
-    places = mrmr_order(importance, columns, head, tie, np.arange(len(head)) < n_first)
+    places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
 
 
@@ -548,8 +568,8 @@ def conclude(
             return
     with replace(context, cluster=None).resources() as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
-        rows, facts = verdict_on(resources, state, key, permuted)
-        order = first_by_worth(resources, ledger, rows.features[rows.is_selected])
+        rows, facts, strengths = verdict_on(resources, state, key, permuted)
+        order = first_by_worth(resources, ledger, rows.features[rows.is_selected], strengths)
     facts = {"n_iterations": until} | facts
     facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),

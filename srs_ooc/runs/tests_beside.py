@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.evidence.conditional_tests import (
     MOST_ROWS,
     PAIRS_ROWS,
@@ -14,16 +15,19 @@ from srs_ooc.evidence.conditional_tests import (
     cost,
     n_looked_at,
 )
-from srs_ooc.evidence.correlation import sampled_rows
 from srs_ooc.evidence.tally import largest
-from srs_ooc.runs.resources import Resources, item_columns, target_of
+from srs_ooc.runs.resources import MarginalTests, Resources, item_columns, target_of
 
 NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
 
 
 def add_tests_beside(
-    resources: Resources, strengths: NDArray[np.float32], closing: NDArray[np.uint32], key: int
+    resources: Resources,
+    tests: MarginalTests,
+    strengths: NDArray[np.float32],
+    closing: NDArray[np.uint32],
+    key: int,
 ) -> dict[int, list[int]]:
     """Test the most promising features beside one another.
 
@@ -35,6 +39,8 @@ def add_tests_beside(
     ----------
     resources : Resources
         Of the run.
+    tests : MarginalTests
+        Of each feature alone.
     strengths : float32 (n_features,)
         Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
         the cost of choosing it.
@@ -50,7 +56,7 @@ def add_tests_beside(
         where there is one only.
     """
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
-    rows = sampled_rows(resources.n_rows, MOST_ROWS)
+    rows = _some_rows(resources.n_rows, MOST_ROWS)
     target = target_of(resources.task, rows)
     most = min(n_tested, n_looked_at(len(rows), target.n_scores))
     strengths -= np.float32(cost(0, n_tested))
@@ -60,17 +66,28 @@ def add_tests_beside(
         items = _promising(strengths, closing, most, key)
         codes, missing_code = _codes_of(resources, items, rows)
         alone = strengths[items].astype(np.float64)
-        found = beside_others(codes, missing_code, target, alone, n_tested)
+        shares = tests.shares_of(items)
+        found = beside_others(codes, missing_code, target, alone, n_tested, shares)
     wins = np.flatnonzero(found.strengths > alone)
     strengths[items[wins]] = found.strengths[wins]
     others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
     return dict(zip(items[wins].tolist(), others.tolist(), strict=True))
 
 
+def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Return rows, one of each of ``most`` stretches; all where there are no more.
+
+    Which one is as good as random: rows that come in turns are not all of one kind.
+    """
+    ends = np.arange(most + 1) * n_rows // most if n_rows > most else np.arange(n_rows + 1)
+    sizes = np.diff(ends).astype(np.uint64)
+    return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
+
+
 def _of_best_pairs(resources: Resources, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
     items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
-    rows = sampled_rows(resources.n_rows, PAIRS_ROWS)
+    rows = _some_rows(resources.n_rows, PAIRS_ROWS)
     halved = Halved(len(rows))
     for columns in item_columns(resources, items):
         halved.add(columns[:, rows], resources.manifest.missing_code)

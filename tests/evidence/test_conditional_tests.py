@@ -9,6 +9,7 @@ from scipy import stats
 from srs_ooc.evidence.conditional_tests import (
     LEADING,
     PAIRS,
+    Beside,
     Halved,
     Looked,
     beside_others,
@@ -36,9 +37,15 @@ def two_classes(n_rows: int) -> RankTarget:
     return RankTarget.of_classes(np.arange(n_rows) % 2, 2)
 
 
+def beside_of(codes: np.ndarray, target: RankTarget, alone: np.ndarray, n: int) -> Beside:
+    """Return what tests beside others show, contrasts sharing the level evenly."""
+    return beside_others(codes, MISSING, target, alone, n, np.full((len(codes), 3), 1 / 3))
+
+
 def alone_of(codes: np.ndarray, target: RankTarget) -> np.ndarray:
     """Return the strengths of features alone, their cost paid."""
-    return strongest_contrasts(codes, MISSING, target)[0] - cost(0, len(codes))
+    even = np.full(3, 1 / 3)
+    return strongest_contrasts(codes, MISSING, target, shares=even)[0] - cost(0, len(codes))
 
 
 @given(st.lists(st.floats(0, 70), min_size=1, max_size=4))
@@ -127,7 +134,7 @@ def test_noise_is_no_more_often_strong_than_it_may() -> None:
     for seed in range(120):
         codes, target = noise(seed, n, n_rows), two_classes(n_rows)
         alone = alone_of(codes, target)
-        found = beside_others(codes, MISSING, target, alone, n)
+        found = beside_of(codes, target, alone, n)
         strengths.append(np.maximum(alone, found.strengths))
     p_values = 10.0 ** -np.concatenate(strengths)
     for level in (0.2, 0.05, 0.01):
@@ -140,7 +147,7 @@ def test_a_pair_that_shows_only_together_is_found(n_tested: int) -> None:
     codes = noise(3, 60, 400)
     target = RankTarget.of_classes(((codes[7] < 100) ^ (codes[31] < 100)).astype(int), 2)
     alone = alone_of(codes, target)
-    found = beside_others(codes, MISSING, target, alone, n_tested)
+    found = beside_of(codes, target, alone, n_tested)
     assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [7, 31]
     assert found.strengths[[7, 31]].min() > 10
     assert found.others[7].tolist() == [31, -1]
@@ -151,7 +158,7 @@ def test_three_that_show_only_together_are_found_among_few() -> None:
     codes = noise(4, 30, 800)
     first, second, third = (codes[place] < 100 for place in (5, 6, 7))
     target = RankTarget.of_classes((first ^ second ^ third).astype(int), 2)
-    found = beside_others(codes, MISSING, target, alone_of(codes, target), 30)
+    found = beside_of(codes, target, alone_of(codes, target), 30)
     assert found.strengths[[5, 6, 7]].min() > 10
     assert [found.others[place].tolist() for place in (5, 6, 7)] == [[6, 7], [5, 7], [5, 6]]
 
@@ -168,15 +175,15 @@ def test_other_tables_of_the_same_pair(way: str) -> None:
         order = rng.permutation(600)
         target, moved = (RankTarget.of_classes(label[o], 2) for o in (np.arange(600), order))
         alone = alone_of(codes, target)
-        one = beside_others(codes, MISSING, target, alone, 30)
-        other = beside_others(np.ascontiguousarray(codes[:, order]), MISSING, moved, alone, 30)
+        one = beside_of(codes, target, alone, 30)
+        other = beside_of(np.ascontiguousarray(codes[:, order]), moved, alone, 30)
         assert np.array_equal(one.strengths, other.strengths)
         assert np.array_equal(one.others, other.others)
         return
     target = RankTarget.of_classes(label, 2, strata)
     if way == "numbers":
         target = RankTarget.of_values(label + rng.normal(size=600))
-    found = beside_others(codes, MISSING, target, alone_of(codes, target), 30)
+    found = beside_of(codes, target, alone_of(codes, target), 30)
     assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [2, 9]
     assert found.strengths[[2, 9]].min() > 5
 
@@ -185,7 +192,7 @@ def test_constant_columns_and_single_features_show_nothing() -> None:
     target = two_classes(20)
     for n in (1, 2):
         codes = np.zeros((n, 20), np.uint8)
-        found = beside_others(codes, MISSING, target, alone_of(codes, target), n)
+        found = beside_of(codes, target, alone_of(codes, target), n)
         assert not (found.strengths > 0).any()
 
 

@@ -9,6 +9,7 @@ import pytest
 import rank_tests_reference as reference
 from examples import examples
 from hypothesis import given
+from hypothesis import strategies as st
 from rank_tests_reference import (
     MISSING,
     crossed,
@@ -24,7 +25,13 @@ from rank_tests_reference import (
 )
 from scipy import stats
 
-from srs_ooc.evidence.rank_tests import NO_CONTRAST, Contrast, RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import (
+    NO_CONTRAST,
+    Contrast,
+    RankTarget,
+    shares_beside,
+    strongest_contrasts,
+)
 
 
 @examples(150)
@@ -545,6 +552,38 @@ def test_in_pairs_it_is_nearly_wilcoxons_signed_rank_test():
         expected = stats.wilcoxon(column[1::2] - column[::2]).pvalue
         found = joined_p_values(column, target)[0]
         assert np.log10(found) == pytest.approx(np.log10(expected), abs=0.4)
+
+
+@given(counts=st.tuples(*[st.integers(0, 50)] * 3), owns=st.lists(st.integers(0, 3), max_size=9))
+def test_a_feature_has_no_part_in_the_shares_of_its_contrasts(counts, owns):
+    """Laplace's rule over the others, in exact fractions."""
+    own = np.array([c if c == NO_CONTRAST or counts[c] else NO_CONTRAST for c in owns], np.uint8)
+    found = shares_beside(np.array(counts), own)
+    for shares, mine in zip(found, own.tolist(), strict=True):
+        others = [1 + n - (c == mine) for c, n in enumerate(counts)]
+        expected = [Fraction(n, sum(others)) for n in others]
+        np.testing.assert_allclose(shares, np.array(expected, float), rtol=1e-15)
+
+
+@given(shares=st.lists(st.tuples(*[st.floats(0.01, 0.99)] * 3), min_size=6, max_size=6))
+def test_contrasts_share_the_level_as_they_are_told(shares):
+    """The least p-value by its part of what the column's contrasts have together."""
+    rng = np.random.default_rng(3)
+    columns = rng.integers(0, 200, (6, 90)).astype(np.uint8)
+    columns[1::2][rng.random((3, 90)) < 0.2] = MISSING
+    columns[5] %= 2  # two levels: no spread
+    target = RankTarget.of_classes(np.arange(90) % 2, 2)
+    told = np.array(shares)
+    alone = [strongest_contrasts(columns, MISSING, target, only=c)[0] for c in Contrast]
+    has = np.array(alone).T > 0
+    own = np.where(has, told, 0)
+    parts = np.where(has, own / own.sum(axis=1)[:, None], 1)
+    expected = np.where(has, np.array(alone).T + np.log10(parts), 0)
+    found, contrasts = strongest_contrasts(columns, MISSING, target, shares=told)
+    np.testing.assert_allclose(found, np.maximum(expected.max(axis=1), 0), rtol=1e-12, atol=1e-12)
+    is_shown = found > 0
+    np.testing.assert_array_equal(contrasts[is_shown], expected.argmax(axis=1)[is_shown])
+    assert (contrasts[~is_shown] == NO_CONTRAST).all()
 
 
 def test_the_shares_do_not_depend_on_whose_values_are_missing():

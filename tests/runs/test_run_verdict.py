@@ -18,7 +18,7 @@ from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import beside_others, cost
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import DecoyJudge
-from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Ranking
@@ -387,8 +387,9 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
         tested = RankTarget.of_values(target)
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
-    alone = strongest_contrasts(codes, 255, tested)[0] - cost(0, TESTED_FEATURES)
-    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES)
+    even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
+    alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
+    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES, even)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
     levels = stats.false_discovery_control(p_values)[found["features"]]
     np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
@@ -399,6 +400,47 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     shown = np.stack([found["beside"], found["beside_too"]], axis=1)
     np.testing.assert_array_equal(shown, others[found["features"]])
     assert (shown[found["is_selected"], 0] != NOBODY).any()
+
+
+def test_contrasts_share_the_level_by_what_the_other_features_show(tmp_path):
+    """Twelve features differ in spread for certain, and others by the tests are judged by that."""
+    values, _ = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    labels = np.arange(TESTED_ROWS) % 2
+    values = np.where(labels == 1, 1.0, 0.25) * (values - np.median(values, axis=1)[:, None])
+    values[12:] = noise_table(TESTED_ROWS, TESTED_FEATURES)[0][12:]
+    store = tmp_path / "t.zarr"
+    package.ingest(values.T, store, target=labels)
+    opened = Store.open(store)
+    draft = RunDraft.of(opened, Request(Options(seed=SEED), iterations=60))
+    learned = Task.of_run(draft.spec, opened, draft.inputs)
+    with RunContext(draft.spec, opened, learned, 1 << 32, 1).resources() as resources:
+        tests = MarginalTests(resources)
+        found = tests.of_all()
+        before = found.copy()
+        tests.share_out(found)
+        shown = tests.contrasts_of(np.arange(TESTED_FEATURES, dtype=np.uint32))
+    first = values[stored_positions(TESTED_FEATURES)]
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
+    tested = RankTarget.of_classes(labels, 2)
+    even = np.full(3, 1 / 3)
+    alone, contrasts = strongest_contrasts(codes, 255, tested, shares=even)
+    np.testing.assert_array_equal(before, alone.astype(np.float32))
+    certain = alone >= np.log10(10 * TESTED_FEATURES)
+    assert np.count_nonzero(certain & (contrasts == Contrast.SPREAD)) >= 8
+    for i in range(TESTED_FEATURES):
+        others = [np.count_nonzero(certain & (contrasts == c)) for c in Contrast]
+        shares = np.array(others, float) + 1
+        if certain[i]:
+            shares[contrasts[i]] -= 1
+        expected, contrast = strongest_contrasts(
+            codes[i : i + 1], 255, tested, shares=shares / shares.sum()
+        )
+        if alone[i] >= 1:
+            assert found[i] == np.float32(expected[0])
+            assert shown[i] == contrast[0]
+        else:
+            assert found[i] == before[i]
+    assert (found[certain] > before[certain]).any()
 
 
 def shifted(n_shifted):
@@ -667,7 +709,7 @@ def noted(run, meta=None):
 
 
 VERSIONS = {
-    "tests": {"evidence": 5, "stages": 3},
+    "tests": {"evidence": 6, "stages": 3},
     "decoy": {"evidence": 4, "stages": 3},
 }
 
@@ -707,7 +749,7 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
 
 OTHERS = [
     *(("decoy", "evidence", version) for version in (None, 1, 2, 3, 5, "two")),
-    *(("tests", "evidence", version) for version in (None, 4, 6)),
+    *(("tests", "evidence", version) for version in (None, 4, 5, 7)),
     *(("decoy", "stages", version) for version in (None, 1, 2, 4)),
     *(("tests", "stages", version) for version in (2, 4)),
 ]

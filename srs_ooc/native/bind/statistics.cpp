@@ -88,21 +88,19 @@ void top_eigenvectors(Matrix<double> symmetric, Vector<double> values, Matrix<do
 // Binding of the rank tests; what each argument means is told in evidence/rank_tests.py.
 template <class Code>
 void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
-                  std::size_t only, const Vector<double> &log_p, const Vector<std::uint8_t> &contrasts) {
+                  std::size_t only, const Matrix<double> &log_p) {
     thread_local srs::LogFactorials log_factorial; // eight bytes a row
     log_factorial.reach(target.starts[target.n_strata]);
     srs::Tabulation<Code> tabulation(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
         tabulation.tabulate(columns.data() + j * columns.shape(1));
-        const srs::Shown shown = srs::column_shows(log_factorial, tabulation, target, exactly, only);
-        log_p.data()[j] = shown.log_p, contrasts.data()[j] = static_cast<std::uint8_t>(shown.contrast);
+        srs::column_shows(log_factorial, tabulation, target, exactly, only, log_p.data() + j * srs::N_CONTRASTS);
     }
 }
 
 void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                Vector<const std::int32_t> order, bool exactly, std::size_t only, Vector<double> log_p,
-                Vector<std::uint8_t> contrasts) {
+                Vector<const std::int32_t> order, bool exactly, std::size_t only, Matrix<double> log_p) {
     const auto n_columns = static_cast<int64_t>(columns.shape(0)), n_rows = static_cast<int64_t>(rows.size());
     srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
     srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
@@ -114,14 +112,13 @@ void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::i
     srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
     srs::expect_below("order", order, static_cast<int64_t>(n_targets));
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    srs::expect_size("log_p", log_p, n_columns);
-    srs::expect_size("contrasts", contrasts, n_columns);
+    srs::expect_shape("log_p", log_p, n_columns, srs::N_CONTRASTS);
     const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
                              std::vector<std::int32_t>(order.data(), order.data() + order.size())};
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
-        rank_columns(own, n_codes, target, exactly, only, log_p, contrasts);
+        rank_columns(own, n_codes, target, exactly, only, log_p);
     });
 }
 
@@ -133,5 +130,5 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "add_products", &add_products, "a"_a, "b"_a, "out"_a, "isa"_a = "");
     srs::define(module, "top_eigenvectors", &top_eigenvectors, "symmetric"_a, "values"_a, "vectors"_a, "isa"_a = "");
     srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
-                "nominal"_a, "order"_a, "exactly"_a, "only"_a, "log_p"_a, "contrasts"_a);
+                "nominal"_a, "order"_a, "exactly"_a, "only"_a, "log_p"_a);
 }

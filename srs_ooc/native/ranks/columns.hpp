@@ -2,6 +2,8 @@
 #pragma once
 #include "ranks/linear_test.hpp"
 
+#include <limits>
+
 namespace srs {
 
 // The target's side of the tests: rows by stratum, and what each has for a target.
@@ -98,26 +100,26 @@ inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &s
     return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread);
 }
 
-// What a column shows, by one p-value; ``only``: by that contrast alone, if not by all of them.
+// The natural logarithm of the p-value of each contrast, [contrast]; NaN where the column has none, which follows from its
+// margins, or where it is not the ``only`` one asked for, if not all are.
 template <class Code>
-inline Shown column_shows(const LogFactorials &log_factorial, const Tabulation<Code> &tabulation, const Target &target,
-                          bool exactly, std::size_t only) {
-    Joined joined;
+inline void column_shows(const LogFactorials &log_factorial, const Tabulation<Code> &tabulation, const Target &target,
+                         bool exactly, std::size_t only, double *log_p) {
+    std::fill(log_p, log_p + N_CONTRASTS, std::numeric_limits<double>::quiet_NaN());
     const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
     const auto test = [&](Contrast contrast, const Strata &strata, const Asymptotic &found, double gate) {
         if (!found.is_there || !is_asked(contrast)) return;
-        joined.add(contrast, contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD));
+        log_p[contrast] = contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD);
     };
     const bool with_spread = is_asked(SPREAD) && !tabulation.tiny_strata;
     const AsymptoticScreen screen(tabulation.strata, target.nominal, target.n_targets, with_spread);
     const double bar = gate(screen, target.nominal);
     test(LOCATION, tabulation.strata, screen.location, bar);
     test(SPREAD, tabulation.strata, screen.spread, bar);
-    if (!tabulation.n_absent || !is_asked(ABSENCE)) return joined.shown();
+    if (!tabulation.n_absent || !is_asked(ABSENCE)) return;
     const Strata two = by_absence(tabulation.strata, tabulation.absent);
     const AsymptoticScreen other(two, target.nominal, target.n_targets, false);
     test(ABSENCE, two, other.location, gate(other, target.nominal));
-    return joined.shown();
 }
 
 } // namespace srs

@@ -1,5 +1,5 @@
-// What a column can show: location, spread, and what is missing, joined to one p-value; and asymptotic tests of each, by the
-// normal and chi-squared approximations.
+// What a column can show: location, spread, and what is missing; and asymptotic tests of each, by the normal and chi-squared
+// approximations.
 #pragma once
 #include "ranks/math.hpp"
 #include "ranks/table.hpp"
@@ -9,9 +9,6 @@
 namespace srs {
 
 enum Contrast : std::size_t { LOCATION, SPREAD, ABSENCE, N_CONTRASTS };
-
-// Of the chance to be taken for more than noise, what each contrast gets; shared by those that a column has.
-constexpr double SHARES[N_CONTRASTS] = {0.6, 0.2, 0.2};
 
 // Whether distances from the middle show anything else than the order of the levels does. They do not where there are
 // two levels, or all others are on one side of the nearest one.
@@ -66,34 +63,6 @@ inline Strata by_absence(const Strata &strata, const std::vector<std::int32_t> &
     }
     return out;
 }
-
-// A p-value, and the contrast that has it.
-struct Shown {
-    double log_p = 0;
-    std::size_t contrast = N_CONTRASTS; // none
-};
-
-// The smallest p-value by its share (Bonferroni's inequality with weights): whatever the contrasts have to do with
-// one another. Which are there follows from the column's margins, which all is given: not from what goes with what.
-class Joined {
-  public:
-    void add(Contrast contrast, double log_p) { log_p_[contrast] = log_p, there_[contrast] = true; }
-    Shown shown() const {
-        double all = 0;
-        for (std::size_t i = 0; i < N_CONTRASTS; ++i) all += there_[i] ? SHARES[i] : 0;
-        Shown best;
-        for (std::size_t i = 0; i < N_CONTRASTS; ++i) {
-            if (!there_[i]) continue;
-            const double log_p = log_p_[i] - (all > SHARES[i] ? own_log(SHARES[i] / all) : 0.0);
-            if (log_p < best.log_p) best = {log_p, i};
-        }
-        return best;
-    }
-
-  private:
-    double log_p_[N_CONTRASTS] = {};
-    bool there_[N_CONTRASTS] = {};
-};
 
 // One contrast: sums of scores by class, or of products of scores, less their means, and their variances.
 struct Asymptotic {
