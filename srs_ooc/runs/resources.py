@@ -342,6 +342,37 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata)
 
 
+class UnitTable:
+    """The table that features are tested on: a row a training row, or a whole group of them.
+
+    Groups by the judge ``tests`` alone: what compares features with decoys, or a run with permuted
+    ones, takes rows.
+
+    Attributes
+    ----------
+    task : Task
+        Its rows.
+    missing_code : int
+        Number of codes that are no missing values.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources, task = resources, resources.task
+        self.task, self.missing_code = task, resources.manifest.missing_code
+        self._units = None
+        if task.groups is not None and resources.spec.decoy_judge is None:
+            self.task, self._units = task.by_group(), task.units()
+            self.missing_code = self._units.missing_code
+
+    def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
+        """Yield the codes of items, as :func:`item_columns` does."""
+        for columns in item_columns(self._resources, items):
+            if self._units is None:
+                yield columns
+            else:
+                yield self._units.mean_ranks(columns, self._resources.manifest.missing_code)
+
+
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
@@ -350,7 +381,8 @@ class MarginalTests:
 
     def __init__(self, resources: Resources) -> None:
         self._resources, self._manifest = resources, resources.manifest
-        self._target = target_of(resources.task)
+        self._table = UnitTable(resources)
+        self._target = target_of(self._table.task)
 
     def of_all(self) -> NDArray[np.float32]:
         """Return the strength of every item, minus the decimal logarithm of its p-value.
@@ -382,9 +414,9 @@ class MarginalTests:
     def _tested(
         self, items: NDArray[np.uint32]
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
-        for columns in item_columns(self._resources, items):
-            codes, n_codes = columns, self._manifest.missing_code
-            if self._manifest.code_nbytes > 1:
+        for columns in self._table.columns(items):
+            codes, n_codes = columns, self._table.missing_code
+            if codes.itemsize > 1:
                 codes, n_codes = _dense(codes, n_codes)
             yield strongest_contrasts(codes, n_codes, self._target)
 

@@ -16,7 +16,7 @@ from srs_ooc.evidence.conditional_tests import (
 )
 from srs_ooc.evidence.correlation import sampled_rows
 from srs_ooc.evidence.tally import largest
-from srs_ooc.runs.resources import Resources, item_columns, target_of
+from srs_ooc.runs.resources import Resources, UnitTable, target_of
 
 NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
@@ -50,15 +50,16 @@ def add_tests_beside(
         where there is one only.
     """
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
-    rows = sampled_rows(resources.n_rows, MOST_ROWS)
-    target = target_of(resources.task, rows)
+    table = UnitTable(resources)
+    rows = sampled_rows(table.task.n_rows, MOST_ROWS)
+    target = target_of(table.task, rows)
     most = min(n_tested, n_looked_at(len(rows), target.n_scores))
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
-            closing = np.concatenate([_of_best_pairs(resources, strengths), closing])
+            closing = np.concatenate([_of_best_pairs(table, strengths), closing])
         items = _promising(strengths, closing, most, key)
-        codes, missing_code = _codes_of(resources, items, rows)
+        codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
         found = beside_others(codes, missing_code, target, alone, n_tested)
     wins = np.flatnonzero(found.strengths > alone)
@@ -67,14 +68,14 @@ def add_tests_beside(
     return dict(zip(items[wins].tolist(), others.tolist(), strict=True))
 
 
-def _of_best_pairs(resources: Resources, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
+def _of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
     items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
-    rows = sampled_rows(resources.n_rows, PAIRS_ROWS)
+    rows = sampled_rows(table.task.n_rows, PAIRS_ROWS)
     halved = Halved(len(rows))
-    for columns in item_columns(resources, items):
-        halved.add(columns[:, rows], resources.manifest.missing_code)
-    return items[best_pairs(halved, target_of(resources.task, rows))]
+    for columns in table.columns(items):
+        halved.add(columns[:, rows], table.missing_code)
+    return items[best_pairs(halved, target_of(table.task, rows))]
 
 
 def _promising(
@@ -99,12 +100,12 @@ def _promising(
 
 
 def _codes_of(
-    resources: Resources, items: NDArray[np.uint32], rows: NDArray[np.intp]
+    table: UnitTable, items: NDArray[np.uint32], rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.integer], int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
-    missing_code = resources.manifest.missing_code
-    if resources.manifest.code_nbytes == 1:
+    codes = np.concatenate([columns[:, rows] for columns in table.columns(items)])
+    missing_code = table.missing_code
+    if codes.itemsize == 1:
         return codes, missing_code
     for column in codes:  # as few as are in use, or a test would take room for all there can be
         is_known = column < missing_code
