@@ -260,7 +260,6 @@ class Exchangeability:
         out = np.full((len(columns), len(self._first)), most, np.uint16)
         for column, codes in zip(columns, out, strict=True):
             counts = np.bincount(column)
-            counts[missing_code:] = 0
             ranks = 2 * np.cumsum(counts) - counts  # twice the midranks, less one
             ranks[missing_code:] = 0
             of_rows = column[self._rows]

@@ -136,6 +136,28 @@ def test_more_classes_that_differ_within_groups_are_refused():
         task.by_group()
 
 
+ROW = np.arange(N_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("target", "groups", "expected"),
+    [
+        (ROW % 3, ROW // 3, "give that column as --strata, not --groups"),
+        (ROW // 2 % 2 ^ ROW % 2, ROW // 2, "give that column as --strata, not --groups"),
+        (ROW > 20, np.repeat(range(4), (5, 10, 20, 25)), "all have the same one"),
+        (ROW // 15 % 2, ROW // 15, r"at least 10 ways.* found 6"),
+    ],
+    ids=["three classes within groups", "pairs", "of different sizes", "few"],
+)
+def test_groups_that_cannot_be_tested_are_refused_with_what_to_do(target, groups, expected):
+    """Pairs have one row of each class, in whatever order."""
+    classes = tuple("abc"[: int(max(target)) + 1])
+    shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, len(classes), 1, has_groups=True)
+    spec = settle(Options(), shape, "", 4000 * MB)
+    with pytest.raises(UsageError, match=expected):
+        task_of(target, classes, groups).check_exchangeable(spec)
+
+
 def test_numbers_of_a_group_are_added_whatever_the_order_of_its_rows():
     numbers = [0.1, 0.2, 0.3, 1e16, 0.3, 1e16, 0.2, 0.1]
     found = task_of(numbers, (), [0, 0, 0, 0, 1, 1, 1, 1]).by_group().target
