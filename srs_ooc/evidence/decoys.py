@@ -134,9 +134,26 @@ class Exchangeability:
         Only rows with equal numbers trade places.
     groups : int32 (n_rows,), optional
         Rows with equal numbers move together, in their order.
+    in_order : bool
+        Groups whose rows are in the same strata in another order are not of one class; they are
+        where only sums over a group's rows are looked at.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows trained on.
+    classes : intp (n_units,)
+        Class of each unit, in the order of the numbers of groups.
     """
 
-    def __init__(self, n_rows: int, strata: Rows | None = None, groups: Rows | None = None) -> None:
+    def __init__(
+        self,
+        n_rows: int,
+        strata: Rows | None = None,
+        groups: Rows | None = None,
+        *,
+        in_order: bool = True,
+    ) -> None:
         self.n_rows = n_rows
         if groups is None:
             self._rows = np.arange(n_rows, dtype=np.int32)
@@ -147,9 +164,10 @@ class Exchangeability:
             self._first = np.concatenate([[0], changes])
         self._size = np.diff(np.append(self._first, n_rows))
         offset = np.arange(n_rows) - np.repeat(self._first, self._size)
+        offset *= in_order
         signs = derive_array(0, offset if strata is None else offset << 32 | strata[self._rows])
         signature = np.add.reduceat(signs, self._first)
-        self._class = np.unique(signature, return_inverse=True)[1]
+        self.classes = np.unique(signature, return_inverse=True)[1]
 
     @staticmethod
     def nbytes(n_rows: int, n_families: int = 0) -> int:
@@ -159,7 +177,7 @@ class Exchangeability:
     def _shuffled(self, key: int) -> NDArray[np.intp]:
         """Return the units by class, in random order inside each."""
         hashes = derive_array(key, self._rows[self._first])
-        return np.lexsort((hashes, self._class))
+        return np.lexsort((hashes, self.classes))
 
     def _rows_of(self, units: NDArray[np.intp]) -> Rows:
         sizes = self._size[units]
@@ -176,14 +194,14 @@ class Exchangeability:
         order = self._shuffled(key)
         sources = np.empty((count, self.n_rows), np.int32)
         into = None
-        for family, places in enumerate(partners(self._class[order], key, count)):
+        for family, places in enumerate(partners(self.classes[order], key, count)):
             into = self._rows_of(order) if into is None else into
             sources[family, into] = self._rows_of(order[places])
         return sources
 
     def permutation(self, key: int) -> Rows:
         """Return a uniformly random permutation: where row i takes its value from; int32."""
-        by_class = np.argsort(self._class, kind="stable")
+        by_class = np.argsort(self.classes, kind="stable")
         sources = np.arange(self.n_rows, dtype=np.int32)
         sources[self._rows_of(by_class)] = self._rows_of(self._shuffled(key))
         return sources
@@ -200,9 +218,57 @@ class Exchangeability:
         offset = np.arange(self.n_rows) - np.repeat(self._first, self._size)
         signs = derive_array(1, offset << 32 | values[self._rows])
         unit_target = np.add.reduceat(signs, self._first)
-        kinds = np.stack([self._class.astype(np.uint64), unit_target], axis=1)
+        kinds = np.stack([self.classes.astype(np.uint64), unit_target], axis=1)
         alike = np.unique(kinds, axis=0, return_counts=True)[1]
-        return _log_factorials(np.bincount(self._class)) - _log_factorials(alike)
+        return _log_factorials(np.bincount(self.classes)) - _log_factorials(alike)
+
+    def spans(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the least and the largest of (n_rows,) values in each unit; (n_units,) each."""
+        values = values[self._rows]
+        return np.minimum.reduceat(values, self._first), np.maximum.reduceat(values, self._first)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sum of (n_rows,) numbers in each unit, whatever the order of its rows."""
+        parts = np.split(values[self._rows], self._first[1:])
+        return np.array([fsum(part.tolist()) for part in parts])
+
+    @property
+    def missing_code(self) -> int:
+        """The code of a unit of which :meth:`mean_ranks` knows nothing; all others are below."""
+        return min(len(self._first), np.iinfo(np.uint16).max)
+
+    def mean_ranks(self, columns: NDArray[Any], missing_code: int) -> NDArray[np.uint16]:
+        """Return the order of units by the mean midrank of the values that are known of them.
+
+        Midranks are among all known values of the column, and so stay what they are where units
+        trade places. Equal means have equal codes, on every machine: sums are of whole numbers, and
+        their quotients are rounded once.
+
+        Parameters
+        ----------
+        columns : uint8 or uint16 (n_columns, n_rows)
+            Ordinal codes; from ``missing_code`` on missing.
+        missing_code : int
+            Number of codes that are not.
+
+        Returns
+        -------
+        uint16 (n_columns, n_units)
+            From 0 in each column; neighbours are put together where there are more than 65,535.
+        """
+        most = self.missing_code
+        out = np.full((len(columns), len(self._first)), most, np.uint16)
+        for column, codes in zip(columns, out, strict=True):
+            counts = np.bincount(column)
+            ranks = 2 * np.cumsum(counts) - counts  # twice the midranks, less one
+            ranks[missing_code:] = 0
+            of_rows = column[self._rows]
+            sums = np.add.reduceat(ranks[of_rows], self._first)
+            known = np.add.reduceat(of_rows < missing_code, self._first, dtype=np.int64)
+            some = known > 0
+            means, places = np.unique(sums[some] / known[some], return_inverse=True)
+            codes[some] = places * min(len(means), most) // max(len(means), 1)
+        return out
 
     def check(self, target: NDArray[Any], least: float) -> None:
         """Check that a target can be arranged in at least so many ways.

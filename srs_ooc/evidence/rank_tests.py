@@ -149,7 +149,8 @@ def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArra
     float64 (n, 3)
     """
     others = 1.0 + counts - (own[:, None] == np.arange(NO_CONTRAST))
-    return others / (NO_CONTRAST + counts.sum() - (own != NO_CONTRAST))[:, None]
+    shares: NDArray[np.float64] = others / others.sum(axis=1)[:, None]
+    return shares
 
 
 def strongest_contrasts(

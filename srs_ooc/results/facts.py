@@ -123,11 +123,11 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
             f"{shown}{more}. What sets so few rows apart is easily chance. Join classes that "
             "belong together, leave their rows out (--rows), or get more rows.",
         )
-    if "groups" in report.manifest.row_columns:
+    if "groups" in report.manifest.row_columns and report.spec.judge != "tests":
         yield (
             "Rows come in groups",
             "Tests of single features take rows one by one: they are no evidence here, and none is "
-            "shown.",
+            "shown. A run with --judge tests compares whole groups.",
         )
 
 

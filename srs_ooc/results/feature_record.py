@@ -132,7 +132,7 @@ class VerdictReading:
 
     @property
     def tests_alone(self) -> bool:
-        """Whether features are tested alone; not where rows come in groups."""
+        """Whether features are tested alone; not beside decoys where rows come in groups."""
         return not np.isnan(self._record.p_values).any()
 
     @property
@@ -275,9 +275,9 @@ class FeatureRecord:
     ``stability`` the share of ten batches of that round's trees that put it among as many items as
     are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
     places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
-    whether it passes Benjamini and Hochberg, over all features, at the run's level; None where rows
-    come in groups, of which no test of single features knows. ``beside``
-    names the one or two other features beside which it shows more than alone.
+    whether it passes Benjamini and Hochberg, over all features, at the run's level; None beside
+    decoys where rows come in groups. ``beside`` names the one or two other features beside which it
+    shows more than alone.
     """
 
     name: str

@@ -353,16 +353,53 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata)
 
 
+class UnitTable:
+    """The table that features are tested on: a row a training row, or a whole group of them.
+
+    Groups by the judge ``tests`` alone: what compares features with decoys, or a run with permuted
+    ones, takes rows.
+
+    Attributes
+    ----------
+    task : Task
+        Its rows.
+    missing_code : int
+        Number of codes that are no missing values.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources, task = resources, resources.task
+        self.task, self.missing_code = task, resources.manifest.missing_code
+        self._units = None
+        if task.groups is not None and resources.spec.decoy_judge is None:
+            self.task, self._units = task.by_group(), task.units()
+            self.missing_code = self._units.missing_code
+
+    def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
+        """Yield the codes of items, as :func:`item_columns` does."""
+        for columns in item_columns(self._resources, items):
+            if self._units is None:
+                yield columns
+            else:
+                yield self._units.mean_ranks(columns, self._resources.manifest.missing_code)
+
+
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
     The target is that of the task: a permutation run's is permuted. Contrasts have fixed shares of
     the level where decoys judge, else equal ones until :meth:`share_out`.
+
+    Attributes
+    ----------
+    table : UnitTable
+        What is tested.
     """
 
     def __init__(self, resources: Resources) -> None:
         self._resources, self._manifest = resources, resources.manifest
-        self._target = target_of(resources.task)
+        self.table = UnitTable(resources)
+        self._target = target_of(self.table.task)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
 
@@ -376,7 +413,7 @@ class MarginalTests:
             one is then at most t with probability at most t, above 0.1 by the old shares, and
             below by the new ones.
         """
-        n_tested = np.count_nonzero(~np.isnan(strengths))
+        n_tested = int(np.count_nonzero(~np.isnan(strengths)))
         own = np.full(len(strengths), NO_CONTRAST, np.uint8)
         for items in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
             own[items] = self.contrasts_of(items)
@@ -423,9 +460,9 @@ class MarginalTests:
         self, items: NDArray[np.uint32]
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
         done = 0
-        for columns in item_columns(self._resources, items):
-            codes, n_codes = columns, self._manifest.missing_code
-            if self._manifest.code_nbytes > 1:
+        for columns in self.table.columns(items):
+            codes, n_codes = columns, self.table.missing_code
+            if codes.itemsize > 1:
                 codes, n_codes = _dense(codes, n_codes)
             shares = self.shares_of(items[done : done + len(codes)])
             done += len(codes)

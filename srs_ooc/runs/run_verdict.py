@@ -70,7 +70,7 @@ ROW = np.dtype(
         ("is_best", np.bool_),  # no place above is of the same feature or one of its decoys
         ("stability", np.float64),  # share of batches of trees that agree; NaN where not defined
         ("groups", np.int32),  # cluster of correlated items, from 0; -1 where not looked at
-        ("p_values", np.float64),  # of the marginal tests; NaN where rows come in groups
+        ("p_values", np.float64),  # of the marginal tests; NaN beside decoys of groups of rows
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
         ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
         ("beside_too", np.uint32),  # ... of a second
@@ -145,7 +145,7 @@ def verdict_on(
     marginal = _marginal_facts(strengths[:n_features], float(level))
     if resources.spec.decoy_judge is None:
         alone = strengths.copy()
-        others = add_tests_beside(resources, tests, strengths, state.items, key)
+        others = add_tests_beside(tests, strengths, state.items, key)
         outstanding = _strongest(strengths, least_passing(strengths, float(level)), key)
         ranking = pool(state.items, outstanding, strengths[outstanding], key)
         verdict = _by_tests(ranking, strengths, float(level))
@@ -165,8 +165,8 @@ def verdict_on(
     rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
     clusters = single_linkage(*_codes_of(resources, items[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
-    if "groups" in resources.manifest.row_columns:
-        # The tests take rows one by one; where these come in groups, chance makes many significant.
+    if resources.spec.decoy_judge is not None and resources.task.groups is not None:
+        # Tests beside decoys take rows one by one; of groups, chance makes many significant.
         rows.p_values, marginal = np.nan, {"marginal_cutoff": 0.0, "n_marginal": 0}
     else:
         rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
@@ -264,7 +264,7 @@ def _outstanding(
     """Return the marginally significant items, or those above what permutation runs reach."""
     if comparison is not None:
         return _above(strengths, comparison, level, key)
-    if "groups" in resources.manifest.row_columns:
+    if resources.task.groups is not None:
         return np.zeros(0, np.uint32)  # the tests take rows one by one
     tested = strengths[: resources.n_features]
     return _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
@@ -467,7 +467,12 @@ def first_by_worth(
         tally = tally_of(spec, resources.n_features)
         ledger.load({TALLY: tally})
         found, n_first = by_importance(
-            tally, selected, resources.n_features, key_of(spec.seed), wanted=HEAD, most=len(selected)
+            tally,
+            selected,
+            resources.n_features,
+            key_of(spec.seed),
+            wanted=HEAD,
+            most=len(selected),
         )
         head = found[:HEAD]
         worth = mean_importance(tally, head)

@@ -91,18 +91,13 @@ def settle(
     model = settle_model(given, shape, saves_trees=saves_trees)
     usual = "none"
     if model.is_tree:
-        usual = _default_judge(options, given["method"], saves_trees, shape.has_groups)
+        usual = _default_judge(options, given["method"], saves_trees)
     given["judge"] = given.get("judge") or usual
     sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
-    if run.judge == "tests" and shape.has_groups:
-        raise UsageError(
-            "--judge: expected decoy of a store with groups, found tests: they take rows one by "
-            "one, and rows of a group do not trade places so. Leave it out."
-        )
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     if sampler.judged_by:
@@ -167,11 +162,10 @@ def _default_size(draft: RunSpec, n_candidates: int) -> int:
     return default
 
 
-def _default_judge(options: Options, method: str, saves_trees: bool, has_groups: bool) -> str:
+def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
     """Return ``tests``, unless what else was asked is of another judge, or keeps the ensemble.
 
-    A method that cannot run under it has a judge of its own. Tests take rows one by one: whole
-    groups are exchanged for decoys.
+    A method that cannot run under it has a judge of its own.
     """
     if "tests" not in (judges := method_of(method).judges):
         return judges[0]
@@ -180,7 +174,7 @@ def _default_judge(options: Options, method: str, saves_trees: bool, has_groups:
     if is_of_probe or keeps:
         return "probe"
     is_of_decoys = options.get("decoys") is not None or options.get("permutations")
-    return "decoy" if is_of_decoys or has_groups else "tests"
+    return "decoy" if is_of_decoys else "tests"
 
 
 def _check_belong(

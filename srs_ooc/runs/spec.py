@@ -49,7 +49,7 @@ class RunParams(Params):
         "Test of relevance: the paper's probe, any positive importance, or a final verdict by "
         "tests of features alone and beside others, or by decoys (docs/evidence.md); none for a "
         "method that only ranks.",
-        default_text="tests; decoy with its own options or groups; probe with its own options or "
+        default_text="tests; decoy with its own options; probe with its own options or "
         "--save-trees; none with --method prs or rase",
     )
     seed: int = option(

@@ -136,6 +136,41 @@ class Task:
         """Return which rows may trade places."""
         return Exchangeability(self.n_rows, self.strata, self.groups)
 
+    def units(self) -> Exchangeability:
+        """Return the same of tests, which look at means of groups: the order of rows is nothing."""
+        return Exchangeability(self.n_rows, self.strata, self.groups, in_order=False)
+
+    def by_group(self) -> "Task":
+        """Return what tests of features are of: a row a group, in strata of groups that are alike.
+
+        The target is that of a group's rows. Where it differs within groups, it is the sum of
+        numbers, or how many rows have the second of two classes: in a stratum all groups have as
+        many rows. Without groups it is the task itself.
+
+        Raises
+        ------
+        UsageError
+            If more than two classes differ within groups.
+        """
+        if self.groups is None:
+            return self
+        units, classes, counted = self.units(), self.classes, self.target
+        target, largest = units.spans(self.target)
+        if (target != largest).any():
+            if classes:
+                present, classes = np.unique(counted), ()
+                if len(present) > 2:
+                    raise UsageError(
+                        "expected groups of rows of one class each, or two classes, found "
+                        f"{len(present)} classes that differ within groups: tests of groups know "
+                        "no order of them. Where each group has rows of all classes, give that "
+                        "column as --strata, not --groups; or use --judge decoy."
+                    )
+                counted = counted == present[1]
+            target = units.sums(counted)
+        strata = units.classes.astype(np.int32)
+        return replace(self, classes=classes, target=target, strata=strata, groups=None)
+
     def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that decoys and permutation runs differ from what they are compared with.
 
@@ -146,29 +181,32 @@ class Task:
         """
         are_free = self.strata is None and self.groups is None
         least = 1.0 if are_free else (1 + spec.decoys) / float(exact_share(spec.fdr))
-        self.exchangeability().check(self.target, least)
+        tested = self if spec.decoy_judge is not None else self.by_group()
+        tested.exchangeability().check(tested.target, least)
 
     def too_few(self, spec: RunSpec) -> str | None:
         """Return why tests can select no single feature, if so.
 
-        No exact test has a p-value below one in the ways in which rows can have their targets.
+        No exact test has a p-value below one in the ways in which rows, or groups of them, can have
+        their targets.
         """
         if not spec.concludes or spec.decoy_judge is not None:
             return None
         excluded = self.inputs.excluded
         n_tested = self.n_features - (0 if excluded is None else len(excluded))
         needed = n_tested / (SHARE * float(exact_share(spec.fdr)))
-        log_ways = self.exchangeability().log_arrangements(self.target)
+        tested, what = self.by_group(), "rows" if self.groups is None else "groups"
+        log_ways = tested.exchangeability().log_arrangements(tested.target)
         if log_ways >= log(needed):
             return None
         ways = exp(log_ways)
         n_together = ceil(needed / ways)
         others = f"only {n_together:,} or more together, if all are as strong"
         return (
-            f"with {self.n_rows:,} rows no single feature among {n_tested:,} can be selected: rows "
-            f"can have these targets in {ways:,.0f} ways, so no p-value is below 1 in {ways:,.0f}, "
-            f"and 1 in {needed:,.0f} is needed; "
-            f"{others if n_together <= n_tested else 'nor can all together'}. Get more rows."
+            f"with {tested.n_rows:,} {what} no single feature among {n_tested:,} can be selected: "
+            f"{what} can have these targets in {ways:,.0f} ways, so no p-value is below 1 in "
+            f"{ways:,.0f}, and 1 in {needed:,.0f} is needed; "
+            f"{others if n_together <= n_tested else 'nor can all together'}. Get more {what}."
         )
 
     def candidates(self, n_families: int) -> NDArray[np.uint32] | None:

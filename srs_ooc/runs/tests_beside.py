@@ -16,14 +16,13 @@ from srs_ooc.evidence.conditional_tests import (
     n_looked_at,
 )
 from srs_ooc.evidence.tally import largest
-from srs_ooc.runs.resources import MarginalTests, Resources, item_columns, target_of
+from srs_ooc.runs.resources import MarginalTests, UnitTable, target_of
 
 NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
 
 
 def add_tests_beside(
-    resources: Resources,
     tests: MarginalTests,
     strengths: NDArray[np.float32],
     closing: NDArray[np.uint32],
@@ -37,8 +36,6 @@ def add_tests_beside(
 
     Parameters
     ----------
-    resources : Resources
-        Of the run.
     tests : MarginalTests
         Of each feature alone.
     strengths : float32 (n_features,)
@@ -56,15 +53,16 @@ def add_tests_beside(
         where there is one only.
     """
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
-    rows = _some_rows(resources.n_rows, MOST_ROWS)
-    target = target_of(resources.task, rows)
+    table = tests.table
+    rows = _some_rows(table.task.n_rows, MOST_ROWS)
+    target = target_of(table.task, rows)
     most = min(n_tested, n_looked_at(len(rows), target.n_scores))
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
-            closing = np.concatenate([_of_best_pairs(resources, strengths), closing])
+            closing = np.concatenate([_of_best_pairs(table, strengths), closing])
         items = _promising(strengths, closing, most, key)
-        codes, missing_code = _codes_of(resources, items, rows)
+        codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
         shares = tests.shares_of(items)
         found = beside_others(codes, missing_code, target, alone, n_tested, shares)
@@ -84,14 +82,14 @@ def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
 
 
-def _of_best_pairs(resources: Resources, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
+def _of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
     items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
-    rows = _some_rows(resources.n_rows, PAIRS_ROWS)
+    rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
     halved = Halved(len(rows))
-    for columns in item_columns(resources, items):
-        halved.add(columns[:, rows], resources.manifest.missing_code)
-    return items[best_pairs(halved, target_of(resources.task, rows))]
+    for columns in table.columns(items):
+        halved.add(columns[:, rows], table.missing_code)
+    return items[best_pairs(halved, target_of(table.task, rows))]
 
 
 def _promising(
@@ -116,12 +114,12 @@ def _promising(
 
 
 def _codes_of(
-    resources: Resources, items: NDArray[np.uint32], rows: NDArray[np.intp]
+    table: UnitTable, items: NDArray[np.uint32], rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.integer], int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
-    missing_code = resources.manifest.missing_code
-    if resources.manifest.code_nbytes == 1:
+    codes = np.concatenate([columns[:, rows] for columns in table.columns(items)])
+    missing_code = table.missing_code
+    if codes.itemsize == 1:
         return codes, missing_code
     for column in codes:  # as few as are in use, or a test would take room for all there can be
         is_known = column < missing_code

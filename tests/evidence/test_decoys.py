@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from involutions import involution
+from scipy import stats
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.evidence.decoys import Exchangeability, deal_folds
@@ -140,6 +142,78 @@ def test_pairs_trade_places_by_chance_and_are_not_all_mirrored(count, least, mos
     moved = np.count_nonzero(families != np.arange(80), axis=1)
     assert least <= moved.mean() <= most
     assert moved.max() < 80
+
+
+# Means of groups, which trade places whole.
+
+MISSING = 5
+
+
+@st.composite
+def grouped_columns(draw, n_columns=2):
+    """Columns of codes, a stratum and a group of each row."""
+    n = draw(st.integers(1, 12))
+
+    def of_each(most):
+        return np.array(draw(st.lists(st.integers(0, most), min_size=n, max_size=n)))
+
+    columns = np.array([of_each(MISSING) for _ in range(n_columns)], np.uint8)
+    return columns, of_each(1).astype(np.int32), of_each(5).astype(np.int32)
+
+
+def mean_midranks(column, groups):
+    """The mean midrank of each group, by its number; None where nothing is known of it."""
+    known = column[column < MISSING].tolist()
+    midrank = {
+        code: Fraction(2 * sum(c < code for c in known) + known.count(code) + 1, 2)
+        for code in known
+    }
+    found = []
+    for group in np.unique(groups):
+        ranks = [midrank[code] for code in column[groups == group].tolist() if code < MISSING]
+        found.append(sum(ranks) / len(ranks) if ranks else None)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@given(grouped_columns())
+def test_groups_are_in_the_order_of_their_mean_midranks(dtype, given_columns):
+    columns, strata, groups = given_columns
+    units = Exchangeability(len(groups), strata, groups)
+    for column, codes in zip(
+        columns, units.mean_ranks(columns.astype(dtype), MISSING), strict=True
+    ):
+        means = mean_midranks(column, groups)
+        order = sorted({mean for mean in means if mean is not None})
+        expected = [units.missing_code if m is None else order.index(m) for m in means]
+        assert codes.tolist() == expected
+
+
+def test_groups_of_one_row_have_the_codes_of_their_rows():
+    codes = np.random.default_rng(0).integers(0, 200, (3, 300)).astype(np.uint8)
+    units = Exchangeability(300, None, np.arange(300, dtype=np.int32))
+    for column, found in zip(codes, units.mean_ranks(codes, 255), strict=True):
+        np.testing.assert_array_equal(found, np.unique(column, return_inverse=True)[1])
+
+
+def test_of_more_groups_than_there_are_codes_neighbours_are_put_together():
+    n_groups = 100_000
+    pairs = np.random.default_rng(0).integers(0, 65_000, (n_groups, 2)).astype(np.uint16)
+    units = Exchangeability(2 * n_groups, None, np.arange(2 * n_groups, dtype=np.int32) // 2)
+    found = units.mean_ranks(pairs.reshape(1, -1), 65_535)[0].astype(int)
+    means = stats.rankdata(pairs).reshape(pairs.shape).sum(axis=1)
+    assert len(np.unique(means)) > 65_535 == units.missing_code > found.max()
+    assert np.all(np.diff(found[np.argsort(means, kind="stable")]) >= 0)
+    assert len(np.unique(found)) > 50_000
+
+
+def test_groups_with_the_same_strata_in_another_order_are_alike_where_order_is_nothing():
+    groups = np.repeat(np.arange(4, dtype=np.int32), 2)
+    strata = np.array([0, 1, 1, 0, 0, 1, 0, 0], np.int32)
+    classes = Exchangeability(8, strata, groups, in_order=False).classes
+    assert classes[0] == classes[1] == classes[2] != classes[3]
+    classes = Exchangeability(8, strata, groups).classes
+    assert classes[0] == classes[2] != classes[1]
 
 
 # Folds: every row once, groups whole, classes and strata even.

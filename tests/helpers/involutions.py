@@ -9,7 +9,7 @@ def involution(rows, key):
     No row is paired with itself, save one unit of each class with an odd number of them.
     """
     order = rows._shuffled(key)
-    classes = rows._class[order]
+    classes = rows.classes[order]
     starts = np.searchsorted(classes, classes)
     is_left = (np.arange(len(order)) - starts) % 2 == 0
     has_partner = np.append(classes[1:] == classes[:-1], False)

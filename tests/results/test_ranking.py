@@ -329,13 +329,17 @@ def said_of(folder, *options, **given):
     return srs_ooc.open_run(run), [one.output for one in done]
 
 
-def test_nothing_is_claimed_of_single_features_where_rows_come_in_groups(tmp_path):
-    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+def repeated_samples():
     rng = np.random.default_rng(0)
     person = np.repeat(np.arange(12), 10)
     values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
-    asked = {"values": values, "target": person % 2, "groups": person}
-    found, (ran, listed, page) = said_of(tmp_path, "--iterations", 60, **asked)
+    return {"values": values, "target": person % 2, "groups": person}
+
+
+def test_nothing_is_claimed_of_single_features_beside_decoys_of_groups(tmp_path):
+    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+    decoys = ("--judge", "decoy", "--iterations", 60)
+    found, (ran, listed, page) = said_of(tmp_path, *decoys, **repeated_samples())
     records = found.features("records")
     known = [record for record in records if record["q_value"] is not None]
     assert known
@@ -348,6 +352,16 @@ def test_nothing_is_claimed_of_single_features_where_rows_come_in_groups(tmp_pat
     header, first = [line.split(",") for line in listed.splitlines()[:2]]
     assert [first[header.index(column)] for column in columns] == ["", "", ""]
     assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
+    assert "Rows come in groups" in page
+
+
+def test_features_are_tested_alone_where_whole_groups_are(tmp_path):
+    found, (ran, _, page) = said_of(tmp_path, "--iterations", 60, **repeated_samples())
+    records = found.features("records")
+    assert None not in {record["p_value"] for record in records}
+    assert "It is not marginally significant (p = " in found.why(records[0]["name"])
+    assert "groups" not in ran
+    assert "Rows come in groups" not in page
 
 
 def cases_of_cautions():

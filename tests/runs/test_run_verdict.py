@@ -550,6 +550,135 @@ def test_none_stands_first_where_rows_come_in_groups(tmp_path):
     assert not verdict["is_outstanding"].any()
 
 
+# Where rows come in groups, the default judge tests whole groups.
+
+
+def repeated(n_groups, n_features, *, shifted=0, shift=1.5, strata=1, seed=0):
+    """Repeated samples of persons, each with values and a class of its own; some are shifted."""
+    rng = np.random.default_rng(seed)
+    person = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(2, 5, n_groups)))
+    plate, labels = rng.integers(0, strata, n_groups), rng.integers(0, 2, n_groups)
+    if strata > 1:  # the plate shifts all, and goes with the class
+        labels = (rng.random(n_groups) < np.where(plate == 1, 0.8, 0.2)).astype(int)
+    values = rng.standard_normal((n_features, n_groups)) + 2.0 * plate
+    values[:shifted] += shift * labels
+    noise = 0.3 * rng.standard_normal((n_features, len(person)))
+    return values[:, person] + noise, labels[person], {"groups": person}, plate[person]
+
+
+def by_default(folder, values, target, *, name="t", iterations=60, **rows):
+    """The verdict of the default judge on a table, and the facts about it."""
+    store, run = folder / f"{name}.zarr", folder / f"{name}.run"
+    package.ingest(values.T, store, target=target, **rows)
+    request = Request(Options(subspace_size="30", seed=SEED), iterations=iterations, memory_mb=4000)
+    work_on_run(store, run, request)
+    with closing(Ledger(run, writable=False)) as ledger:
+        assert spec_of(ledger).judge == "tests"
+        return ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_groups_of_one_row_are_tested_as_rows(tmp_path, task):
+    values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    target = labels if task == "classification" else values[0] + values[1]
+    singles = np.random.default_rng(0).permutation(TESTED_ROWS)
+    verdict, facts = by_default(tmp_path, values, target, task=task)
+    again, other_facts = by_default(tmp_path, values, target, name="u", task=task, groups=singles)
+    for name, array in verdict.items():
+        np.testing.assert_array_equal(array, again[name], err_msg=name)
+    for name in set(facts) - {"seconds", "peak_nbytes"}:
+        assert facts[name] == other_facts[name]
+
+
+def test_repeated_samples_are_no_more_often_significant_than_they_may(tmp_path):
+    values, labels, groups, _ = repeated(70, 2000)
+    verdict, facts = by_default(tmp_path, values, labels, **groups)
+    assert not verdict["is_selected"].any()
+    assert facts["n_marginal"] == 0
+    p_values = marginal_p_values(tmp_path)
+    assert 0.03 < np.mean(p_values <= 0.05) < 0.065
+    by_rows, _ = strongest_contrasts(
+        stats.rankdata(values, axis=1, method="dense").astype(np.uint16) - 1,
+        len(labels),
+        RankTarget.of_classes(labels, 2),
+    )
+    assert np.mean(10.0**-by_rows <= 0.05) > 0.15  # repeated samples taken for new ones
+
+
+def marginal_p_values(folder):
+    store = Store.open(folder / "t.zarr")
+    draft = RunDraft.of(store, Request(Options(), memory_mb=4000))
+    task = Task.of_run(draft.spec, store, draft.inputs)
+    with RunContext(draft.spec, store, task, 1 << 32, 1).resources() as resources:
+        return 10.0 ** -MarginalTests(resources).of_all()
+
+
+def test_what_whole_groups_shift_is_selected(tmp_path):
+    values, labels, groups, _ = repeated(70, 400, shifted=10)
+    verdict, facts = by_default(tmp_path, values, labels, **groups)
+    there = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+    assert np.count_nonzero(there < 10) >= 8
+    assert len(there) <= 12
+    assert facts["n_marginal"] >= 8
+
+
+@pytest.mark.slow
+def test_groups_are_compared_within_strata(tmp_path):
+    values, labels, groups, plate = repeated(120, 300, shifted=10, shift=2.0, strata=2)
+    verdict, _ = by_default(tmp_path, values, labels, **groups, strata=plate)
+    there = stored_positions(300)[verdict["features"][verdict["is_selected"]]]
+    assert np.count_nonzero(there < 10) >= 8
+    assert len(there) <= 12
+    verdict, _ = by_default(tmp_path, values, labels, name="plain", **groups)
+    assert np.count_nonzero(verdict["is_selected"]) > 60
+
+
+def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp_path):
+    """Alone and beside others: two features show only together, in means of groups alike."""
+    rng = np.random.default_rng(0)
+    n_groups = 120
+    whole = rng.standard_normal((TESTED_FEATURES, n_groups))
+    labels = (whole[2] * np.where(whole[3] > np.median(whole[3]), 1, -1) > 0).astype(int)
+    person = np.tile(np.arange(n_groups), 3)
+    values = np.round(whole[:, person] + 0.1 * rng.standard_normal((TESTED_FEATURES, 360)), 1)
+    found, _ = by_default(tmp_path, values, labels[person], groups=person)
+    ranks = stats.rankdata(values, axis=1).reshape(TESTED_FEATURES, 3, n_groups).sum(axis=1)
+    codes = stats.rankdata(ranks, axis=1, method="dense").astype(np.uint8) - 1
+    codes, tested = codes[stored_positions(TESTED_FEATURES)], RankTarget.of_classes(labels, 2)
+    even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
+    alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
+    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES, even)
+    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
+    levels = stats.false_discovery_control(p_values)[found["features"]]
+    np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
+    assert found["is_selected"].any()
+    assert (found["beside"][found["is_selected"]] != NOBODY).any()
+
+
+def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
+    values, labels, groups, _ = repeated(40, 100, shifted=5)
+    whole, _ = by_default(tmp_path, values, labels, **groups)
+    request = Request(Options(subspace_size="30", seed=SEED), iterations=60, memory_mb=4000)
+    for stop in itertools.count(1):
+        countdown = itertools.count(-17 * stop)
+        watch = lambda _, countdown=countdown: next(countdown) != 0  # noqa: E731
+        work_on_run(tmp_path / "t.zarr", tmp_path / "stopped.run", request, watch)
+        with closing(Ledger(tmp_path / "stopped.run", writable=False)) as ledger:
+            if (verdict := ledger.read_arrays(VERDICT)) is not None:
+                break
+    assert stop > 2
+    for name, array in whole.items():
+        np.testing.assert_array_equal(array, verdict[name], err_msg=name)
+
+
+def test_classes_that_differ_within_some_groups_are_counted(tmp_path):
+    values, labels, groups, _ = repeated(70, 200, shifted=5, shift=2.0)
+    labels[:3] = 1 - labels[:3]
+    verdict, _ = by_default(tmp_path, values, labels, **groups)
+    there = stored_positions(200)[verdict["features"][verdict["is_selected"]]]
+    assert np.count_nonzero(there < 5) >= 4
+
+
 @pytest.mark.slow
 def test_permutation_runs_certify_marginally_significant_features(tmp_path):
     verdict, facts = conclude(tmp_path, *shifted(25), permutations=4, fdr="0.2")
