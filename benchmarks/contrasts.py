@@ -31,10 +31,11 @@ def strengths_of(design: str, seed: int) -> tuple[dict[str, NDArray[np.float64]]
     """Return the strengths of all features by each test, and which of them are relevant."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "t.zarr"
-        relevant = make_store(design, seed, path)
+        table = table_of(design, seed)
+        make_store(table, path)
         store = Store.open(path)
         positions = store.array("positions")
-        is_relevant = [store.names[int(source)] in relevant for source in positions]
+        is_relevant = np.isin(positions, table.relevant)
         codes, target = _codes(store), target_of(store)
         missing = store.manifest.missing_code
         found = {
@@ -73,8 +74,7 @@ def power(design: str, seeds: range) -> str:
         by_test, relevant = strengths_of(design, seed)
         for test, own in by_test.items():
             found[test].append(scored(np.flatnonzero(own >= least_passing(own, LEVEL)), relevant))
-        if design in DESIGNS:
-            table = table_of(design, seed)
+        if (table := table_of(design, seed)).test:
             found["told"].append(scored(selected_by_test(table, LEVEL), np.array(table.relevant)))
     cells = [_cell(runs) for runs in found.values()]
     return f"| {design} | {len(seeds)} | " + " | ".join(cells) + " |"

@@ -1,55 +1,82 @@
-"""Designs of ``evidence.py``: made up and real tables, and the simple test told each design."""
+"""Designs of ``evidence.py``: made up and real tables, and the simple test told each design.
+
+Relevant is what carries information on the target, alone or beside others (Definition 1 of the
+paper): in correlated blocks all that go with a cause.
+"""
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
+
+from srs_ooc.synthetic import problems
+from srs_ooc.synthetic.problem_tables import Problem, rows
 
 N, P = 800, 1000
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Rng = np.random.Generator
+Draw = Callable[[Rng, tuple[int, int]], Values]
 
 
 @dataclass(frozen=True)
 class Table:
     """One table: ``values`` (n, p) with NaN where missing, ``target`` (n,), who is relevant.
 
-    ``strata`` (n,) where rows trade places only with their like; ``test`` names the simple test
-    that is told the design.
+    The target is whole numbers for classes, others for a regression. ``strata`` (n,) where rows
+    trade places only with their like; ``test`` names the simple test that is told the design,
+    "" where none can see it; ``categories``: values are levels without an order.
     """
 
     values: Values
-    target: Labels
+    target: Labels | Values
     relevant: tuple[int, ...] = ()
     strata: Labels | None = None
     test: str = "rank-sum"
+    categories: bool = False
 
 
-Make = Callable[[np.random.Generator], Table]
+Make = Callable[[Rng], Table]
 
 
-def _halves(rng: np.random.Generator, n: int = N) -> Labels:
-    return rng.permutation(n) % 2
+def _normal(rng: Rng, shape: tuple[int, int] = (N, P)) -> Values:
+    return rng.normal(size=shape)
 
 
-def _mixed(common: Values, rng: np.random.Generator, r: float) -> Values:
+def _classes(rng: Rng, n: int = N, k: int = 2) -> Labels:
+    return rng.permutation(n) % k
+
+
+def _rarer(rng: Rng, n: int, k: int) -> Labels:
+    """Return two classes, the second a k-th of the rows."""
+    rarer: Labels = (_classes(rng, n, k) == k - 1).astype(np.int64)
+    return rarer
+
+
+def _above(score: Values) -> Labels:
+    """Return two classes cut at the median of a score."""
+    above: Labels = (score > np.median(score)).astype(np.int64)
+    return above
+
+
+def _mixed(common: Values, rng: Rng, r: float) -> Values:
     own: Values = rng.normal(size=common.shape)
     mixed: Values = common * r**0.5 + own * (1 - r) ** 0.5
     return mixed
 
 
-def blocks(rng: np.random.Generator, r: float, n: int = N, size: int = 20) -> Values:
+def blocks(rng: Rng, r: float, n: int = N, size: int = 20) -> Values:
     """Return noise in blocks whose members are correlated at r."""
     causes = np.repeat(rng.normal(size=(n, P // size)), size, axis=1)
     return _mixed(causes, rng, r)
 
 
-def autoregressive(rng: np.random.Generator, r: float, n: int = N) -> Values:
+def autoregressive(rng: Rng, r: float, n: int = N) -> Values:
     """Return noise in which neighbours are correlated at r, as in linkage disequilibrium."""
     values = rng.normal(size=(n, P))
     for j in range(1, P):
@@ -57,7 +84,7 @@ def autoregressive(rng: np.random.Generator, r: float, n: int = N) -> Values:
     return values
 
 
-def factors(rng: np.random.Generator, r: float, n: int = N) -> Values:
+def factors(rng: Rng, r: float, n: int = N) -> Values:
     """Return noise of which five factors are a share r."""
     loadings = rng.normal(size=(5, P))
     loadings /= np.sqrt((loadings**2).sum(axis=0))
@@ -65,17 +92,23 @@ def factors(rng: np.random.Generator, r: float, n: int = N) -> Values:
     return _mixed(common, rng, r)
 
 
-def noise(rng: np.random.Generator, values: Callable[[np.random.Generator], Values]) -> Table:
+def noise(rng: Rng, values: Callable[[Rng], Values]) -> Table:
     """Return two classes that nothing tells apart."""
     found = values(rng)
-    return Table(found, _halves(rng, len(found)))
+    return Table(found, _classes(rng, len(found)))
 
 
-def _normal(rng: np.random.Generator, n: int = N) -> Values:
-    return rng.normal(size=(n, P))
+def permuted_rows(rng: Rng, make: Make) -> Table:
+    """Return a table with its target permuted, within strata where it has them."""
+    table = make(rng)
+    strata = np.zeros(len(table.target)) if table.strata is None else table.strata
+    order, places = np.lexsort((rng.random(len(strata)), strata)), np.argsort(strata, kind="stable")
+    target = table.target.copy()
+    target[places] = table.target[order]
+    return replace(table, target=target, relevant=())
 
 
-def genotypes(rng: np.random.Generator) -> Table:
+def genotypes(rng: Rng) -> Table:
     """Return counts of 0 to 2 in linkage disequilibrium, five classes of 50 to 4%, no signal."""
     n = 400
     bars = np.quantile(rng.normal(size=10_000), rng.uniform(0.5, 0.95, P))
@@ -85,7 +118,7 @@ def genotypes(rng: np.random.Generator) -> Table:
     return Table(np.asarray(values), target, test="kruskal")
 
 
-def rare(rng: np.random.Generator, n_relevant: int) -> Table:
+def rare(rng: Rng, n_relevant: int) -> Table:
     """Return features with 1 to 3% ones beside classes 90:10; relevant ones 8 times as many."""
     target = (rng.permutation(N) % 10 == 0).astype(np.int64)
     rates = np.tile(rng.uniform(0.01, 0.03, P), (N, 1))
@@ -94,61 +127,167 @@ def rare(rng: np.random.Generator, n_relevant: int) -> Table:
     return Table(values, target, tuple(range(n_relevant)), test="fisher")
 
 
-def counts(rng: np.random.Generator) -> Table:
+def counts(rng: Rng) -> Table:
     """Return counts with many zeros, 100 rows, classes 90:10, no signal."""
     target = (rng.permutation(100) % 10 == 0).astype(np.int64)
     means = rng.gamma(0.3, 1.0, (100, P))
     return Table(rng.poisson(means).astype(np.float64), target)
 
 
-def shifted(rng: np.random.Generator, n_relevant: int, shift: float) -> Table:
-    """Return features whose mean differs between two classes."""
-    values, target = _normal(rng), _halves(rng)
+def shifted(
+    rng: Rng,
+    n_relevant: int,
+    shift: float,
+    n: int = N,
+    p: int = P,
+    k: int = 2,
+    draw: Draw = _normal,
+    seen: Callable[[Values], Values] = np.asarray,
+    test: str = "rank-sum",
+) -> Table:
+    """Return features whose location differs between two classes, the second a k-th of n rows."""
+    values, target = draw(rng, (n, p)), _rarer(rng, n, k)
     values[:, :n_relevant] += shift * target[:, None]
-    return Table(values, target, tuple(range(n_relevant)))
+    return Table(seen(values), target, tuple(range(n_relevant)), test=test)
 
 
-def variance(rng: np.random.Generator, r: float = 0.0) -> Table:
+def _heavy(rng: Rng, shape: tuple[int, int]) -> Values:
+    return rng.standard_t(2, shape)
+
+
+def _three_steps(values: Values) -> Values:
+    return np.digitize(values, (-0.5, 1.0)).astype(np.float64)
+
+
+def shifted_with_holes(rng: Rng) -> Table:
+    """Return 20 shifted features; a fifth of all cells is missing at random."""
+    table = shifted(rng, 20, 0.3)
+    table.values[rng.random((N, P)) < 0.2] = np.nan
+    return table
+
+
+def several(rng: Rng, n_classes: int) -> Table:
+    """Return 20 features whose means differ among classes, each in its own way."""
+    values, target = _normal(rng), _classes(rng, N, n_classes)
+    values[:, :20] += rng.normal(0, 0.3, (n_classes, 20))[target]
+    return Table(values, target, tuple(range(20)), test="kruskal")
+
+
+def sparse(rng: Rng) -> Table:
+    """Return features 95% zeros; of 20 relevant ones a tenth is not zero in the second class."""
+    target, values = _classes(rng), rng.exponential(size=(N, P))
+    rates = np.full((N, P), 0.05)
+    rates[:, :20] += 0.08 * target[:, None]
+    return Table(np.where(rng.random((N, P)) < rates, values, 0.0), target, tuple(range(20)))
+
+
+def more_counts(rng: Rng) -> Table:
+    """Return overdispersed counts, 100 rows; of 20 relevant ones 2.2 times as many in one class."""
+    target = _classes(rng, 100)
+    means = rng.gamma(2.0, 2.0, (100, P))
+    means[:, :20] *= np.where(target == 1, 2.2, 1.0)[:, None]
+    return Table(rng.poisson(means).astype(np.float64), target, tuple(range(20)))
+
+
+def categories(rng: Rng, n_relevant: int) -> Table:
+    """Return categories of 6 levels; relevant ones have other shares of them in each class."""
+    target, shares = _classes(rng), np.full((2, P, 6), 1 / 6)
+    shares[:, :n_relevant] = rng.dirichlet(np.full(6, 12.0), (2, n_relevant))
+    values = (rng.random((N, P, 1)) > shares.cumsum(axis=2)[target, :, :5]).sum(axis=2)
+    relevant = tuple(range(n_relevant))
+    return Table(values.astype(np.float64), target, relevant, test="levels", categories=True)
+
+
+def dosage(rng: Rng, n_classes: int, log_odds: float) -> Table:
+    """Return genotypes (0 to 2) in balance, of 20 the allele's log odds rise with the class."""
+    target, odds = _classes(rng, N, n_classes), special.logit(rng.uniform(0.1, 0.5, P))
+    odds = np.tile(odds, (N, 1))
+    odds[:, :20] += log_odds * target[:, None] / (n_classes - 1)
+    return Table(
+        rng.binomial(2, special.expit(odds)).astype(np.float64),
+        target,
+        tuple(range(20)),
+        test="trend",
+    )
+
+
+def numbers(
+    rng: Rng,
+    n_relevant: int = 10,
+    noise: float = 4.0,
+    draw: Draw = _normal,
+    features: Callable[[Values], Values] = np.asarray,
+    answer: Callable[[Values], Values] = np.asarray,
+    test: str = "spearman",
+) -> Table:
+    """Return numbers as target: a sum of functions of features and noise, itself transformed."""
+    values = _normal(rng)
+    total = features(values[:, :n_relevant]).sum(axis=1) + noise * draw(rng, (N, 1))[:, 0]
+    return Table(values, answer(total), tuple(range(n_relevant)), test=test)
+
+
+def standing_in(rng: Rng, n_causes: int) -> Table:
+    """Return blocks of 10 correlated at .9; the sum of one feature of each of some blocks decides.
+
+    The other members of these blocks stand in for it: all are relevant.
+    """
+    values = blocks(rng, 0.9, size=10)
+    score = values[:, : 10 * n_causes : 10].sum(axis=1)
+    target = _above(score + 2.5 * n_causes**0.5 * rng.normal(size=N))
+    return Table(values, target, tuple(range(10 * n_causes)))
+
+
+def batches(rng: Rng, shift: float) -> Table:
+    """Return 8 batches with levels and shares of the classes of their own; 20 features shifted."""
+    batch, level = np.repeat(np.arange(8), 100), rng.normal(size=(8, P))
+    target = (rng.random(N) < np.linspace(0.2, 0.8, 8)[batch]).astype(np.int64)
+    values, n_relevant = _normal(rng) + level[batch], 20 if shift else 0
+    values[:, :n_relevant] += shift * target[:, None]
+    return Table(values, target, tuple(range(n_relevant)), batch, test="within strata")
+
+
+def variance(rng: Rng, r: float = 0.0) -> Table:
     """Return 20 features whose variance differs, beside noise in blocks correlated at r."""
-    values, target = blocks(rng, r), _halves(rng)
+    values, target = blocks(rng, r), _classes(rng)
     values[:, :20] = rng.normal(size=(N, 20))
     values[np.ix_(target == 1, np.arange(20))] *= 1.6
     return Table(values, target, tuple(range(20)), test="spread")
 
 
-def bimodal(rng: np.random.Generator) -> Table:
+def bimodal(rng: Rng) -> Table:
     """Return 20 features with two modes in one class, one in the other, of equal variance."""
-    values, target = _normal(rng), _halves(rng)
+    values, target = _normal(rng), _classes(rng)
     modes = np.where(rng.random((N, 20)) < 0.5, -0.9, 0.9)
     two = modes + np.sqrt(1 - 0.81) * values[:, :20]
     values[:, :20] = np.where(target[:, None] == 1, two, values[:, :20])
     return Table(values, target, tuple(range(20)), test="spread")
 
 
-def both_large(rng: np.random.Generator) -> Table:
+def both_large(rng: Rng) -> Table:
     """Return five pairs of features, of which it counts how many are above zero together."""
     values = _normal(rng)
     n_both = (values[:, :10] > 0).reshape(N, 5, 2).all(axis=2).sum(axis=1)
     total = n_both + 0.5 * rng.normal(size=N)
-    return Table(values, (total > np.median(total)).astype(np.int64), tuple(range(10)))
+    return Table(values, _above(total), tuple(range(10)))
 
 
-def products(rng: np.random.Generator, n_pairs: int, noise: float) -> Table:
+def products(rng: Rng, n_pairs: int, noise: float) -> Table:
     """Return pairs of features whose products, added up, decide; without noise, one is XOR."""
     values = _normal(rng)
     total = (values[:, 0 : 2 * n_pairs : 2] * values[:, 1 : 2 * n_pairs : 2]).sum(axis=1)
     target = (total + noise * rng.normal(size=N) > 0).astype(np.int64)
-    return Table(values, target, tuple(range(2 * n_pairs)))
+    return Table(values, target, tuple(range(2 * n_pairs)), test="")
 
 
-def lone_pair(rng: np.random.Generator, n: int, p: int) -> Table:
+def lone_pair(rng: Rng, n: int, p: int) -> Table:
     """Return one XOR pair among p features, 5% of the classes flipped."""
     values = rng.normal(size=(n, p))
     is_flipped = rng.random(n) < 0.05
-    return Table(values, ((values[:, 0] * values[:, 1] > 0) ^ is_flipped).astype(np.int64), (0, 1))
+    target = ((values[:, 0] * values[:, 1] > 0) ^ is_flipped).astype(np.int64)
+    return Table(values, target, (0, 1), test="")
 
 
-def pairs(rng: np.random.Generator, shift: float) -> Table:
+def pairs(rng: Rng, shift: float) -> Table:
     """Return 40 pairs, one of each class, that have much in common; 20 features shifted."""
     pair, target = np.repeat(np.arange(40), 2), np.tile([0, 1], 40)
     values = rng.normal(size=(40, P))[pair] + rng.normal(size=(80, P))
@@ -157,9 +296,9 @@ def pairs(rng: np.random.Generator, shift: float) -> Table:
     return Table(values, target, tuple(range(n_relevant)), pair, test="paired")
 
 
-def missing(rng: np.random.Generator) -> Table:
+def missing(rng: Rng) -> Table:
     """Return features with 10% missing; of 20 more in one class than in the other."""
-    values, target = _normal(rng), _halves(rng)
+    values, target = _normal(rng), _classes(rng)
     rates = np.full((N, P), 0.1)
     rates[:, :20] = np.where(target == 1, 0.16, 0.06)[:, None]
     values[rng.random((N, P)) < rates] = np.nan
@@ -170,7 +309,7 @@ _CORRELATED = {"blocks": blocks, "AR(1)": autoregressive, "factors": factors}
 
 DESIGNS: dict[str, Make] = {
     "noise": partial(noise, values=_normal),
-    "noise, 40 rows": partial(noise, values=partial(_normal, n=40)),
+    "noise, 40 rows": partial(noise, values=partial(_normal, shape=(40, P))),
     **{
         f"noise, {name} {r}": partial(noise, values=partial(make, r=r))
         for name, make in _CORRELATED.items()
@@ -180,10 +319,43 @@ DESIGNS: dict[str, Make] = {
     "noise, rare": partial(rare, n_relevant=0),
     "noise, counts": counts,
     "noise, pairs": partial(pairs, shift=0.0),
+    "noise, batches": partial(batches, shift=0.0),
+    "noise, ties": partial(shifted, n_relevant=0, shift=0.0, seen=np.round),
+    "noise, three levels": partial(shifted, n_relevant=0, shift=0.0, seen=_three_steps),
+    "noise, heavy tails": partial(shifted, n_relevant=0, shift=0.0, draw=_heavy),
+    "noise, 95:5": partial(shifted, n_relevant=0, shift=0.0, k=20),
+    "noise, categories": partial(categories, n_relevant=0),
+    "noise, numbers": partial(numbers, n_relevant=0),
+    "noise, ten classes permuted": partial(permuted_rows, make=partial(several, n_classes=10)),
+    "noise, blocks permuted": partial(permuted_rows, make=partial(standing_in, n_causes=5)),
+    "noise, missing permuted": partial(permuted_rows, make=missing),
     "rare": partial(rare, n_relevant=20),
     "3 strong": partial(shifted, n_relevant=3, shift=0.8),
     "30 strong": partial(shifted, n_relevant=30, shift=0.5),
     "300 strong": partial(shifted, n_relevant=300, shift=0.3),
+    "300 weak": partial(shifted, n_relevant=300, shift=0.2),
+    "tied": partial(shifted, n_relevant=20, shift=0.3, seen=np.round),
+    "three-step score": partial(shifted, n_relevant=20, shift=0.3, seen=_three_steps, test="trend"),
+    "exponential": partial(shifted, n_relevant=20, shift=0.3, seen=np.exp),
+    "heavy tails": partial(shifted, n_relevant=20, shift=0.4, draw=_heavy),
+    "unbalanced, 90:10": partial(shifted, n_relevant=20, shift=0.5, k=10),
+    "missing cells beside a shift": shifted_with_holes,
+    "30 rows": partial(shifted, n_relevant=10, shift=2.0, n=30),
+    "200 x 5,000": partial(shifted, n_relevant=20, shift=0.7, n=200, p=5000),
+    "500 x 50": partial(shifted, n_relevant=5, shift=0.3, n=500, p=50),
+    "three classes": partial(several, n_classes=3),
+    "ten classes": partial(several, n_classes=10),
+    "sparse": sparse,
+    "counts": more_counts,
+    "categories": partial(categories, n_relevant=20),
+    "dosage, two classes": partial(dosage, n_classes=2, log_odds=0.5),
+    "dosage, five classes": partial(dosage, n_classes=5, log_odds=0.7),
+    "linear numbers": partial(numbers, noise=6.0, test="pearson"),
+    "monotone numbers": partial(numbers, features=np.exp, noise=6.0, answer=np.cbrt),
+    "heavy numbers": partial(numbers, noise=5.0, draw=_heavy),
+    "U-shape": partial(numbers, n_relevant=5, noise=7.0, features=np.square, test="U-shape"),
+    "correlated blocks": partial(standing_in, n_causes=5),
+    "batches": partial(batches, shift=0.3),
     "variance": variance,
     "variance in blocks": partial(variance, r=0.45),
     "bimodal": bimodal,
@@ -191,6 +363,7 @@ DESIGNS: dict[str, Make] = {
     "products": partial(products, n_pairs=3, noise=0.5),
     "XOR": partial(products, n_pairs=1, noise=0.0),
     "XOR among 50, 400 rows": partial(lone_pair, n=400, p=50),
+    "XOR among 200": partial(lone_pair, n=N, p=200),
     "pairs": partial(pairs, shift=1.0),
     "missing": missing,
 }
@@ -203,17 +376,33 @@ CORRELATED: dict[str, Make] = {
 }
 """Correlated noise by rows."""
 
-SYNTH: dict[str, tuple[str, ...]] = {
-    "chain of 3": ("chain", "--rows", "1000", "--features", "5000", "--relevant", "3"),
-    "clique of 2": ("clique", "--rows", "2000", "--features", "500", "--relevant", "2"),
-    "Friedman": ("friedman", "--rows", "1000", "--features", "5000"),
-    "madelon": ("madelon", "--rows", "1000", "--features", "5000", "--relevant", "20"),
-    "five-minute start": ("madelon", "--rows", "500", "--features", "3000", "--relevant", "20"),
-    "linear": ("linear", "--rows", "1000", "--features", "5000", "--relevant", "15"),
-    "shift": ("shift", "--rows", "72", "--features", "5000", "--relevant", "20"),
-    "imbalance": ("imbalance", "--rows", "1000", "--features", "5000", "--relevant", "20"),
+PAIRS: dict[str, Make] = {
+    f"XOR pair, {p} x {n}": partial(lone_pair, n=n, p=p)
+    for p in (50, 200, 1000)
+    for n in (200, 400, 1000, 2000)
 }
-"""Arguments of ``srs-ooc synth``."""
+"""One pair by features and rows."""
+
+SYNTH: dict[str, Callable[[int], tuple[Problem, str]]] = {
+    "chain of 3": lambda seed: (problems.Chain(1000, 5000, 3, seed, exact=False), ""),
+    "clique of 2": lambda seed: (problems.Clique(2000, 500, 2, seed, exact=False), ""),
+    "Friedman": lambda seed: (problems.Friedman(1000, 5000, seed), ""),
+    "madelon": lambda seed: (problems.Madelon(1000, 5000, 20, seed), ""),
+    "five-minute start": lambda seed: (problems.Madelon(500, 3000, 20, seed), ""),
+    "linear": lambda seed: (problems.Linear(1000, 5000, 15, seed), "rank-sum"),
+    "shift": lambda seed: (problems.Shift(72, 5000, 20, seed), "rank-sum"),
+    "imbalance": lambda seed: (problems.Imbalance(1000, 5000, 20, seed), "rank-sum"),
+    "AR(1) blocks": lambda seed: (problems.Blocks(1000, 1000, 5, seed), "rank-sum"),
+}
+"""Tables of ``srs-ooc synth`` by its seed, and their tests; of the last all of a block counts."""
+
+
+def synthetic(design: str, seed: int) -> Table:
+    """Return the table that ``srs-ooc synth`` makes of a seed."""
+    problem, test = SYNTH[design](seed)
+    drawn = problem.target(0, problem.n_rows)
+    target = drawn.astype(np.int64) if drawn.dtype == np.uint8 else drawn.astype(np.float64)
+    return Table(rows(problem, 0, problem.n_rows), target, problem.relevant, test=test)
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +412,7 @@ def read(file: Path) -> tuple[Values, Labels]:
     return cells[:, :-1].astype(np.float64), np.unique(cells[:, -1], return_inverse=True)[1]
 
 
-def permuted(rng: np.random.Generator, file: Path) -> Table:
+def permuted(rng: Rng, file: Path) -> Table:
     """Return a table with its target permuted."""
     values, target = read(file)
     return Table(values, rng.permutation(target), test="kruskal")
@@ -240,49 +429,94 @@ def real_designs() -> dict[str, Make]:
     }
 
 
-def _fisher(column: Values, target: Labels) -> float:
-    seen = np.array([[np.sum((column > 0) & (target == c)) for c in (0, 1)]])
-    classes = np.array([np.sum(target == 0), np.sum(target == 1)])
-    return float(stats.fisher_exact(np.vstack([seen, classes - seen]))[1])
+Test = Callable[[Table], Values]
 
 
-def _rank_sum(column: Values, target: Labels) -> float:
-    known = ~np.isnan(column)
-    values, labels = column[known], target[known]
-    return float(stats.mannwhitneyu(values[labels == 1], values[labels == 0]).pvalue)
+def _rank_sum(values: Values, target: Labels | Values) -> Values:
+    two = values[target == 1], values[target == 0]
+    found: Values = stats.mannwhitneyu(*two, axis=0, nan_policy="omit").pvalue
+    return found
 
 
-def _kruskal(column: Values, target: Labels) -> float:
-    if np.ptp(column) == 0:
-        return 1.0
-    return float(stats.kruskal(*(column[target == c] for c in np.unique(target))).pvalue)
+def _fisher(seen: NDArray[np.bool_], target: Labels | Values) -> Values:
+    """Test how often each column is seen in two classes: few distinct counts, each tested once."""
+    sizes = np.array([np.sum(target == c) for c in (0, 1)])
+    counts = np.stack([seen[target == c].sum(axis=0) for c in (0, 1)], axis=1)
+    distinct, of = np.unique(counts, axis=0, return_inverse=True)
+    found = [stats.fisher_exact([row, sizes - row]).pvalue for row in distinct]
+    return np.array(found)[of]
 
 
-def _missing(column: Values, target: Labels) -> float:
-    return _fisher(np.isnan(column).astype(np.float64), target)
+def _kruskal(table: Table) -> Values:
+    classes = [table.values[table.target == c] for c in np.unique(table.target)]
+    found: Values = stats.kruskal(*classes, axis=0, nan_policy="omit").pvalue
+    return found
 
 
-def _spread(column: Values, target: Labels) -> float:
-    return _rank_sum(np.abs(column - np.median(column)), target)
+def _levels(table: Table) -> Values:
+    levels = np.unique(table.values)
+    counts = np.stack(
+        [(table.values[table.target == c] == x).sum(axis=0) for c in (0, 1) for x in levels]
+    ).reshape(2, len(levels), -1)
+    return np.array([stats.chi2_contingency(counts[..., j]).pvalue for j in range(counts.shape[2])])
 
 
-def _paired(column: Values, _: Labels) -> float:
-    return float(stats.wilcoxon(column[1::2] - column[0::2]).pvalue)
+def _pearson(values: Values, target: Labels | Values) -> Values:
+    found: Values = stats.pearsonr(values, target[:, None].astype(float), axis=0).pvalue
+    return found
 
 
-TESTS = {
-    "fisher": _fisher,
+def _spearman(values: Values, target: Labels | Values) -> Values:
+    return _pearson(stats.rankdata(values, axis=0), stats.rankdata(target))
+
+
+def _trend(table: Table) -> Values:
+    """Test by Cochran and Armitage, of many ordered classes linear by linear: n - 1 times r^2."""
+    centred = table.values - table.values.mean(axis=0)
+    scores = table.target - table.target.mean()
+    squares = (scores @ centred) ** 2 / ((centred**2).sum(axis=0) * (scores @ scores))
+    found: Values = stats.chi2.sf((len(scores) - 1) * squares, 1)
+    return found
+
+
+def _within_strata(table: Table) -> Values:
+    """Test by van Elteren: rank sums within strata, added up, over their standard deviation."""
+    assert table.strata is not None
+    total, variance = np.zeros((2, table.values.shape[1]))
+    for stratum in np.unique(table.strata):
+        inside = table.strata == stratum
+        n, scores = inside.sum(), table.target[inside] - table.target[inside].mean()
+        ranks = stats.rankdata(table.values[inside], axis=0) / (n + 1)
+        total += scores @ ranks
+        variance += n * ranks.var(axis=0) * (scores @ scores) / (n - 1)
+    found: Values = 2 * stats.norm.sf(np.abs(total) / np.sqrt(variance))
+    return found
+
+
+def _away(values: Values) -> Values:
+    far: Values = np.abs(values - np.median(values, axis=0))
+    return far
+
+
+TESTS: dict[str, Test] = {
+    "fisher": lambda table: _fisher(table.values > 0, table.target),
     "kruskal": _kruskal,
-    "missing": _missing,
-    "paired": _paired,
-    "rank-sum": _rank_sum,
-    "spread": _spread,
+    "levels": _levels,
+    "missing": lambda table: _fisher(np.isnan(table.values), table.target),
+    "paired": lambda table: stats.wilcoxon(table.values[1::2] - table.values[::2], axis=0).pvalue,
+    "pearson": lambda table: _pearson(table.values, table.target),
+    "rank-sum": lambda table: _rank_sum(table.values, table.target),
+    "spearman": lambda table: _spearman(table.values, table.target),
+    "spread": lambda table: _rank_sum(_away(table.values), table.target),
+    "trend": _trend,
+    "U-shape": lambda table: _spearman(_away(table.values), table.target),
+    "within strata": _within_strata,
 }
-"""By the name that a design gives."""
+"""P-values (p,) of a table's columns, NaN where one is constant, by the name a design gives."""
 
 
 def selected_by_test(table: Table, level: float) -> NDArray[np.intp]:
     """Return the features whose p-values pass Benjamini and Hochberg at the level."""
-    p_values = np.array([TESTS[table.test](column, table.target) for column in table.values.T])
-    passing = stats.false_discovery_control(np.nan_to_num(p_values, nan=1.0)) <= level
-    return np.flatnonzero(passing)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p_values = np.nan_to_num(TESTS[table.test](table), nan=1.0)
+    return np.flatnonzero(stats.false_discovery_control(p_values) <= level)

@@ -64,6 +64,7 @@ METHODS = {
         Method("mutual_info", "mutual information, top 20", "scikit-learn"),
         Method("extra_trees", "extra trees, top 20", "scikit-learn"),
         Method("boruta", "Boruta, 20 rounds of 500 trees", "Boruta"),
+        Method("ipss", "IPSS, gradient boosting, p <= 5,000", "ipss", most_features=5000),
     )
 }
 

@@ -148,10 +148,26 @@ def knockoffs(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scor
     return selected.astype(bool), found.W
 
 
+def ipss(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Select by integrated path stability selection with gradient boosting, its default.
+
+    Melikechi and Miller, arXiv 2410.02208. More than two classes it would take for numbers.
+    """
+    from ipss import ipss as selected_by
+
+    if not is_regression(y) and len(np.unique(y)) > 2:
+        raise SystemExit("expected two classes or numbers, found more classes")
+    np.random.seed(seed)  # the package draws from the global generator
+    found = selected_by(np.asarray(x, dtype=np.float64), y, target_fdr=LEVEL, n_jobs=N_JOBS)
+    scores = np.array([found["efp_scores"][j] for j in range(x.shape[1])])
+    return np.isin(np.arange(x.shape[1]), found["selected_features"]), -scores
+
+
 FUNCTIONS: dict[str, Callable[[NDArray[np.float32], NDArray[np.generic], int], Scored]] = {
     function.__name__: function
     for function in (
-        ranksum, ftest, mutual_info, random_forest, extra_trees, lightgbm, boruta, lasso, knockoffs
+        ranksum, ftest, mutual_info, random_forest, extra_trees, lightgbm, boruta, lasso, knockoffs,
+        ipss,
     )
 }  # fmt: skip
 
