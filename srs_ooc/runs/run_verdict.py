@@ -130,8 +130,9 @@ def verdict_on(
     facts : dict
         What is said of all of them. ``n_decoys_above``, of all families, is kept to look into: no
         command says it, as beside ``n_selected`` it would read as a share of false features.
-    strengths : float32 (n_features,) or None
-        Of the strongest test of each, alone or beside others; None where decoys judge.
+    strengths : float32 (n,) or None
+        Of the first of the rows: the strongest test of each, alone or beside others, strongest
+        first. None where decoys judge.
     """
     n_features, level = resources.n_features, exact_share(resources.spec.fdr)
     tests = MarginalTests(resources)
@@ -139,17 +140,15 @@ def verdict_on(
     comparison = None
     if permuted is not None:
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
-    whole = None
+    shown = None
     if resources.spec.decoy_judge is None:
         tests.share_out(strengths)
     marginal = _marginal_facts(strengths[:n_features], float(level))
     if resources.spec.decoy_judge is None:
         alone = strengths.copy()
         others = add_tests_beside(tests, strengths, state.items, key)
-        outstanding = _strongest(strengths, least_passing(strengths, float(level)), key)
-        ranking = pool(state.items, outstanding, strengths[outstanding], key)
-        verdict = _by_tests(ranking, strengths, float(level))
-        largest_group, strengths, whole = 1, alone, strengths
+        verdict, ranking = _by_tests(state, strengths, float(level), key)
+        largest_group, strengths, shown = 1, alone, ranking.strengths
     else:
         outstanding, others = _outstanding(resources, strengths, comparison, level, key), {}
         ranking = pool(state.items, outstanding, tests.of(outstanding), key)
@@ -177,7 +176,7 @@ def verdict_on(
     if resources.spec.decoy_judge is not None:
         n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
         facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
-    return rows[~is_decoy].view(np.recarray), facts, whole
+    return rows[~is_decoy].view(np.recarray), facts, shown
 
 
 def best_score(state: Elimination) -> float:
@@ -219,11 +218,19 @@ def _judge(
     )
 
 
-def _by_tests(ranking: PooledRanking, strengths: NDArray[np.float32], level: float) -> Verdict:
-    """Return the verdict by Benjamini and Hochberg; ``strengths`` are of all features."""
+def _by_tests(
+    state: Elimination, strengths: NDArray[np.float32], level: float, key: int
+) -> tuple[Verdict, PooledRanking]:
+    """Return the verdict by Benjamini and Hochberg; ``strengths`` are of all features.
+
+    First come those that are to be shown first, by their strengths.
+    """
+    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level))
+    first = _strongest(strengths, -np.inf, key, min(max(HEAD, int(n_passing)), OUTSTANDING))
+    ranking = pool(state.items, first, strengths[first], key)
     levels = adjusted(strengths, strengths[ranking.items])
-    is_selected = (np.arange(len(levels)) < ranking.n_outstanding) & (levels <= level)
-    return Verdict(is_selected, levels, ranking.n_outstanding)
+    is_selected = (np.arange(len(levels)) < len(first)) & (levels <= level)
+    return Verdict(is_selected, levels, int(np.count_nonzero(is_selected))), ranking
 
 
 def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
@@ -283,9 +290,12 @@ def _above(
 
 
 def _strongest(
-    strengths: NDArray[np.float32], bound: float, key: int, most: int = OUTSTANDING
+    strengths: NDArray[np.float32], bound: float, key: int, most: int | None = None
 ) -> NDArray[np.uint32]:
-    """Return the items with strengths from ``bound`` on, strongest first; at most ``most``."""
+    """Return the items with strengths from ``bound`` on, strongest first.
+
+    At most ``most``, by default ``OUTSTANDING``.
+    """
     if bound == np.inf:
         return np.zeros(0, np.uint32)
 
@@ -293,7 +303,7 @@ def _strongest(
         found = strengths[piece].astype(np.float64)
         return np.where(np.isnan(found), -np.inf, found)
 
-    items = largest(scores, len(strengths), most, key)
+    items = largest(scores, len(strengths), most or OUTSTANDING, key)
     return items[strengths[items] >= bound]
 
 
@@ -436,8 +446,8 @@ ROWS = 1024
 def first_by_worth(
     resources: Resources,
     ledger: Ledger,
-    selected: NDArray[np.uint32],
-    strengths: NDArray[np.float32] | None = None,
+    rows: Rows,
+    strengths: NDArray[np.float32] | None,
 ) -> NDArray[np.uint32]:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
@@ -453,16 +463,15 @@ def first_by_worth(
         Of the run.
     ledger : Ledger
         With the tallies of its screen.
-    selected : uint32 (n,)
-        Stored positions.
-    strengths : float32 (n_features,), optional
-        As of :func:`verdict_on`.
+    rows : Rows
+        The verdict.
+    strengths : float32 (n,) or None
+        Those of :func:`verdict_on`.
     """
-    spec = resources.spec
+    spec, selected = resources.spec, rows.features[rows.is_selected]
     if strengths is not None:
-        found = _strongest(strengths, -np.inf, key_of(spec.seed), max(HEAD, len(selected)))
-        n_first, head = len(selected), found[:HEAD]
-        worth = strengths[head].astype(np.float64)
+        found, n_first = rows.features[: len(strengths)], len(selected)
+        head, worth = found[:HEAD], strengths[:HEAD].astype(np.float64)
     else:
         tally = tally_of(spec, resources.n_features)
         ledger.load({TALLY: tally})
@@ -479,12 +488,13 @@ def first_by_worth(
         del tally
     if not len(head):
         return head
-    rows = sampled_rows(resources.n_rows, ROWS)
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, head)])
+    some = sampled_rows(resources.n_rows, ROWS)
+    codes = np.concatenate([columns[:, some] for columns in item_columns(resources, head)])
     columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
-    return np.concatenate([head[places], found[HEAD:]])
+    order: NDArray[np.uint32] = np.concatenate([head[places], found[HEAD:]])
+    return order
 
 
 # Names of the features that a verdict ranks, kept so that they can be read without the store.
@@ -574,7 +584,7 @@ def conclude(
     with replace(context, cluster=None).resources() as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         rows, facts, strengths = verdict_on(resources, state, key, permuted)
-        order = first_by_worth(resources, ledger, rows.features[rows.is_selected], strengths)
+        order = first_by_worth(resources, ledger, rows, strengths)
     facts = {"n_iterations": until} | facts
     facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
