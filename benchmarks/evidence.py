@@ -21,6 +21,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
@@ -252,7 +253,7 @@ def _signals(found: dict[str, dict[str, Runs]]) -> str:
 
 def _judged(what: str, families: Sequence[Sequence[float]], most: float) -> str:
     middle, spread, highest = bound_over(families)
-    verdict = "held" if highest <= most else "not held"
+    verdict = "not enough seeds" if isnan(highest) else "held" if highest <= most else "exceeded"
     over = sum(bound(values) > most for values in families)
     return (
         f"Mean {what} over {len(families)} families: {middle:.4f} ± {spread:.4f}, 95% bound "
@@ -312,7 +313,9 @@ def main() -> None:
     """Do what is left, then print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--designs", nargs="+", default=[*DESIGNS, *SYNTH])
+    every = [*MADE, *SYNTH, *SETS]
+    parser.add_argument("--designs", nargs="+", choices=every, default=[*DESIGNS, *SYNTH],
+                        metavar="NAME")  # fmt: skip
     parser.add_argument("--seeds", nargs=2, type=int, default=(1000, 1020))
     parser.add_argument("--options", default="{}")
     parser.add_argument("--label", default="")
