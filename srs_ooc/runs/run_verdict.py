@@ -471,7 +471,8 @@ def first_by_worth(
     spec, selected = resources.spec, rows.features[rows.is_selected]
     if strengths is not None:
         found, n_first = rows.features[: len(strengths)], len(selected)
-        head, worth = found[:HEAD], strengths[:HEAD].astype(np.float64)
+        # By their roots, which grow as a correlation with the target does.
+        head, worth = found[:HEAD], np.sqrt(np.maximum(strengths[:HEAD].astype(np.float64), 0))
     else:
         tally = tally_of(spec, resources.n_features)
         ledger.load({TALLY: tally})
@@ -487,7 +488,7 @@ def first_by_worth(
         worth = mean_importance(tally, head)
         del tally
     if not len(head):
-        return head
+        return found
     some = sampled_rows(resources.n_rows, ROWS)
     codes = np.concatenate([columns[:, some] for columns in item_columns(resources, head)])
     columns = RankColumns(codes, resources.manifest.missing_code)
