@@ -469,6 +469,7 @@ def first_by_worth(
         Those of :func:`verdict_on`.
     """
     spec, selected = resources.spec, rows.features[rows.is_selected]
+    found: NDArray[np.uint32]
     if strengths is not None:
         found, n_first = rows.features[: len(strengths)], len(selected)
         # By their roots, which grow as a correlation with the target does.
@@ -494,8 +495,7 @@ def first_by_worth(
     columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
-    order: NDArray[np.uint32] = np.concatenate([head[places], found[HEAD:]])
-    return order
+    return np.concatenate([head[places], found[HEAD:]])
 
 
 # Names of the features that a verdict ranks, kept so that they can be read without the store.
