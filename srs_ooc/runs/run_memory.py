@@ -237,9 +237,12 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
     if spec.concludes:
         if spec.decoy_judge is None:
-            sizes = n_rows, shape.n_candidates, shape.n_classes, shape.code_nbytes
+            code_nbytes = 2 if shape.has_groups else shape.code_nbytes
+            sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
             closing = TESTS_NBYTES + held_nbytes(*sizes)
             leases.append(Lease("closing, tests and verdict", closing))
+            if shape.has_groups:  # two of them, or one and a column's
+                leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
         else:
             closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
             leases.append(Lease("decoys, closing and verdict", closing))

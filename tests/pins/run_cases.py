@@ -106,6 +106,7 @@ CASES = {
         ),
         _TESTS,
     ),
+    "tests, groups of rows": (_FAMILIES, _TESTS),
     "tests, missing and categories": (_MIXED, _TESTS),
     "tests, uint16 codes": (_store(options=("--code-dtype", "uint16"), n_rows=300), _TESTS),
     "tests, excluded features and some rows": (PLAIN, (*_TESTS, _excluding)),
