@@ -5,7 +5,7 @@ there are few. Selection sees the training half only; the halves are the same fo
 stratified by class. The forest is scikit-learn's random forest of 500 trees. Boruta (500 trees, 20
 rounds) is given the same training half, and is left out of a table with ``--without-boruta``.
 
-Ours is ``srs-ooc run --judge decoy`` with its defaults, and the same with ``--permutations 9``.
+Ours is ``srs-ooc run`` with its defaults, with ``--judge decoy``, and with ``--permutations 9``.
 Seconds are of processor time, all threads together.
 
     python benchmarks/held_out.py --data FOLDER [--tables madelon arcene ...] [--seeds 3]
@@ -30,6 +30,7 @@ from sklearn.model_selection import train_test_split
 
 TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
 OURS = {
+    "tests": (),
     "decoys": ("--judge", "decoy"),
     "permutation runs": ("--judge", "decoy", "--permutations", "9"),
 }
