@@ -67,12 +67,12 @@ def table_of(design: str, seed: int) -> Table:
 
 def make_store(table: Table, store: Path) -> None:
     """Write the store of a table; its features are f0, f1, ..."""
-    is_class = table.target.dtype.kind == "i"
+    is_class, name = table.target.dtype.kind == "i", "" if table.test == "trend" else "c"
     names = [f"f{j}" for j in range(table.values.shape[1])]
     srs_ooc.ingest(
         table.values,
         store,
-        target=[f"c{i}" for i in table.target] if is_class else table.target,
+        target=[f"{name}{i}" for i in table.target] if is_class else table.target,
         task="classification" if is_class else "regression",
         strata=None if table.strata is None else [f"s{i}" for i in table.strata],
         kinds=dict.fromkeys(names, "categorical") if table.categories else None,

@@ -16,8 +16,8 @@ from math import comb, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
-from srs_ooc.native.numerics import Floats, log, logs
+from srs_ooc.evidence.rank_tests import RankTarget, combined, strongest_contrasts
+from srs_ooc.native.numerics import Floats, log
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
 # each times the number of choices of these others and divided by its share: then it is at most t
@@ -43,32 +43,6 @@ def cost(n_others: int, n_tested: int) -> float:
     if not ways:
         return np.inf
     return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
-
-
-def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the strengths of independent tests together, by Fisher's sum of logarithms.
-
-    Fisher (1932), Statistical Methods for Research Workers, Section 21.1: of k independent p-values
-    minus twice the sum of logarithms is chi-squared with 2k degrees of freedom, or less.
-
-    Parameters
-    ----------
-    strengths : float64 (k, n)
-        Minus the decimal logarithms of p-values.
-
-    Returns
-    -------
-    float64 (n,)
-        That of the probability of a sum as large.
-    """
-    total = np.zeros(strengths.shape[1])
-    for part in strengths:
-        total += part
-    term, tail = np.ones_like(total), np.zeros_like(total)
-    for i in range(len(strengths)):
-        tail += term
-        term *= total * (_LN10 / (i + 1))
-    return total - logs(tail) / _LN10
 
 
 # Which parts look best, by sums of squared correlations within parts.
@@ -431,6 +405,7 @@ def beside_others(
     alone: NDArray[np.float64],
     n_tested: int,
     shares: NDArray[np.float64],
+    categorical: NDArray[np.bool_] | None = None,
 ) -> Beside:
     """Test features within parts of the rows that one or two of the others make.
 
@@ -448,6 +423,8 @@ def beside_others(
         Features among which these were chosen.
     shares : float64 (n, 3)
         Of the contrasts of each (:func:`srs_ooc.evidence.rank_tests.shares_beside`).
+    categorical : bool (n,), optional
+        Features whose codes have no order.
     """
     n = len(codes)
     # Of all features, those that are strongest without any one of them must be among these.
@@ -469,8 +446,10 @@ def beside_others(
             within = [target.within(part) for part in parts_of(looked.is_high, way)]
             columns = np.ascontiguousarray(codes[some])
             own = shares[some]
+            kinds = None if categorical is None else categorical[some]
             strengths = [
-                strongest_contrasts(columns, missing_code, t, shares=own)[0] for t in within
+                strongest_contrasts(columns, missing_code, t, shares=own, categorical=kinds)[0]
+                for t in within
             ]
             reached = combined(np.array(strengths)) - charges(np.array([way]))[some, 0]
             wins = reached > found.strengths[some]

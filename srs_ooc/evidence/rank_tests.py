@@ -3,6 +3,7 @@
 The tests are native, and this is their face.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from srs_ooc.native.numerics import log, logs, powers
 
 TARGET_LEVELS = 32
 """Levels of a regression's target at most: neighbours by rank are put together."""
+MOST_LEVELS = 64
+"""Levels of a categorical column; one of more is tested in the order of its codes."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
 _LN10 = log(10.0)
@@ -49,6 +52,8 @@ class RankTarget(NamedTuple):
         Classes rather than levels.
     order : int32 (n_classes,)
         Classes, the smallest first: each is compared with all those after it.
+    ascending : int32 (n_classes,) or None
+        The place of each class among all, where they are numbers: a trend is tested, too.
     """
 
     rows: NDArray[np.int32]
@@ -57,16 +62,25 @@ class RankTarget(NamedTuple):
     n_targets: int
     nominal: bool
     order: NDArray[np.int32]
+    ascending: NDArray[np.int32] | None = None
 
     @classmethod
     def of_classes(
-        cls, labels: NDArray[np.integer], n_classes: int, strata: NDArray[np.integer] | None = None
+        cls,
+        labels: NDArray[np.integer],
+        n_classes: int,
+        strata: NDArray[np.integer] | None = None,
+        names: Sequence[str] = (),
     ) -> "RankTarget":
-        """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are."""
+        """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are.
+
+        ``names`` are those of the classes, where a trend is to be tested if they are numbers.
+        """
         rows, starts = _by_stratum(len(labels), strata)
         sizes = np.bincount(labels, minlength=n_classes)
         order = np.argsort(sizes, kind="stable").astype(np.int32)
-        return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order)
+        ascending = _ascending(names) if 2 < len(names) <= TARGET_LEVELS else None
+        return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order, ascending)
 
     @classmethod
     def of_values(
@@ -98,9 +112,22 @@ class RankTarget(NamedTuple):
         out = self._replace(rows=self.rows[kept], starts=starts, targets=self.targets[kept])
         if self.nominal:
             return out
-        # Only their order is looked at, and there may be no more of them than rows.
-        left, levels = np.unique(out.targets, return_inverse=True)
-        return out._replace(targets=levels.astype(np.int32), n_targets=max(1, len(left)))
+        return out.of_levels(out.targets)
+
+    def of_levels(self, levels: NDArray[np.int32]) -> "RankTarget":
+        """Return the target of levels, (n_used,), in place of these; only their order counts."""
+        left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
+        targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
+        return RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
+
+
+def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
+    """Return the place of each among all by its number; None where one is no number."""
+    try:
+        values = np.array([float(name) for name in names])
+    except ValueError:
+        return None
+    return np.unique(values, return_inverse=True)[1].astype(np.int32)
 
 
 def _by_stratum(
@@ -161,6 +188,7 @@ def strongest_contrasts(
     exactly: bool = False,
     only: Contrast | None = None,
     shares: NDArray[np.float64] = FIXED_SHARES,
+    categorical: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Test each column, without the GIL: how strong its test is, and the contrast that shows most.
 
@@ -182,6 +210,8 @@ def strongest_contrasts(
         Test by it alone; by default by all that the column's margins allow.
     shares : float64 (3,) or (n_columns, 3)
         Of the level, by contrast; divided among those that a column has.
+    categorical : bool (n_columns,), optional
+        Columns whose codes have no order: location is then that of the target by level.
 
     Returns
     -------
@@ -190,9 +220,14 @@ def strongest_contrasts(
     contrasts : uint8 (n_columns,)
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
     """
-    log_p = np.empty((len(columns), NO_CONTRAST))
-    contrast = NO_CONTRAST if only is None else only
-    _native.rank_tests(columns, missing_code, *target, exactly, contrast, log_p)
+    log_p = _log_p(columns, missing_code, target, exactly, only)
+    if target.ascending is not None:
+        by_trend = target.of_levels(target.ascending[target.targets])
+        trend = _log_p(columns, missing_code, by_trend, exactly, only)
+        np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
+    if categorical is not None and only in (None, Contrast.LOCATION):
+        for i in np.flatnonzero(categorical):
+            _test_levels(columns[i], missing_code, target, exactly, log_p[i])
     own = np.where(np.isnan(log_p), 0.0, shares)
     among = own[:, 0] + own[:, 1] + own[:, 2]
     best, contrasts = np.zeros(len(columns)), np.full(len(columns), NO_CONTRAST, np.uint8)
@@ -204,6 +239,78 @@ def strongest_contrasts(
         wins = joined < best
         best[wins], contrasts[wins] = joined[wins], number
     return -best / _LN10, contrasts
+
+
+def _log_p(
+    columns: NDArray[Any], n_codes: int, target: RankTarget, exactly: bool, only: Contrast | None
+) -> NDArray[np.float64]:
+    """Return the natural logarithms of the p-values, (n_columns, 3); NaN of what there is not."""
+    log_p = np.empty((len(columns), NO_CONTRAST))
+    contrast = NO_CONTRAST if only is None else only
+    _native.rank_tests(columns, n_codes, *target[:-1], exactly, contrast, log_p)
+    return log_p
+
+
+def _test_levels(
+    column: NDArray[Any],
+    n_codes: int,
+    target: RankTarget,
+    exactly: bool,
+    log_p: NDArray[np.float64],
+) -> None:
+    """Test whether the levels of a column, which have no order, differ in the target; in place.
+
+    The two change sides: the target is a column, and levels are classes. Of more than two classes
+    one after the other is told from those after it, as levels are: each test is valid given the
+    ones before, and Fisher's sum joins them.
+    """
+    present, codes = np.unique(column[target.rows], return_inverse=True)
+    n_levels = int(np.count_nonzero(present < n_codes))
+    if not 2 < n_levels <= MOST_LEVELS:
+        return
+    is_left = np.zeros(len(column), np.bool_)
+    is_left[target.rows] = codes < n_levels
+    sizes = np.bincount(codes, minlength=n_levels)[:n_levels]
+    order = np.argsort(sizes, kind="stable").astype(np.int32)
+    levels = target._replace(
+        targets=codes.astype(np.int32), n_targets=n_levels, nominal=True, order=order
+    )
+    answers, found = np.zeros((1, len(column)), np.uint8), []
+    for number in target.order[:-1].tolist() if target.nominal else [None]:
+        answers[0, target.rows] = target.targets if number is None else target.targets == number
+        within = levels.within(is_left)
+        strength = _log_p(answers, TARGET_LEVELS, within, exactly, Contrast.LOCATION)[0, 0]
+        if not np.isnan(strength):
+            found.append([-strength / _LN10])
+        is_left &= answers[0] == 0
+    log_p[Contrast.SPREAD] = np.nan
+    log_p[Contrast.LOCATION] = -combined(np.array(found))[0] * _LN10 if found else 0.0
+
+
+def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the strengths of independent tests together, by Fisher's sum of logarithms.
+
+    Fisher (1932), Statistical Methods for Research Workers, Section 21.1: of k independent p-values
+    minus twice the sum of logarithms is chi-squared with 2k degrees of freedom, or less.
+
+    Parameters
+    ----------
+    strengths : float64 (k, n)
+        Minus the decimal logarithms of p-values.
+
+    Returns
+    -------
+    float64 (n,)
+        That of the probability of a sum as large.
+    """
+    total = np.zeros(strengths.shape[1])
+    for part in strengths:
+        total += part
+    term, tail = np.ones_like(total), np.zeros_like(total)
+    for i in range(len(strengths)):
+        tail += term
+        term *= total * (_LN10 / (i + 1))
+    return total - logs(tail) / _LN10
 
 
 # One feature at a time: how strong its test is, and Benjamini and Hochberg.

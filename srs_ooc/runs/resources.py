@@ -153,6 +153,8 @@ class Resources:
         The workers.
     response : Response
         What the rows say.
+    categorical : bool (n_features,) or None
+        Which features are categorical; None where none is.
     """
 
     def __init__(
@@ -179,6 +181,7 @@ class Resources:
         if not spec.model.is_tree:
             load(spec.model, is_regression=self.response.is_regression)
             stack.enter_context(one_thread())
+        self.categorical = categorical_features(store)
         tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
         self.candidates = task.candidates(spec.decoys)
@@ -343,21 +346,27 @@ _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
 
-def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
-    """Return the target that single features are tested against, of some rows where given."""
+def target_of(
+    task: Task, rows: NDArray[np.intp] | None = None, *, by_trend: bool = False
+) -> RankTarget:
+    """Return the target that single features are tested against, of some rows where given.
+
+    ``by_trend``: a trend is tested beside classes that are numbers.
+    """
     kept = slice(None) if rows is None else rows
     strata = None if task.strata is None else task.strata[kept]
     target = task.target[kept]
     if task.is_regression:
         return RankTarget.of_values(target.astype(np.float64), strata)
-    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata)
+    names = task.classes if by_trend else ()
+    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata, names)
 
 
 class UnitTable:
     """The table that features are tested on: a row a training row, or a whole group of them.
 
-    Groups by the judge ``tests`` alone: what compares features with decoys, or a run with permuted
-    ones, takes rows.
+    Groups, categories and trends are those of the judge ``tests`` alone: what compares features
+    with decoys, or a run with permuted ones, takes rows, and codes in their order.
 
     Attributes
     ----------
@@ -370,10 +379,19 @@ class UnitTable:
     def __init__(self, resources: Resources) -> None:
         self._resources, task = resources, resources.task
         self.task, self.missing_code = task, resources.manifest.missing_code
-        self._units = None
-        if task.groups is not None and resources.spec.decoy_judge is None:
+        self._units, self._by_tests = None, resources.spec.decoy_judge is None
+        if task.groups is not None and self._by_tests:
             self.task, self._units = task.by_group(), task.units()
             self.missing_code = self._units.missing_code
+
+    def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:
+        """Return what features are tested against, of some rows where given."""
+        return target_of(self.task, rows, by_trend=self._by_tests)
+
+    def categorical(self, items: NDArray[np.uint32]) -> NDArray[np.bool_] | None:
+        """Return which items are tested as categories; None where none is."""
+        flags = self._resources.categorical if self._by_tests else None
+        return None if flags is None else flags[items]
 
     def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
         """Yield the codes of items, as :func:`item_columns` does."""
@@ -399,7 +417,7 @@ class MarginalTests:
     def __init__(self, resources: Resources) -> None:
         self._resources, self._manifest = resources, resources.manifest
         self.table = UnitTable(resources)
-        self._target = target_of(self.table.task)
+        self._target = self.table.target()
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
 
@@ -464,9 +482,12 @@ class MarginalTests:
             codes, n_codes = columns, self.table.missing_code
             if codes.itemsize > 1:
                 codes, n_codes = _dense(codes, n_codes)
-            shares = self.shares_of(items[done : done + len(codes)])
+            some = items[done : done + len(codes)]
             done += len(codes)
-            yield strongest_contrasts(codes, n_codes, self._target, shares=shares)
+            shares, kinds = self.shares_of(some), self.table.categorical(some)
+            yield strongest_contrasts(
+                codes, n_codes, self._target, shares=shares, categorical=kinds
+            )
 
 
 def _from(strengths: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:

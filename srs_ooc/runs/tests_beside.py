@@ -16,7 +16,7 @@ from srs_ooc.evidence.conditional_tests import (
     n_looked_at,
 )
 from srs_ooc.evidence.tally import largest
-from srs_ooc.runs.resources import MarginalTests, UnitTable, target_of
+from srs_ooc.runs.resources import MarginalTests, UnitTable
 
 NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
@@ -55,7 +55,7 @@ def add_tests_beside(
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
     table = tests.table
     rows = _some_rows(table.task.n_rows, MOST_ROWS)
-    target = target_of(table.task, rows)
+    target = table.target(rows)
     most = min(n_tested, n_looked_at(len(rows), target.n_scores))
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
@@ -65,7 +65,8 @@ def add_tests_beside(
         codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
         shares = tests.shares_of(items)
-        found = beside_others(codes, missing_code, target, alone, n_tested, shares)
+        kinds = table.categorical(items)
+        found = beside_others(codes, missing_code, target, alone, n_tested, shares, kinds)
     wins = np.flatnonzero(found.strengths > alone)
     strengths[items[wins]] = found.strengths[wins]
     others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
@@ -89,7 +90,7 @@ def _of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[
     halved = Halved(len(rows))
     for columns in table.columns(items):
         halved.add(columns[:, rows], table.missing_code)
-    return items[best_pairs(halved, target_of(table.task, rows))]
+    return items[best_pairs(halved, table.target(rows))]
 
 
 def _promising(

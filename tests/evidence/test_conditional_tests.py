@@ -15,14 +15,13 @@ from srs_ooc.evidence.conditional_tests import (
     beside_others,
     best_pairs,
     can_scan,
-    combined,
     cost,
     halves,
     leading,
     n_looked_at,
     parts_of,
 )
-from srs_ooc.evidence.rank_tests import RankTarget, adjusted, strongest_contrasts
+from srs_ooc.evidence.rank_tests import RankTarget, adjusted, combined, strongest_contrasts
 
 MISSING = 255
 

@@ -596,3 +596,100 @@ def test_the_shares_do_not_depend_on_whose_values_are_missing():
     has_spread = reference.fold(crossed(column, target)[0][0], in_strata=False) is not None
     assert has_spread
     assert joined_p_values(column, target)[0] == pytest.approx(alone / float(share), rel=1e-9)
+
+
+# Columns without an order, and classes with one.
+
+
+def levels_of(seed: int, n: int, *, signal: float = 0.0, n_columns: int = 1) -> np.ndarray:
+    """Return columns of six uneven levels; of the second half of rows some are moved to one."""
+    rng = np.random.default_rng(seed)
+    columns = rng.choice(6, (n_columns, n), p=[0.3, 0.22, 0.18, 0.13, 0.1, 0.07])
+    moved = (np.arange(n) >= n // 2) & (rng.random((n_columns, n)) < signal)
+    return np.where(moved, 2, columns).astype(np.uint8)
+
+
+def by_levels(columns: np.ndarray, target: RankTarget, **given: object) -> np.ndarray:
+    """Return the strengths of columns whose codes have no order, of location alone."""
+    kinds = np.ones(len(columns), np.bool_)
+    given = {"only": Contrast.LOCATION, "exactly": True} | given
+    return strengths(columns, MISSING, target, categorical=kinds, **given)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_levels_are_told_apart_about_as_by_chi_squared(n_classes: int) -> None:
+    n = 600
+    labels = np.arange(n) * n_classes // n
+    columns = levels_of(1, n, signal=0.4, n_columns=30)
+    found = by_levels(columns, RankTarget.of_classes(labels, n_classes))
+    crossed = [
+        np.array([np.bincount(c[labels == k], minlength=6) for k in range(n_classes)])
+        for c in columns
+    ]
+    expected = -np.log10([stats.chi2_contingency(t, correction=False).pvalue for t in crossed])
+    assert np.median(expected) > 3
+    assert np.corrcoef(found, expected)[0, 1] > 0.9
+    assert np.mean(found / expected) == pytest.approx(1, abs=0.15)
+
+
+def test_levels_are_told_apart_by_numbers_about_as_kruskal_does() -> None:
+    rng = np.random.default_rng(2)
+    columns = levels_of(2, 300, n_columns=20)
+    for column in columns:
+        values = rng.normal(size=300) + 0.5 * (column == 3)
+        found = by_levels(column[None], RankTarget.of_values(values))[0]
+        parts = [values[column == level] for level in range(6)]
+        assert found == pytest.approx(-np.log10(stats.kruskal(*parts).pvalue), abs=0.5)
+
+
+@given(st.permutations(range(6)), st.integers(2, 4))
+def test_names_of_levels_do_not_matter(order: list[int], n_classes: int) -> None:
+    columns = np.repeat(np.arange(6), [50, 40, 31, 23, 16, 10])[None].astype(np.uint8)
+    labels = np.arange(170) * 7 % 10 % n_classes
+    target = RankTarget.of_classes(labels, n_classes)
+    renamed = np.array(order, np.uint8)[columns]
+    np.testing.assert_array_equal(by_levels(renamed, target), by_levels(columns, target))
+
+
+@pytest.mark.parametrize("kind", ["two", "five", "numbers", "strata", "trend"])
+def test_p_values_of_levels_and_trends_are_valid(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    labels = rng.permutation(np.arange(240) % (2 if kind == "two" else 5))
+    if kind == "numbers":
+        target = RankTarget.of_values(rng.normal(size=240))
+    else:
+        names = "12345" if kind == "trend" else ()
+        strata = np.arange(240) % 3 if kind == "strata" else None
+        target = RankTarget.of_classes(labels, labels.max() + 1, strata, names)
+    columns = levels_of(5, 240, n_columns=3000)
+    columns[rng.random(columns.shape) < 0.05] = MISSING
+    kinds = np.full(len(columns), kind != "trend")
+    p_values = 10 ** -strengths(columns, MISSING, target, categorical=kinds)
+    for t in (0.3, 0.05, 0.01):
+        assert np.count_nonzero(p_values <= t) <= stats.binom.ppf(0.9999, 3000, t)
+
+
+def test_two_levels_and_very_many_are_tested_in_their_order() -> None:
+    labels = np.arange(200) % 2
+    target = RankTarget.of_classes(labels, 2)
+    columns = np.stack([np.arange(200) % 3 % 2, np.arange(200)]).astype(np.uint8)
+    np.testing.assert_array_equal(
+        by_levels(columns, target),
+        strengths(columns, MISSING, target, only=Contrast.LOCATION, exactly=True),
+    )
+
+
+def test_a_trend_over_classes_that_are_numbers_is_seen() -> None:
+    """By the order of their numbers, which is not that of their texts; other names have none."""
+    rng = np.random.default_rng(3)
+    labels = rng.permutation(np.arange(400) % 5)
+    names = ["1", "10", "2", "3.5", "-4"]
+    places = np.array([1, 4, 2, 3, 0])
+    values = 0.35 * places[labels] + rng.normal(size=(40, 400))
+    columns = (values.argsort(axis=1).argsort(axis=1) * 250 // 400).astype(np.uint8)
+    found = {
+        kind: np.median(strengths(columns, MISSING, RankTarget.of_classes(labels, 5, None, given)))
+        for kind, given in (("trend", names), ("texts", [*names[:4], "high"]), ("none", ()))
+    }
+    assert found["texts"] == found["none"]
+    assert found["trend"] > found["none"] + 1
