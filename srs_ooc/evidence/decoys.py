@@ -144,6 +144,8 @@ class Exchangeability:
         Rows trained on.
     classes : intp (n_units,)
         Class of each unit, in the order of the numbers of groups.
+    missing_code : int
+        The code of a unit of which :meth:`mean_ranks` knows nothing; all others are below.
     """
 
     def __init__(
@@ -163,6 +165,7 @@ class Exchangeability:
             changes = np.flatnonzero(np.diff(groups[self._rows])) + 1
             self._first = np.concatenate([[0], changes])
         self._size = np.diff(np.append(self._first, n_rows))
+        self.missing_code = min(len(self._first), 2**16 - 1)
         offset = np.arange(n_rows) - np.repeat(self._first, self._size)
         offset *= in_order
         signs = derive_array(0, offset if strata is None else offset << 32 | strata[self._rows])
@@ -231,11 +234,6 @@ class Exchangeability:
         """Return the sum of (n_rows,) numbers in each unit, whatever the order of its rows."""
         parts = np.split(values[self._rows], self._first[1:])
         return np.array([fsum(part.tolist()) for part in parts])
-
-    @property
-    def missing_code(self) -> int:
-        """The code of a unit of which :meth:`mean_ranks` knows nothing; all others are below."""
-        return min(len(self._first), np.iinfo(np.uint16).max)
 
     def mean_ranks(self, columns: NDArray[Any], missing_code: int) -> NDArray[np.uint16]:
         """Return the order of units by the mean midrank of the values that are known of them.

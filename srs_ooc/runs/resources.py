@@ -381,7 +381,7 @@ class UnitTable:
         self.task, self.missing_code = task, resources.manifest.missing_code
         self._units, self._by_tests = None, resources.spec.decoy_judge is None
         if task.groups is not None and self._by_tests:
-            self.task, self._units = task.by_group(), task.units()
+            self.task, self._units = task.by_group(), task.exchangeability(in_order=False)
             self.missing_code = self._units.missing_code
 
     def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:
@@ -395,11 +395,9 @@ class UnitTable:
 
     def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
         """Yield the codes of items, as :func:`item_columns` does."""
+        units, missing_code = self._units, self._resources.manifest.missing_code
         for columns in item_columns(self._resources, items):
-            if self._units is None:
-                yield columns
-            else:
-                yield self._units.mean_ranks(columns, self._resources.manifest.missing_code)
+            yield columns if units is None else units.mean_ranks(columns, missing_code)
 
 
 class MarginalTests:

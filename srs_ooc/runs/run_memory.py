@@ -241,7 +241,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
             sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
             closing = TESTS_NBYTES + held_nbytes(*sizes)
             leases.append(Lease("closing, tests and verdict", closing))
-            if shape.has_groups:  # two of them, or one and a column's
+            if shape.has_groups:  # a second is made while the first is held
                 leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
         else:
             closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)

@@ -132,13 +132,9 @@ class Task:
         """
         return replace(self, target=self.target[order])
 
-    def exchangeability(self) -> Exchangeability:
-        """Return which rows may trade places."""
-        return Exchangeability(self.n_rows, self.strata, self.groups)
-
-    def units(self) -> Exchangeability:
-        """Return the same of tests, which look at means of groups: the order of rows is nothing."""
-        return Exchangeability(self.n_rows, self.strata, self.groups, in_order=False)
+    def exchangeability(self, *, in_order: bool = True) -> Exchangeability:
+        """Return which rows may trade places; the order of rows in a group may be nothing."""
+        return Exchangeability(self.n_rows, self.strata, self.groups, in_order=in_order)
 
     def by_group(self) -> "Task":
         """Return what tests of features are of: a row a group, in strata of groups that are alike.
@@ -154,7 +150,7 @@ class Task:
         """
         if self.groups is None:
             return self
-        units, classes, counted = self.units(), self.classes, self.target
+        units, classes, counted = self.exchangeability(in_order=False), self.classes, self.target
         target, largest = units.spans(self.target)
         if (target != largest).any():
             if classes:

@@ -200,8 +200,9 @@ MISSING = 4
 
 def p_values_by_group(columns, task, **options):
     """P-values of some columns, each tested on one row a group."""
-    codes, n_codes = task.units().mean_ranks(columns, MISSING), task.units().missing_code
-    return 10 ** -strongest_contrasts(codes, n_codes, target_of(task.by_group()), **options)[0]
+    units, target = task.exchangeability(in_order=False), target_of(task.by_group())
+    codes = units.mean_ranks(columns, MISSING)
+    return 10 ** -strongest_contrasts(codes, units.missing_code, target, **options)[0]
 
 
 @examples(60)
