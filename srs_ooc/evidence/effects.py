@@ -138,7 +138,8 @@ class Levels(NamedTuple):
 def _weights(n_a: NDArray[np.int64], n_b: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the weights of strata, ``n_a n_b / (n_a + n_b)`` over their sum; 0 if all are 0."""
     weights: NDArray[np.float64] = n_a * n_b / np.maximum(n_a + n_b, 1)
-    return weights / max(weights.sum(), 1e-300)
+    weights /= max(float(weights.sum()), 1e-300)
+    return weights
 
 
 def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
