@@ -286,7 +286,7 @@ def _effect_text(row: dict[str, Any]) -> str:
         return ""
     ends = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
     said = f"{row['direction'] or 'no difference'}: {row['measure']} {row['effect']:.2f}{ends}"
-    return f" Alone, in the rows that it was chosen by, so likely overstated: {said}."
+    return f" Alone, {said}; likely overstated, as the same rows chose it."
 
 
 # What a run says of one feature.
