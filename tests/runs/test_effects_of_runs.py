@@ -116,7 +116,7 @@ def test_rows_in_groups_have_no_interval(tmp_path):
 
 def categorical(folder, target, is_red):
     colours = np.where(is_red, "red", np.where(np.arange(N_ROWS) % 2, "blue", "green"))
-    with open(folder / "t.csv", "w", newline="") as file:
+    with (folder / "t.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*(f"f{i}" for i in range(20)), "colour", "y"])
         for values, colour, y in zip(NOISE[:, :20].tolist(), colours, target, strict=True):
