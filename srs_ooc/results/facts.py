@@ -211,6 +211,8 @@ def surety_of(report: Report) -> list[str]:
         return [
             f"The share of false features among the selected is bounded by {spec.fdr} on average "
             f"over runs, not in each run: of {verdict.n_selected:,} expect {bound} to be false.",
+            "Effects and their intervals are of the same rows that chose the features, so likely "
+            "overstated; what `srs-ooc compact` scores on rows held out is not.",
             "A q-value is the smallest level at which a feature would still be selected, as "
             "estimated; stability is the share of batches of trees that agree on its place.",
         ]
@@ -324,7 +326,21 @@ def versions() -> dict[str, str]:
 
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
-_COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "cluster", "n_drawn")
+_COLUMNS = (
+    "rank",
+    "name",
+    "q_value",
+    "direction",
+    "measure",
+    "effect",
+    "low",
+    "high",
+    "score",
+    "importance",
+    "stability",
+    "cluster",
+    "n_drawn",
+)
 
 
 def json_of(report: Report) -> str:

@@ -153,8 +153,6 @@ class Resources:
         The workers.
     response : Response
         What the rows say.
-    categorical : bool (n_features,) or None
-        Which features are categorical; None where none is.
     """
 
     def __init__(
@@ -181,7 +179,6 @@ class Resources:
         if not spec.model.is_tree:
             load(spec.model, is_regression=self.response.is_regression)
             stack.enter_context(one_thread())
-        self.categorical = categorical_features(store)
         tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
         self.candidates = task.candidates(spec.decoys)
@@ -200,6 +197,11 @@ class Resources:
         """What grows trees; of a run whose model is one."""
         assert isinstance(self.learner, TreeLearner)
         return self.learner
+
+    @property
+    def categorical(self) -> NDArray[np.bool_] | None:
+        """Which features are, (n_features,), None where none is: other models take none."""
+        return self.trees.categorical if isinstance(self.learner, TreeLearner) else None
 
     def engine(
         self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
@@ -389,8 +391,8 @@ class UnitTable:
         return target_of(self.task, rows, by_trend=self._by_tests)
 
     def categorical(self, items: NDArray[np.uint32]) -> NDArray[np.bool_] | None:
-        """Return which items are tested as categories; None where none is."""
-        flags = self._resources.categorical if self._by_tests else None
+        """Return which features are; None where none is, or where means of groups are ranked."""
+        flags = self._resources.categorical if self._units is None else None
         return None if flags is None else flags[items]
 
     def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
@@ -482,7 +484,9 @@ class MarginalTests:
                 codes, n_codes = _dense(codes, n_codes)
             some = items[done : done + len(codes)]
             done += len(codes)
-            shares, kinds = self.shares_of(some), self.table.categorical(some)
+            shares, kinds = self.shares_of(some), None
+            if self._resources.spec.decoy_judge is None:
+                kinds = self.table.categorical(some)
             yield strongest_contrasts(
                 codes, n_codes, self._target, shares=shares, categorical=kinds
             )

@@ -73,6 +73,10 @@ BATCH_NBYTES = 8 * MB
 STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
+CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
+"""A row, where its target is a class or a number, while the effect of a feature is looked for;
+making decoys takes as much before, and tests within strata more. At most 37 and 95 bytes of 200,000
+rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -239,7 +243,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         if spec.decoy_judge is None:
             code_nbytes = 2 if shape.has_groups else shape.code_nbytes
             sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
-            closing = TESTS_NBYTES + held_nbytes(*sizes)
+            each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
+            closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
             leases.append(Lease("closing, tests and verdict", closing))
             if shape.has_groups:  # a second is made while the first is held
                 leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))

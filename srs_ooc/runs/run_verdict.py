@@ -5,7 +5,7 @@ its names are kept, so that a verdict can be read without the store.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -27,7 +27,14 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.rank_tests import NO_CONTRAST, adjusted, least_passing, p_values_of
+from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
+from srs_ooc.evidence.rank_tests import (
+    NO_CONTRAST,
+    Contrast,
+    adjusted,
+    least_passing,
+    p_values_of,
+)
 from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
 from srs_ooc.evidence.verdict import (
     Comparison,
@@ -42,7 +49,13 @@ from srs_ooc.evidence.verdict import (
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import MarginalTests, Resources, RunContext, item_columns
+from srs_ooc.runs.resources import (
+    MarginalTests,
+    Resources,
+    RunContext,
+    UnitTable,
+    item_columns,
+)
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
@@ -74,8 +87,15 @@ ROW = np.dtype(
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
         ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
         ("beside_too", np.uint32),  # ... of a second
+        ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
+        ("toward", np.int32),  # level * n_classes + class; -1 for neither
+        ("effect", np.float64),  # NaN where not looked for
+        ("low", np.float64),  # its 95% interval; NaN where rows come in groups
+        ("high", np.float64),
     ]
 )
+_UNTOLD = {"measure": Measure.NONE, "toward": -1, "effect": np.nan, "low": np.nan, "high": np.nan}
+"""What a verdict without effects has of them, as one that was made before them."""
 
 Rows = np.recarray[Any, Any]
 """Of :data:`ROW`."""
@@ -91,7 +111,7 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
         return None
     rows = np.recarray(len(arrays["features"]), ROW)
     for name in ROW.names or ():
-        rows[name] = arrays.get(name, NOBODY)
+        rows[name] = arrays.get(name, _UNTOLD.get(name, NOBODY))
     return rows, arrays["order"]
 
 
@@ -100,7 +120,7 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
 CLUSTERED = 250
 """Places of the ranking that are clustered."""
 OUTSTANDING = 30_000
-"""Marginally significant items at most: what is known of a place takes some 200 bytes."""
+"""Marginally significant items at most: what is known of a place takes some 230 bytes."""
 _SLACK = 1e-6
 
 
@@ -176,7 +196,33 @@ def verdict_on(
     if resources.spec.decoy_judge is not None:
         n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
         facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
-    return rows[~is_decoy].view(np.recarray), facts, shown
+    rows = rows[~is_decoy].view(np.recarray)
+    _add_effects(tests.table, rows, marginal["marginal_cutoff"])
+    return rows, facts, shown
+
+
+def _add_effects(table: UnitTable, rows: Rows, cutoff: float) -> None:
+    """Say of selected and marginally significant features which way they differ, and how much."""
+    for name, value in _UNTOLD.items():
+        rows[name] = value
+    task, missing_code = table.task, table.missing_code
+    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
+    passes = rows.p_values <= cutoff
+    wanted = np.flatnonzero(rows.is_selected | passes)
+    kinds = table.categorical(rows.features[wanted])
+    is_categorical = np.zeros(len(rows), np.bool_)
+    is_categorical[wanted] = False if kinds is None else kinds
+    done = 0
+    for columns in table.columns(rows.features[wanted]):
+        for i, column in zip(wanted[done:], columns, strict=False):
+            contrast = rows["contrasts"][i] if passes[i] else Contrast.LOCATION
+            is_named = bool(is_categorical[i])
+            found = effect_of(column, missing_code, target, contrast, is_categorical=is_named)
+            rows["measure"][i], rows["toward"][i], (rows["effect"][i], *ends) = found
+            if task.groups is None:  # else rows are not independent, and ends would be too close
+                rows["low"][i], rows["high"][i] = ends
+        done += len(columns)
 
 
 def best_score(state: Elimination) -> float:
@@ -502,6 +548,8 @@ def first_by_worth(
 
 RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
+LEVELS = "levels"
+"""The same of levels of categorical features, of a store that has some."""
 
 
 def _others(rows: Rows, first: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -517,29 +565,42 @@ def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> No
     for start, piece in store.pieces("positions"):
         there = np.flatnonzero((features >= start) & (features < start + len(piece)))
         positions[there] = piece[features[there] - start]
-    names = list(_first(store, positions))
+    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions.tolist()))
+
+
+def _keep(ledger: Ledger, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:
+    names = list(_first(texts))
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     arrays: dict[str, NDArray[Any]] = {
         "features": features[: len(names)],
         "names": np.frombuffer(b"".join(names), np.uint8),
         "ends": ends,
     }
-    ledger.write_arrays(RANKED_NAMES, arrays)
+    ledger.write_arrays(kind, arrays)
 
 
-def _first(store: Store, positions: NDArray[np.int64]) -> Iterator[bytes]:
+def _first(texts: Iterable[str]) -> Iterator[bytes]:
     room = NAMES_NBYTES
-    for position in positions.tolist():
-        name = store.names[position].encode()
+    for text in texts:
+        name = text.encode()
         room -= len(name)
         if room < 0:
             return
         yield name
 
 
-def kept_names(ledger: Ledger) -> dict[int, str] | None:
+def keep_levels(ledger: Ledger, store: Store, rows: Rows) -> None:
+    """Keep the names of the levels toward which effects of categorical features go."""
+    categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
+    there = rows[np.isin(rows["measure"], (Measure.LEVEL_SHARES, Measure.LEVEL_AUC))]
+    levels = zip(there["features"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
+    texts = ((categories.of(feature) or [])[level] for feature, level in levels)
+    _keep(ledger, LEVELS, there["features"], texts)
+
+
+def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | None:
     """Return the names by stored position, best first; None of a run that kept none."""
-    arrays = ledger.read_arrays(RANKED_NAMES)
+    arrays = ledger.read_arrays(kind)
     if arrays is None:
         return None
     text, ends = arrays["names"].tobytes(), arrays["ends"].tolist()
@@ -592,10 +653,13 @@ def conclude(
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
         "begun_evidence": spec.judging.versions["evidence"],
+        "classes": context.task.classes,
     }
     with context.store.unchanged():
         first = order if len(order) else rows.features
         keep_names(ledger, context.store, np.concatenate([first, _others(rows, first)]))
+        if context.store.manifest.kind_counts.get("categorical"):
+            keep_levels(ledger, context.store, rows)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     columns = {name: rows[name] for name in ROW.names or ()}
