@@ -10,11 +10,12 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.report import Profiles, Report, rounded
+from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -24,6 +25,7 @@ COLOURS = (
 )  # fmt: skip
 """Of classes: told apart by most people, whatever colours they see."""
 _FEW_CLASSES = 3
+_BARS, _FEW_NAMES = 10, 5
 _MISSING_AT = 1.15
 
 
@@ -192,20 +194,31 @@ def draw_time(ax: Any, report: Report) -> None:
     ax.set(xlabel="seconds of work", ylabel="iterations done")
 
 
-def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:
-    """Draw a feature against the target: shares of rows by class, or rows and their trend."""
-    if profiles.classes:
-        _draw_classes(ax, profiles, i)
-    else:
-        _draw_numbers(ax, profiles, i)
+def draw_first(ax: Any, report: Report) -> None:
+    """Draw the feature that comes first against the target."""
+    if not report.records:
+        _say(ax, "There is no feature to list.")
+        return
+    draw_feature(ax, report, report.records[0].name, report.listed[:1])
+
+
+def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer[Any]]) -> None:
+    """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
+    profiles, (ends,) = profiles_of(report, stored), ends_of(report, stored)
+    draw = _draw_classes if profiles.classes else _draw_numbers
+    draw(ax, profiles, ends or [])
     ax.set_title(_short(name), parse_math=False)
 
 
-def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
-    counts, used = profiles.counts(i), int(profiles.n_used[i])
-    there = np.append(np.arange(used), profiles.n_bins)
-    counts = counts[:, there]
-    at = np.append(np.arange(used), used + max(1.0, used / 8))
+def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
+    used = max(int(profiles.n_used[0]), 1)
+    counts, absent = profiles.counts(0)[:, :used], profiles.counts(0)[:, profiles.n_bins :]
+    if not _are_texts(ends):  # of few rows thin bars are a comb
+        counts = np.add.reduceat(counts, range(0, used, -(-used // _BARS)), axis=1)
+    at = np.arange(counts.shape[1], dtype=np.float64)
+    _name_values(ax, at, at[-1] + 1.5 if absent.any() else None, ends)
+    if absent.any():
+        counts, at = np.hstack([counts, absent]), np.append(at, at[-1] + 1.5)
     if len(profiles.classes) <= _FEW_CLASSES:
         shares = counts / np.maximum(np.array(profiles.class_rows)[:, None], 1)
         width = 0.8 / len(shares)
@@ -220,30 +233,38 @@ def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
             ax.bar(at, share, 1.0, bottom, color=COLOURS[k % len(COLOURS)], label=_plain(label))
             bottom += share
         ax.set_ylabel("classes of the rows with such values")
-    _name_ends(ax, at[0], at[max(used - 1, 0)], at[-1] if counts[:, -1].any() else None)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "reverse": True}
     _legend(ax, fontsize="small", **({} if len(shares) <= _FEW_CLASSES else beside))
 
 
-def _draw_numbers(ax: Any, profiles: Profiles, i: int) -> None:
-    places, trend = profiles.scatter(i), profiles.trend(i)
-    targets, used = np.array(profiles.targets), max(int(profiles.n_used[i]), 1)
+def _draw_numbers(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
+    places, trend = profiles.scatter(0), profiles.trend(0)
+    targets, used = np.array(profiles.targets), max(int(profiles.n_used[0]), 1)
     x = np.where(np.isnan(places), _MISSING_AT, places)
     ax.scatter(x, targets, s=8, color=GREY, linewidths=0)
     at = (np.arange(used) + 0.5) / used if used == profiles.n_bins else (
         np.arange(used) / max(used - 1, 1))  # fmt: skip
     ax.plot(at, trend[:used], color=BLUE, marker=".", label="mean")
     ax.plot([_MISSING_AT], trend[-1:], color=ORANGE, marker="_", markersize=12, linestyle="")
-    _name_ends(ax, 0, 1, None if np.isnan(trend[-1]) else _MISSING_AT)
+    _name_values(ax, at, None if np.isnan(trend[-1]) else _MISSING_AT, ends)
     ax.set_ylabel("target")
     _legend(ax)
 
 
-def _name_ends(ax: Any, low: float, high: float, missing: float | None) -> None:
-    """Name the ends of an axis of ranks, and the place of missing values."""
-    named = {low: "lowest", high: "highest"} if high > low else {low: "the only value"}
+def _are_texts(ends: list[Any]) -> bool:
+    return bool(ends) and isinstance(ends[0], str)
+
+
+def _name_values(ax: Any, at: NDArray[np.float64], missing: float | None, ends: list[Any]) -> None:
+    """Name the values on an axis of ranks, the ends or categories, and the missing ones' place."""
+    if _are_texts(ends):
+        named = dict(zip(at.tolist(), map(_short, ends), strict=False))
+    else:
+        low, high = [f"{end:g}" for end in ends] or ("lowest", "highest")
+        named = {at[0]: low, at[-1]: high}
     named |= {} if missing is None else {missing: "missing"}
-    ax.set_xticks(list(named), list(named.values()))
+    tilted = {"rotation": 30, "ha": "right"} if len(named) > _FEW_NAMES else {}
+    ax.set_xticks(list(named), list(named.values()), parse_math=False, **tilted)
 
 
 def _legend(ax: Any, **style: Any) -> None:
@@ -270,6 +291,7 @@ def _plain(text: str) -> str:
 # Figures of a report as files, and as parts of a page.
 
 FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
+    "first": (draw_first, (5, 3.6)),
     "cut": (draw_cut, (6.4, 3.4)),
     "levels": (draw_levels, (6.4, 3.4)),
     "discoveries": (draw_discoveries, (6.4, 3)),
@@ -389,6 +411,8 @@ def _for_page(svg: str, name: str) -> str:
         _set_styles(element)
         _set_ids(element, name, referred)
     root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title")
+    root.set("aria-describedby", f"{name}-caption")
     for size in ("width", "height"):
         root.attrib.pop(size, None)
     ET.register_namespace("", _SVG[1:-1])

@@ -18,15 +18,16 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import (
+    answers_of,
     cautions_of,
     commands_of,
+    course_of,
     fingerprints_of,
     json_of,
     markdown_of,
     not_claimed_of,
     notes_of,
-    summary_of,
-    surety_of,
+    question_of,
     versions,
 )
 from srs_ooc.results.feature_record import FeatureRecord
@@ -53,6 +54,11 @@ _COLUMNS = {
     "n_drawn": "drawn",
 }
 _CAPTIONS = {
+    "first": (
+        "The feature that comes first",
+        "Each class's rows, or the target, by the feature's values. These are in their order, not "
+        "at their distances.",
+    ),
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
@@ -130,9 +136,9 @@ def page_of(report: Report) -> str:
     figures = [(name, *_caption(report, name), inline_svg(report, name)) for name in _drawn(report)]
     return template.render(
         report=report,
-        status=report.status,
-        summary=summary_of(report),
-        surety=surety_of(report),
+        question=question_of(report),
+        answers=answers_of(report),
+        course=course_of(report),
         not_claimed=not_claimed_of(report),
         cautions=cautions_of(report),
         commands=commands_of(report),
@@ -185,6 +191,7 @@ def _drawn(report: Report) -> list[str]:
     """Return the figures that have something to show."""
     comes_last, points = report.spec.concludes, report.points
     empty = {
+        "first": not report.records,
         "levels": not report.cut.levels,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
         "accuracy": report.held_out is None,

@@ -634,7 +634,8 @@ def _held_out_of(report: Report) -> Curve | None:
     if not common:
         return None
     sizes = sorted(int(size) for size in common)
-    return Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
+    scores = np.array([[record.scores[str(s)] for s in sizes] for record in best])
+    return Curve(sizes, scores, max(2, 1 + max(record.fold for record in best)))
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:

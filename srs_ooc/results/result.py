@@ -482,7 +482,6 @@ class Result:
             If there is no such feature.
         """
         from srs_ooc.results.figures import draw_feature
-        from srs_ooc.results.report import profiles_of
 
         with self._report() as report:
             ax = _new_axes() if ax is None else ax
@@ -490,7 +489,7 @@ class Result:
             if place < 0:
                 raise UsageError(f"name: expected the name of a feature, found {name!r}.")
             stored = np.flatnonzero(report.reading.positions == place)[:1]
-            draw_feature(ax, name, profiles_of(report, stored))
+            draw_feature(ax, report, name, stored)
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:
