@@ -278,6 +278,10 @@ class FeatureRecord:
     whether it passes Benjamini and Hochberg, over all features, at the run's level; None where rows
     come in groups, of which no test of single features knows. ``beside``
     names the one or two other features beside which it shows more than alone.
+
+    Of selected and of marginally significant features, alone: which way they differ in words
+    (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%
+    interval, ``low`` and ``high``: from the rows that were searched, so too large on average.
     """
 
     name: str
@@ -297,6 +301,11 @@ class FeatureRecord:
     differs_in: str | None = None
     passes_alone: bool | None = None
     beside: str | None = None
+    direction: str | None = None
+    measure: str | None = None
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
