@@ -74,13 +74,14 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    known = [r.stability for r in report.records if r.selected and r.stability is not None]
-    n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
+    known = [r.tree_agreement for r in report.records if r.selected]
+    n_unsteady = sum(1 for share in known if share is not None and share < UNSTEADY)
     if n_unsteady:
         yield (
-            f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
-            "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
-            f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
+            f"{counted(n_unsteady, 'selected feature')} with tree agreement below {UNSTEADY:g}",
+            "Batches of trees do not agree on their place. Sort by tree agreement, and trust those "
+            f"with more of it; more iterations (`srs-ooc resume {run} --iterations T`) may settle "
+            "them.",
         )
 
 
@@ -212,7 +213,7 @@ def surety_of(report: Report) -> list[str]:
             f"The share of false features among the selected is bounded by {spec.fdr} on average "
             f"over runs, not in each run: of {verdict.n_selected:,} expect {bound} to be false.",
             "A q-value is the smallest level at which a feature would still be selected, as "
-            "estimated; stability is the share of batches of trees that agree on its place.",
+            "estimated; tree agreement is the share of batches of trees that agree on its place.",
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [
@@ -324,7 +325,9 @@ def versions() -> dict[str, str]:
 
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
-_COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "cluster", "n_drawn")
+_COLUMNS = (
+    *("rank", "name", "q_value", "score", "importance", "tree_agreement", "cluster", "n_drawn"),
+)
 
 
 def json_of(report: Report) -> str:

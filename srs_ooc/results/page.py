@@ -46,7 +46,7 @@ _COLUMNS = {
     "beside": "beside",
     "score": "score",
     "importance": "importance",
-    "stability": "stability",
+    "tree_agreement": "tree agreement",
     "cluster": "cluster",
     "p_better": "better",
     "entered": "entered",
