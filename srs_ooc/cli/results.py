@@ -48,7 +48,7 @@ _ERROR_COLUMNS = {
 
 _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
-    "stability": 9,
+    "tree_agreement": 14,
     "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15,
     "passes_alone": 12, "beside": 20,
 }  # fmt: skip
@@ -86,8 +86,8 @@ def features_command(
     by what they are worth together. Of the features that are marginally
     significant or reached its closing stage:
     q_value                   smallest level at which it would be selected
-    score, stability          importance in the closing stage; share of its batches
-                              of trees that agree
+    score, tree_agreement     importance in the closing stage; share of ten batches
+                              of its trees that agree on its place
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing

@@ -67,13 +67,14 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    known = [r.stability for r in report.records if r.selected and r.stability is not None]
-    n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
+    known = [r.tree_agreement for r in report.records if r.selected]
+    n_unsteady = sum(1 for share in known if share is not None and share < UNSTEADY)
     if n_unsteady:
         yield (
-            f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
-            "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
-            f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
+            f"{counted(n_unsteady, 'selected feature')} with tree agreement below {UNSTEADY:g}",
+            "Batches of trees do not agree on their place. Sort by tree agreement, and trust those "
+            f"with more of it; more iterations (`srs-ooc resume {run} --iterations T`) may settle "
+            "them.",
         )
 
 
@@ -134,6 +135,7 @@ def answers_of(report: Report) -> dict[str, list[str]]:
         found: [*_found(report), _first(report.records)],
         "How sure": _surety(report),
         "How well it predicts": _prediction(report),
+        "How stable it is over rows": _steadiness(report),
     }
 
 
@@ -210,7 +212,7 @@ def _prediction(report: Report) -> list[str]:
     """Return how well the features predict rows held out, or what measures it."""
     if (curve := report.held_out) is None:
         return _unmeasured(
-            report, "compact", "repeats the selection without some rows and predicts them"
+            report, "compact {}", "repeats the selection without some rows and predicts them"
         )
     task, size = report.task, curve.smallest()
     mean = float(curve.means[curve.sizes.index(size)])
@@ -236,6 +238,16 @@ def held_out_interval(report: Report, curve: Curve) -> list[float] | None:
     return ends and rounded(np.array(ends))
 
 
+def _steadiness(report: Report) -> list[str]:
+    """Return what halves of the rows select, or what measures it."""
+    if (halves := report.halves) is None:
+        does = "repeats the search on 20 halves of the rows"
+        return _unmeasured(report, "resume {} --halves 20", does)
+    often = sum(2 * halves.share(int(stored)) >= 1 for stored in report.listed)
+    found = f"Of the {counted(len(report.listed), 'feature')} listed, half of the halves or more select {often}."
+    return [f"{halves}.", found, "A half finds less than all rows do."]
+
+
 def _unmeasured(report: Report, command: str, does: str) -> list[str]:
     """Return that nothing was measured, and the command that does it where there is one."""
     if report.reading.is_provisional:
@@ -259,10 +271,11 @@ def _surety(report: Report) -> list[str]:
             "did."
         ]
     if verdict is not None:
-        if not (n := verdict.n_selected):
-            return ["That nothing was selected is no proof that nothing is there."]
+        n, bound = verdict.n_selected, ceil(float(spec.fdr) * verdict.n_selected)
         return [
-            f"Of {n:,} selected expect at most {ceil(float(spec.fdr) * n):,} to be false.",
+            f"Of {n:,} selected expect at most {bound:,} to be false."
+            if n
+            else "That nothing was selected is no proof that nothing is there.",
             f"The share of false features among the selected is bounded by {spec.fdr} on average "
             f"over runs, not in each run. {verdict.held}.",
         ]
@@ -376,7 +389,9 @@ def versions() -> dict[str, str]:
 
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
-_COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "cluster", "n_drawn")
+_COLUMNS = (
+    *("rank", "name", "q_value", "score", "importance", "tree_agreement", "cluster", "n_drawn"),
+)
 
 
 def json_of(report: Report) -> str:

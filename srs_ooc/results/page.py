@@ -47,7 +47,7 @@ _COLUMNS = {
     "beside": "beside",
     "score": "score",
     "importance": "importance",
-    "stability": "stability",
+    "tree_agreement": "tree agreement",
     "cluster": "cluster",
     "p_better": "better",
     "entered": "entered",

@@ -22,6 +22,7 @@ from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
+from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
 from srs_ooc.runs.task import Task
@@ -148,6 +149,11 @@ class Report:
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
         return _held_out_of(self)
+
+    @cached_property
+    def halves(self) -> HalvesRecord | None:
+        """What halves of the rows select, where ``--halves`` was asked for."""
+        return halves_of(self.ledger)
 
     @cached_property
     def commits(self) -> list[tuple[int, float, float]]:
