@@ -145,7 +145,7 @@ def question_of(report: Report) -> str:
     kind = "a number" if report.task.is_regression else f"one of {len(manifest.classes)} classes"
     return (
         f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind}), alone or together with others?"
+        f"({kind})?"
     )
 
 
@@ -223,11 +223,11 @@ def _prediction(report: Report) -> list[str]:
     right = "" if task.is_regression else " right"
     found = [
         f"{counted(size, 'feature')} {'predicts' if size == 1 else 'predict'} {said.format(mean)} "
-        f"{what} the rows held out{right}{interval}."
+        f"{what} held-out rows{right}{interval}."
     ]
     if not task.is_regression:
         largest = np.bincount(task.target.astype(int)).max() / task.n_rows
-        found.append(f"The largest class is {largest:.0%} of the rows.")
+        found.append(f"The largest class alone: {largest:.0%}.")
     return [*found, "The whole selection was repeated without the rows of each fold."]
 
 
@@ -243,9 +243,12 @@ def _steadiness(report: Report) -> list[str]:
     if (halves := report.halves) is None:
         does = "repeats the search on 20 halves of the rows"
         return _unmeasured(report, "resume {} --halves 20", does)
-    often = sum(2 * halves.share(int(stored)) >= 1 for stored in report.listed)
-    found = f"Of the {counted(len(report.listed), 'feature')} listed, half of the halves or more select {often}."
-    return [f"{halves}.", found, "A half finds less than all rows do."]
+    often, listed = sum(2 * halves.share(int(i)) >= 1 for i in report.listed), len(report.listed)
+    return [
+        f"{halves}.",
+        f"Of {listed:,} features listed, {often:,} are selected by half of the halves or more. "
+        "A half finds less than all rows do.",
+    ]
 
 
 def _unmeasured(report: Report, command: str, does: str) -> list[str]:
@@ -276,8 +279,8 @@ def _surety(report: Report) -> list[str]:
             f"Of {n:,} selected expect at most {bound:,} to be false."
             if n
             else "That nothing was selected is no proof that nothing is there.",
-            f"The share of false features among the selected is bounded by {spec.fdr} on average "
-            f"over runs, not in each run. {verdict.held}.",
+            "The level bounds the share of false features on average over runs, not in each run. "
+            f"{verdict.held}.",
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [

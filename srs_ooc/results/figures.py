@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded
+from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -24,8 +25,10 @@ COLOURS = (
     "#1b7f8c", "#a6761d", GREY,
 )  # fmt: skip
 """Of classes: told apart by most people, whatever colours they see."""
-_FEW_CLASSES = 3
+_TWO, _FEW_CLASSES = 2, 3
 _BARS, _FEW_NAMES = 10, 5
+MOST_EFFECTS, _NAMED = 30, 6
+"""Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
 
 
@@ -72,6 +75,101 @@ def draw_levels(ax: Any, report: Report) -> None:
     ax.set_ylim(bottom=0)
     ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
     _legend(ax)
+
+
+def draw_effects(ax: Any, report: Report) -> None:
+    """Draw the effects of the first features with their intervals, coloured by direction."""
+    records = [record for record in report.records[:MOST_EFFECTS] if record.measure is not None]
+    if not records:
+        _say(ax, _no_effects(report))
+        return
+    n, size = len(records), min(9, 240 / len(records))
+    are_few = len({record.direction for record in records}) <= _FEW_NAMES
+    for at, record in enumerate(records):
+        ends = (record.effect, record.low, record.high)
+        x, *reach = (np.nan if end is None else signed(str(record.measure), end) for end in ends)
+        label = record.direction if are_few else ("lower or less", "higher or more")[int(x > 0)]
+        style = {"color": ORANGE if x > 0 else BLUE, "linewidth": 1.4, "markersize": 5}
+        ax.plot(reach, [at, at], **style)
+        ax.plot([x], [at], marker="o" if x > 0 else "s", label=_plain(str(label)), **style)
+    right = ax.secondary_yaxis("right")
+    ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
+    is_one = len({record.measure for record in records}) == 1
+    said = [_effect_text(r, is_one=is_one, is_told=not are_few) for r in records]
+    right.set_yticks(range(n), said, fontsize=size, parse_math=False)
+    for axis in (ax, right):
+        axis.tick_params(axis="y", length=0)
+    right.spines["right"].set_visible(False)
+    ax.set_ylim(max(n, 5) - 0.5, -0.5)
+    _sign_axis(ax, report)
+
+
+def _effect_text(record: FeatureRecord, *, is_one: bool, is_told: bool) -> str:
+    """Return an effect in words; of what only if not all are of one, and which way if asked."""
+    of = "" if is_one else f"{record.measure} "
+    ends = "" if record.low is None else f" ({record.low:.2f} to {record.high:.2f})"
+    return f"{of}{record.effect:.2f}{ends}" + (f", {_short(str(record.direction))}" * is_told)
+
+
+def _no_effects(report: Report) -> str:
+    if report.reading.is_provisional:
+        return "Effects come with the verdict."
+    return "No effects: the judge tests no single features, or the run is of an earlier version."
+
+
+def _sign_axis(ax: Any, report: Report) -> None:
+    """Name the axis of signed effects, mark its middle, and put each colour once on a legend."""
+    classes, text = report.manifest.classes, "2 AUC - 1 of the class named, against the others"
+    if report.task.is_regression:
+        text = "rank correlation with the target"
+    elif len(classes) == _TWO:
+        text = f"2 AUC - 1, positive where higher in {_short(classes[1])}"
+    ax.set_xlabel(text, parse_math=False)
+    ax.axvline(0, color=INK, linewidth=0.8, linestyle="--")
+    reach = 1.08 * float(np.abs(ax.dataLim.intervalx).max()) or 1.0
+    ax.set_xlim(-reach, reach)
+    ax.locator_params(axis="x", nbins=6)
+    handles, labels = ax.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
+    _legend(ax, handles=once.values(), labels=once.keys(), fontsize="small", **place)
+
+
+def draw_volcano(ax: Any, report: Report) -> None:
+    """Draw effects against minus the decimal logarithms of p-values, the selected coloured."""
+    effects, verdict = report.effects, report.reading.verdict
+    if verdict is None or not effects.features:
+        _say(ax, _no_effects(report))
+        return
+    x, y = np.array(effects.signed), np.array(effects.strengths)
+    chosen = np.array(effects.is_selected)
+    kinds = (
+        ("not selected", ~chosen, GREY, "."),
+        ("selected, lower or falling", chosen & (x < 0), BLUE, "s"),
+        ("selected, higher or rising", chosen & (x >= 0), ORANGE, "o"),
+    )
+    for label, these, colour, marker in kinds:
+        if these.any():
+            ax.scatter(x[these], y[these], s=16, c=colour, marker=marker, linewidths=0, label=label)
+    if cutoff := verdict.facts["marginal_cutoff"]:
+        style = {"color": GREEN, "linewidth": 1, "linestyle": ":"}
+        ax.axhline(-np.log10(cutoff), label="marginally significant above", **style)
+    named: list[int] = []
+    first = np.flatnonzero(chosen)
+    for i in first[np.argsort(-y[first], kind="stable")].tolist():
+        # names side by side would cover each other
+        if len(named) < _NAMED and all(
+            x[i] * x[j] < 0 or y[j] - y[i] > y.max() / 25 for j in named
+        ):
+            named.append(i)
+    for i in named:
+        name = _short(report.reading.name(effects.features[i]), 16)
+        side = ("right", (-5, 0)) if x[i] > 0 else ("left", (5, 0))
+        ax.annotate(name, (x[i], y[i]), side[1], textcoords="offset points", ha=side[0],
+                    va="center", fontsize=8, parse_math=False)  # fmt: skip
+    ax.set(ylabel="-log10 p")
+    ax.set_ylim(bottom=0)
+    _sign_axis(ax, report)
 
 
 def draw_discoveries(ax: Any, report: Report) -> None:
@@ -265,6 +363,7 @@ def _name_values(ax: Any, at: NDArray[np.float64], missing: float | None, ends: 
     named |= {} if missing is None else {missing: "missing"}
     tilted = {"rotation": 30, "ha": "right"} if len(named) > _FEW_NAMES else {}
     ax.set_xticks(list(named), list(named.values()), parse_math=False, **tilted)
+    ax.set_xlabel("values in their order")
 
 
 def _legend(ax: Any, **style: Any) -> None:
@@ -292,6 +391,8 @@ def _plain(text: str) -> str:
 
 FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
     "first": (draw_first, (5, 3.6)),
+    "effects": (draw_effects, (6.4, 5.2)),
+    "volcano": (draw_volcano, (6.4, 5.2)),
     "cut": (draw_cut, (6.4, 3.4)),
     "levels": (draw_levels, (6.4, 3.4)),
     "discoveries": (draw_discoveries, (6.4, 3)),

@@ -59,6 +59,19 @@ _CAPTIONS = {
         "Each class's rows, or the target, by the feature's values. These are in their order, not "
         "at their distances.",
     ),
+    "effects": (
+        "Effects",
+        "How much the first features differ, alone, with 95% intervals; at the right in the units "
+        "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). The features were "
+        "selected on these rows, so effects are larger than they would be on others.",
+    ),
+    "volcano": (
+        "Volcano plot",
+        "Effect and p-value of each feature, alone. Grey are features that were not selected: "
+        "those that reached the verdict, and of up to 20,000 rows up to 1,000 of all others. Left "
+        "out are features that differ in spread, in what is missing or in one level: those have no "
+        "such direction.",
+    ),
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
@@ -192,6 +205,8 @@ def _drawn(report: Report) -> list[str]:
     comes_last, points = report.spec.concludes, report.points
     empty = {
         "first": not report.records,
+        "effects": not any(record.measure for record in report.records),
+        "volcano": not report.effects.features,
         "levels": not report.cut.levels,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
         "accuracy": report.held_out is None,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,11 @@ class Report:
     def points(self) -> "list[Point]":
         """What was found, or led the ranking, after how many iterations."""
         return history_of(self.ledger, self.reading)
+
+    @cached_property
+    def effects(self) -> "Effects":
+        """Effects of features beside the p-values of their tests."""
+        return _effects_of(self)
 
     @cached_property
     def draws(self) -> "Draws":
@@ -573,6 +579,88 @@ def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uin
         led[reading.n_iterations] = best_items(reading.tally, LEADING, key)
     # of a run that goes on there may be later ones
     return {i: items for i, items in led.items() if i <= reading.n_iterations}
+
+
+# Effects, on one scale, beside p-values.
+
+_BY_PLACE = ("higher in", "lower in", "rises", "falls")
+"""Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
+BESIDE = 1000
+"""Features at most of which nothing is kept, but that are looked at for comparison."""
+
+
+def signed(measure: str, effect: float) -> float:
+    """Return an effect from -1 to 1, 0 for none: of two classes, more in the second is positive.
+
+    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), a ratio of spreads r becomes
+    (r - 1) / (r + 1); correlations and differences of shares stay.
+    """
+    if measure == "AUC":
+        return 2 * effect - 1
+    return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Features whose values are higher or lower by the target, and what chance makes of others.
+
+    Attributes
+    ----------
+    features : list of int
+        Stored positions.
+    signed : list of float
+        Their effects, see :func:`signed`.
+    strengths : list of float
+        Minus the decimal logarithms of the p-values of their tests.
+    is_selected : list of bool
+        Of each.
+    n_others : int
+        Features with an effect of another kind, which has no such sign.
+    """
+
+    features: list[int]
+    signed: list[float]
+    strengths: list[float]
+    is_selected: list[bool]
+    n_others: int
+
+
+def _effects_of(report: Report) -> Effects:
+    verdict, found, n_others = report.reading.verdict, [], 0
+    if verdict is None:
+        return Effects([], [], [], [], 0)
+    for stored in verdict.features[:LISTED].tolist():
+        row = verdict.row(stored)
+        if row["effect"] is None or row["p_value"] is None:
+            continue
+        if str(row["direction"]).startswith(_BY_PLACE):
+            effect = signed(row["measure"], row["effect"])
+            found.append((stored, effect, -log10(row["p_value"]), row["selected"]))
+        else:
+            n_others += 1
+    if found and report.task.n_rows <= LOOKED_AT:
+        found += _beside(report, set(verdict.features.tolist()))
+    columns = map(list, zip(*found, strict=True)) if found else [[], [], [], []]
+    return Effects(*columns, n_others)
+
+
+def _beside(report: Report, known: set[int]) -> Iterator[tuple[int, float, float, bool]]:
+    """Yield the same of features of which the verdict says nothing, tested as the run tests."""
+    task, missing = report.task, report.manifest.missing_code
+    of_tests, of_effects = target_of(task), effect_target(task)
+    categories = report.store.categories()
+    spaced = _spaced(report.manifest.n_features, BESIDE)
+    left = [i for i in spaced if i not in known and categories.of(i) is None]
+    features = np.array(left, np.int64)
+    for places, columns in report.columns(features, report.rows_looked_at()):
+        for place, column in zip(places.tolist(), columns, strict=True):
+            used, codes = np.unique(column, return_inverse=True)
+            n_codes = int(np.count_nonzero(used < missing))
+            tested = codes.astype(np.uint16)[None]
+            (strength,), (contrast,) = strongest_contrasts(tested, n_codes, of_tests)
+            measure, _, interval = effect_of(column, missing, of_effects, int(contrast))
+            if measure in (Measure.AUC, Measure.SPEARMAN):
+                yield left[place], signed(measure.title, interval.effect), float(strength), False
 
 
 # How often features were drawn.

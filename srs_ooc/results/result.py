@@ -441,6 +441,14 @@ class Result:
             write_report(report, out, kind)
         return out
 
+    def plot_effects(self, ax: Any = None) -> Any:
+        """Plot the effects of the first features with their intervals; return the axes."""
+        return self._plot("effects", ax)
+
+    def plot_volcano(self, ax: Any = None) -> Any:
+        """Plot the effects of features against their p-values; return the axes."""
+        return self._plot("volcano", ax)
+
     def plot_cut(self, ax: Any = None) -> Any:
         """Plot the scores that are cut, features beside decoys; return the axes."""
         return self._plot("cut", ax)
