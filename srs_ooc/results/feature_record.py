@@ -273,8 +273,8 @@ class FeatureRecord:
     by it. ``q_value`` is the smallest level at which the ranking would be cut below the feature, as
     estimated; ``score`` its mean importance in the last round of the closing stage that it was in;
     ``tree_agreement`` the share of ten batches of that round's trees that put it among as many
-    items as are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
-    places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
+    items as are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their
+    best places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
     whether it passes Benjamini and Hochberg, over all features, at the run's level; None where rows
     come in groups, of which no test of single features knows. ``beside``
     names the one or two other features beside which it shows more than alone. Of a run with

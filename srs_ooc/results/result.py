@@ -19,6 +19,7 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
+from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import COMMITS, Ledger
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
@@ -173,6 +174,12 @@ class Result:
         """Where the run stands: state, iterations, settled options, memory, time."""
         with self._ledger() as ledger:
             return status_of(ledger)
+
+    @property
+    def halves(self) -> HalvesRecord | None:
+        """What halves of the rows select, where ``halves`` were asked for; None where not."""
+        with self._ledger() as ledger:
+            return halves_of(ledger)
 
     @property
     def store(self) -> Store:

@@ -45,7 +45,7 @@ def verdict_of(spec=None, order=(), **given):
 def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    found = _judged(verdict, feature, "f{}".format)
+    found = _judged(verdict, None, feature, "f{}".format)
     record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, found)
     return explain(record, feature, verdict, [], is_out=is_out)
 

@@ -28,11 +28,9 @@ from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
-from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor, fit_by_hash
 
@@ -491,10 +489,10 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, clie
     opened = Store.open(small)
     request = Request(Options(permutations=4, fdr="0.3", subspace_size=20))
     spec = RunDraft.of(opened, request).spec
-    task = Task.of_run(spec, opened, Inputs())
     for megabytes, fits in ((66, False), (500, True)):
-        context = RunContext(spec, opened, task, 0, 1, DaskCluster(client, megabytes))
-        assert fits_workers(context) == fits
+        cluster = DaskCluster(client, megabytes)
+        assert fits_workers(cluster, spec, opened, Inputs(), "permutation runs") == fits
+    assert "permutation runs come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text
 
 
