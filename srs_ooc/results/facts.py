@@ -240,13 +240,13 @@ def held_out_interval(report: Report, curve: Curve) -> list[float] | None:
 
 def _steadiness(report: Report) -> list[str]:
     """Return what halves of the rows select, or what measures it."""
-    if (halves := report.halves) is None:
+    if (halves := report.reading.halves) is None:
         does = "repeats the search on 20 halves of the rows"
         return _unmeasured(report, "resume {} --halves 20", does)
-    often, listed = sum(2 * halves.share(int(i)) >= 1 for i in report.listed), len(report.listed)
+    often = sum(1 for record in report.records if 2 * (record.halves or 0) >= 1)
     return [
         f"{halves}.",
-        f"Of {listed:,} features listed, {often:,} are selected by half of the halves or more. "
+        f"Half of them or more select {often:,} of the {len(report.records):,} features listed. "
         "A half finds less than all rows do.",
     ]
 
@@ -300,8 +300,8 @@ def not_claimed_of(report: Report) -> list[str]:
         "neighbour, a batch) is informative as well.",
         "Not that other features are irrelevant: with few rows or few draws much goes unseen, and "
         "features that carry the same information share their importance.",
-        "Not how well the features predict: plots, importance and q-values come from the rows "
-        "that were searched.",
+        "Not that plots, effects and q-values are as good on other rows: they come from those that "
+        "were searched.",
     ]
     if report.spec.concludes:
         rows = "Rows must be exchangeable for the level to hold"

@@ -18,14 +18,16 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
+from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
 from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
-from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.resources import target_of
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 from srs_ooc.samplers.elimination import Elimination
@@ -155,11 +157,6 @@ class Report:
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
         return _held_out_of(self)
-
-    @cached_property
-    def halves(self) -> HalvesRecord | None:
-        """What halves of the rows select, where ``--halves`` was asked for."""
-        return halves_of(self.ledger)
 
     @cached_property
     def commits(self) -> list[tuple[int, float, float]]:
@@ -631,7 +628,7 @@ def _effects_of(report: Report) -> Effects:
         return Effects([], [], [], [], 0)
     for stored in verdict.features[:LISTED].tolist():
         row = verdict.row(stored)
-        if row["effect"] is None or row["p_value"] is None:
+        if row.get("effect") is None or row["p_value"] is None:
             continue
         if str(row["direction"]).startswith(_BY_PLACE):
             effect = signed(row["measure"], row["effect"])
@@ -647,7 +644,9 @@ def _effects_of(report: Report) -> Effects:
 def _beside(report: Report, known: set[int]) -> Iterator[tuple[int, float, float, bool]]:
     """Yield the same of features of which the verdict says nothing, tested as the run tests."""
     task, missing = report.task, report.manifest.missing_code
-    of_tests, of_effects = target_of(task), effect_target(task)
+    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    of_tests = target_of(task)
+    of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
     categories = report.store.categories()
     spaced = _spaced(report.manifest.n_features, BESIDE)
     left = [i for i in spaced if i not in known and categories.of(i) is None]

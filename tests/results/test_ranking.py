@@ -278,7 +278,7 @@ def test_a_feature_that_is_too_good_is_said(tmp_path, kind):
     assert [(expected or "Too good") in done.output for done in said] == 3 * [expected is not None]
     assert "Too good" not in said[1].stdout
     cautions = srs_ooc.open_run(run).cautions
-    assert [text.startswith("Too good to be true. ") for text in cautions[:1]] == [bool(expected)]
+    assert any(text.startswith("Too good to be true. ") for text in cautions[:1]) == bool(expected)
     assert expected is None or expected in cautions[0]
     page = said[2].stdout.replace("**", "")
     assert all(text.partition(". ")[0] in page for text in cautions)
