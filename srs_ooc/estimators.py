@@ -54,6 +54,8 @@ _SEEDS = 1 << 32
 FEWEST_ROWS = 2
 MOST_ROWS_OF_VALUES = 512
 """Of more rows only the range of values of each code is kept, which takes less disk."""
+_TEXTS, _NUMBERS = ("direction", "measure"), ("effect", "low", "high")
+_EFFECTS = np.dtype([*((name, object) for name in _TEXTS), *((name, float) for name in _NUMBERS)])
 
 
 def weights_text(weights: dict[str, float]) -> str:
@@ -303,6 +305,10 @@ trees_per_subspace : optional
     q_values_ : float (n_features_in_,)
         With a final verdict: smallest level at which the feature would be selected; NaN where it
         did not reach the closing stage.
+    effects_ : structured (n_features_in_,)
+        With a final verdict, of selected and marginally significant features, alone: ``direction``
+        and ``measure`` (texts, None elsewhere), ``effect`` and its 95% interval ``low``, ``high``
+        (NaN elsewhere). Of the rows of the fit, so likely overstated.
     n_selected_ : int
         Features that the test selects, whatever ``n_features_to_select`` and
         ``min_features_to_select``.
@@ -490,8 +496,14 @@ trees_per_subspace : optional
         if verdict is not None:
             self.q_values_ = np.full(n, np.nan)
             self.q_values_[positions[verdict.features]] = verdict.levels
+            self.effects_ = np.full(n, np.array((None, None, *[np.nan] * 3), _EFFECTS))
+            for feature in verdict.features.tolist():
+                row = verdict.row(feature)
+                if row.get("effect") is not None:
+                    found = (row[name] for name in _EFFECTS.names or ())
+                    self.effects_[positions[feature]] = tuple(found)
         elif hasattr(self, "q_values_"):
-            del self.q_values_
+            del self.q_values_, self.effects_
         self.n_iterations_ = reading.n_iterations
 
     def _number(self, name: str, low: int) -> int:

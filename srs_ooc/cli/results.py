@@ -50,7 +50,8 @@ _ERROR_COLUMNS = {
 _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
     "tree_agreement": 14, "halves": 6, "cluster": 5, "n_drawn": 8, "p_value": 9,
-    "differs_in": 15, "passes_alone": 12, "beside": 20,
+    "differs_in": 15, "passes_alone": 12, "direction": 20, "measure": 20, "effect": 7, "low": 7,
+    "high": 7, "beside": 20,
 }  # fmt: skip
 
 
@@ -91,6 +92,9 @@ def features_command(
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing
+    direction, measure        which way it differs alone; in which measure
+    effect, low, high         how much, with a 95% interval: of the rows that it was
+                              chosen by, so likely overstated
     beside                    others beside which it shows more than alone
     With `run --halves` or `resume --halves`:
     halves                    share of the halves of the rows that select it

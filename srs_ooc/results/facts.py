@@ -14,7 +14,7 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.feature_record import FeatureRecord, size_text
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -197,7 +197,8 @@ def _first(records: list[FeatureRecord]) -> str:
         return "There is no feature to list."
     first = records[0]
     if first.q_value is not None:
-        facts = [f"q-value {first.q_value:.2g}"]
+        differs = [] if first.effect is None else [first.direction or "", size_text(vars(first))]
+        facts = [*filter(None, differs), f"q-value {first.q_value:.2g}"]
     elif first.score is not None:
         facts = [f"score {first.score:.3g}"]
     else:
@@ -393,7 +394,8 @@ def versions() -> dict[str, str]:
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
 _COLUMNS = (
-    *("rank", "name", "q_value", "score", "importance", "tree_agreement", "cluster", "n_drawn"),
+    *("rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score"),
+    *("importance", "tree_agreement", "cluster", "n_drawn"),
 )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.feature_record import size_text
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
@@ -94,21 +94,17 @@ def draw_effects(ax: Any, report: Report) -> None:
         ax.plot([x], [at], marker="o" if x > 0 else "s", label=_plain(str(label)), **style)
     right = ax.secondary_yaxis("right")
     ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
-    is_one = len({record.measure for record in records}) == 1
-    said = [_effect_text(r, is_one=is_one, is_told=not are_few) for r in records]
+    said = [size_text(vars(record)) for record in records]
+    if len({record.measure for record in records}) == 1:
+        said = [text.removeprefix(f"{records[0].measure} ") for text in said]
+    if not are_few:
+        said = [f"{t}, {_short(str(r.direction))}" for t, r in zip(said, records, strict=True)]
     right.set_yticks(range(n), said, fontsize=size, parse_math=False)
     for axis in (ax, right):
         axis.tick_params(axis="y", length=0)
     right.spines["right"].set_visible(False)
     ax.set_ylim(max(n, 5) - 0.5, -0.5)
     _sign_axis(ax, report)
-
-
-def _effect_text(record: FeatureRecord, *, is_one: bool, is_told: bool) -> str:
-    """Return an effect in words; of what only if not all are of one, and which way if asked."""
-    of = "" if is_one else f"{record.measure} "
-    ends = "" if record.low is None else f" ({record.low:.2f} to {record.high:.2f})"
-    return f"{of}{record.effect:.2f}{ends}" + (f", {_short(str(record.direction))}" * is_told)
 
 
 def _no_effects(report: Report) -> str:
@@ -138,11 +134,10 @@ def _sign_axis(ax: Any, report: Report) -> None:
 def draw_volcano(ax: Any, report: Report) -> None:
     """Draw effects against minus the decimal logarithms of p-values, the selected coloured."""
     effects, verdict = report.effects, report.reading.verdict
-    if verdict is None or not effects.features:
+    if verdict is None or not effects:
         _say(ax, _no_effects(report))
         return
-    x, y = np.array(effects.signed), np.array(effects.strengths)
-    chosen = np.array(effects.is_selected)
+    stored, x, y, chosen = (np.array(column) for column in zip(*effects, strict=True))
     kinds = (
         ("not selected", ~chosen, GREY, "."),
         ("selected, lower or falling", chosen & (x < 0), BLUE, "s"),
@@ -163,7 +158,7 @@ def draw_volcano(ax: Any, report: Report) -> None:
         ):
             named.append(i)
     for i in named:
-        name = _short(report.reading.name(effects.features[i]), 16)
+        name = _short(report.reading.name(int(stored[i])), 16)
         side = ("right", (-5, 0)) if x[i] > 0 else ("left", (5, 0))
         ax.annotate(name, (x[i], y[i]), side[1], textcoords="offset points", ha=side[0],
                     va="center", fontsize=8, parse_math=False)  # fmt: skip

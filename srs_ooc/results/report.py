@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import log10
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,8 +139,8 @@ class Report:
         return history_of(self.ledger, self.reading)
 
     @cached_property
-    def effects(self) -> "Effects":
-        """Effects of features beside the p-values of their tests."""
+    def effects(self) -> "list[Effect]":
+        """Signed effects of features beside the p-values of their tests."""
         return _effects_of(self)
 
     @cached_property
@@ -597,52 +597,44 @@ def signed(measure: str, effect: float) -> float:
     return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
 
 
-@dataclass(frozen=True)
-class Effects:
-    """Features whose values are higher or lower by the target, and what chance makes of others.
+class Effect(NamedTuple):
+    """A feature whose values are higher or lower by the target.
 
     Attributes
     ----------
-    features : list of int
-        Stored positions.
-    signed : list of float
-        Their effects, see :func:`signed`.
-    strengths : list of float
-        Minus the decimal logarithms of the p-values of their tests.
-    is_selected : list of bool
-        Of each.
-    n_others : int
-        Features with an effect of another kind, which has no such sign.
+    stored : int
+        Stored position.
+    signed : float
+        See :func:`signed`.
+    strength : float
+        Minus the decimal logarithm of the p-value of its test.
+    is_selected : bool
+        Whether it is selected.
     """
 
-    features: list[int]
-    signed: list[float]
-    strengths: list[float]
-    is_selected: list[bool]
-    n_others: int
+    stored: int
+    signed: float
+    strength: float
+    is_selected: bool
 
 
-def _effects_of(report: Report) -> Effects:
-    verdict, found, n_others = report.reading.verdict, [], 0
+def _effects_of(report: Report) -> list[Effect]:
+    """Return effects of the features of a verdict, and of others beside which to see them."""
+    verdict, found = report.reading.verdict, []
     if verdict is None:
-        return Effects([], [], [], [], 0)
+        return []
     for stored in verdict.features[:LISTED].tolist():
         row = verdict.row(stored)
-        if row.get("effect") is None or row["p_value"] is None:
-            continue
-        if str(row["direction"]).startswith(_BY_PLACE):
+        if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
             effect = signed(row["measure"], row["effect"])
-            found.append((stored, effect, -log10(row["p_value"]), row["selected"]))
-        else:
-            n_others += 1
+            found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
     if found and report.task.n_rows <= LOOKED_AT:
-        found += _beside(report, set(verdict.features.tolist()))
-    columns = map(list, zip(*found, strict=True)) if found else [[], [], [], []]
-    return Effects(*columns, n_others)
+        found += _beside(report, {effect.stored for effect in found})
+    return found
 
 
-def _beside(report: Report, known: set[int]) -> Iterator[tuple[int, float, float, bool]]:
-    """Yield the same of features of which the verdict says nothing, tested as the run tests."""
+def _beside(report: Report, known: set[int]) -> Iterator[Effect]:
+    """Yield effects of features that are not known yet, tested as the run tests."""
     task, missing = report.task, report.manifest.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
     of_tests = target_of(task)
@@ -650,16 +642,15 @@ def _beside(report: Report, known: set[int]) -> Iterator[tuple[int, float, float
     categories = report.store.categories()
     spaced = _spaced(report.manifest.n_features, BESIDE)
     left = [i for i in spaced if i not in known and categories.of(i) is None]
-    features = np.array(left, np.int64)
-    for places, columns in report.columns(features, report.rows_looked_at()):
+    for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
         for place, column in zip(places.tolist(), columns, strict=True):
             used, codes = np.unique(column, return_inverse=True)
-            n_codes = int(np.count_nonzero(used < missing))
-            tested = codes.astype(np.uint16)[None]
+            tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
             (strength,), (contrast,) = strongest_contrasts(tested, n_codes, of_tests)
             measure, _, interval = effect_of(column, missing, of_effects, int(contrast))
             if measure in (Measure.AUC, Measure.SPEARMAN):
-                yield left[place], signed(measure.title, interval.effect), float(strength), False
+                size = signed(measure.title, interval.effect)
+                yield Effect(left[place], size, float(strength), is_selected=False)
 
 
 # How often features were drawn.

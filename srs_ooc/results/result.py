@@ -87,7 +87,17 @@ class Sensitivity:
 
 SHOWN = 10
 _COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
-_VERDICT_COLUMNS = ("rank", "name", "selected", "q_value", "score", "importance", "p_value")
+_VERDICT_COLUMNS = (
+    "rank",
+    "name",
+    "selected",
+    "q_value",
+    "direction",
+    "effect",
+    "score",
+    "importance",
+    "p_value",
+)
 
 
 def _facts(status: Status) -> str:

@@ -190,6 +190,11 @@ class Resources:
         assert isinstance(self.learner, TreeLearner)
         return self.learner
 
+    def is_categorical(self, feature: int) -> bool:
+        """Return whether a stored feature is categorical; other models than trees take none."""
+        flags = self.trees.categorical if isinstance(self.learner, TreeLearner) else None
+        return flags is not None and bool(flags[feature])
+
     def engine(
         self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
     ) -> Engine:

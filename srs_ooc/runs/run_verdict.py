@@ -5,7 +5,7 @@ its names are kept, so that a verdict can be read without the store.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -27,7 +27,14 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.rank_tests import NO_CONTRAST, adjusted, least_passing, p_values_of
+from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
+from srs_ooc.evidence.rank_tests import (
+    NO_CONTRAST,
+    Contrast,
+    adjusted,
+    least_passing,
+    p_values_of,
+)
 from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
 from srs_ooc.evidence.verdict import (
     Comparison,
@@ -74,8 +81,15 @@ ROW = np.dtype(
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
         ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
         ("beside_too", np.uint32),  # ... of a second
+        ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
+        ("toward", np.int32),  # level * n_classes + class; -1 for neither
+        ("effect", np.float64),  # NaN where not looked for
+        ("low", np.float64),  # its 95% interval; NaN where rows come in groups
+        ("high", np.float64),
     ]
 )
+_UNTOLD = {"measure": Measure.NONE, "toward": -1, "effect": np.nan, "low": np.nan, "high": np.nan}
+"""What a verdict without effects has of them, as one that was made before them."""
 
 Rows = np.recarray[Any, Any]
 """Of :data:`ROW`."""
@@ -91,7 +105,7 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
         return None
     rows = np.recarray(len(arrays["features"]), ROW)
     for name in ROW.names or ():
-        rows[name] = arrays.get(name, NOBODY)
+        rows[name] = arrays.get(name, _UNTOLD.get(name, NOBODY))
     return rows, arrays["order"]
 
 
@@ -171,7 +185,31 @@ def verdict_on(
     if resources.spec.decoy_judge is not None:
         n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
         facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
-    return rows[~is_decoy].view(np.recarray), facts
+    rows = rows[~is_decoy].view(np.recarray)
+    _add_effects(resources, rows, marginal["marginal_cutoff"])
+    return rows, facts
+
+
+def _add_effects(resources: Resources, rows: Rows, cutoff: float) -> None:
+    """Say of selected and marginally significant features which way they differ, and how much."""
+    for name, value in _UNTOLD.items():
+        rows[name] = value
+    task, missing_code = resources.task, resources.manifest.missing_code
+    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else None
+    codes = task.target.astype(np.intp) if numbers is None else numbers
+    target = EffectTarget(codes, len(task.classes), task.strata)
+    passes = rows.p_values <= cutoff
+    wanted = np.flatnonzero(rows.is_selected | passes)
+    done = 0
+    for columns in item_columns(resources, rows.features[wanted]):
+        for i, column in zip(wanted[done:], columns, strict=False):
+            contrast = rows["contrasts"][i] if passes[i] else Contrast.LOCATION
+            is_categorical = resources.is_categorical(int(rows.features[i]))
+            found = effect_of(column, missing_code, target, contrast, is_categorical=is_categorical)
+            rows["measure"][i], rows["toward"][i], (rows["effect"][i], *ends) = found
+            if task.groups is None:  # else rows are not independent, and ends would be too close
+                rows["low"][i], rows["high"][i] = ends
+        done += len(columns)
 
 
 def best_score(state: Elimination) -> float:
@@ -466,6 +504,8 @@ def first_by_worth(
 
 RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
+LEVELS = "levels"
+"""The same of levels of categorical features, of a store that has some."""
 
 
 def _others(rows: Rows, first: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -481,29 +521,42 @@ def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> No
     for start, piece in store.pieces("positions"):
         there = np.flatnonzero((features >= start) & (features < start + len(piece)))
         positions[there] = piece[features[there] - start]
-    names = list(_first(store, positions))
+    _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions.tolist()))
+
+
+def _keep(ledger: Ledger, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:
+    names = list(_first(texts))
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     arrays: dict[str, NDArray[Any]] = {
         "features": features[: len(names)],
         "names": np.frombuffer(b"".join(names), np.uint8),
         "ends": ends,
     }
-    ledger.write_arrays(RANKED_NAMES, arrays)
+    ledger.write_arrays(kind, arrays)
 
 
-def _first(store: Store, positions: NDArray[np.int64]) -> Iterator[bytes]:
+def _first(texts: Iterable[str]) -> Iterator[bytes]:
     room = NAMES_NBYTES
-    for position in positions.tolist():
-        name = store.names[position].encode()
+    for text in texts:
+        name = text.encode()
         room -= len(name)
         if room < 0:
             return
         yield name
 
 
-def kept_names(ledger: Ledger) -> dict[int, str] | None:
+def keep_levels(ledger: Ledger, store: Store, rows: Rows) -> None:
+    """Keep the names of the levels toward which effects of categorical features go."""
+    categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
+    there = rows[np.isin(rows["measure"], (Measure.LEVEL_SHARES, Measure.LEVEL_AUC))]
+    levels = zip(there["features"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
+    texts = ((categories.of(feature) or [])[level] for feature, level in levels)
+    _keep(ledger, LEVELS, there["features"], texts)
+
+
+def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | None:
     """Return the names by stored position, best first; None of a run that kept none."""
-    arrays = ledger.read_arrays(RANKED_NAMES)
+    arrays = ledger.read_arrays(kind)
     if arrays is None:
         return None
     text, ends = arrays["names"].tobytes(), arrays["ends"].tolist()
@@ -556,10 +609,13 @@ def conclude(
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
         "begun_evidence": spec.judging.versions["evidence"],
+        "classes": context.task.classes,
     }
     with context.store.unchanged():
         first = order if len(order) else rows.features
         keep_names(ledger, context.store, np.concatenate([first, _others(rows, first)]))
+        if context.store.manifest.kind_counts.get("categorical"):
+            keep_levels(ledger, context.store, rows)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     columns = {name: rows[name] for name in ROW.names or ()}

@@ -10,7 +10,8 @@ from srs_ooc.cli import cli
 
 matplotlib = pytest.importorskip("matplotlib")
 PLOTS = (
-    "effects", "volcano", "cut", "levels", "discoveries", "draws", "correlation", "accuracy", "memory", "time",
+    "effects", "volcano", "cut", "levels", "discoveries", "draws", "correlation", "accuracy",
+    "memory", "time",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,8 +33,19 @@ def verdict_of(spec=None, order=(), **given):
         "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
         "beside": np.full(5, NOBODY, np.uint32),
         "beside_too": np.full(5, NOBODY, np.uint32),
+        "measure": np.array([3, 1, 0, 0, 0], np.uint8),
+        "toward": np.array([1, 1, -1, -1, -1], np.int32),
+        "effect": np.array([2.5, 0.25, *[np.nan] * 3]),
+        "low": np.array([1.5, 0.125, *[np.nan] * 3]),
+        "high": np.array([4.0, 0.5, *[np.nan] * 3]),
     }
-    facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
+    facts: dict[str, Any] = {
+        "marginal_cutoff": 0.001,
+        "largest_group": 2,
+        "n_decoys_above": 0,
+        "n_marginal": 1,
+    }
+    facts["classes"] = ["k1", "k2"]
     asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
     rows = np.recarray(len(arrays["features"]), ROW)
     for name, array in (arrays | given).items():

@@ -1,0 +1,387 @@
+"""Which way a feature differs, by how much, and how sure that is: effects with 95% intervals.
+
+Of one feature alone, from its codes, which are ranks. Where rows have strata, rows are compared
+within them, and an effect is the weighted mean over strata. Effects decide nothing.
+
+An interval is as wide as for a feature that was named before. Features that are shown because they
+came out large are smaller than they seem (winner's curse), and no interval here knows of that.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from math import sqrt
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.evidence.rank_tests import Contrast
+from srs_ooc.native.numerics import exp, log
+
+_Number = TypeVar("_Number", bound=np.number[Any])
+_Z = 1.959963984540054
+"""Of a 95% interval."""
+
+
+class Measure(IntEnum):
+    """What an effect is of; a verdict keeps the number."""
+
+    NONE = 0
+    AUC = 1
+    SPEARMAN = 2
+    SPREAD_RATIO = 3
+    SPREAD_SPEARMAN = 4
+    ABSENCE_SHARES = 5
+    ABSENCE_AUC = 6
+    LEVEL_SHARES = 7
+    LEVEL_AUC = 8
+
+    @property
+    def title(self) -> str:
+        """What it is called: AUC, Spearman, ratio of spreads, difference of shares."""
+        return _WORDS[self][0]
+
+    @property
+    def neutral(self) -> float:
+        """The effect of a feature that makes no difference."""
+        return _WORDS[self][1]
+
+    def direction(self, effect: float, of_class: str, level: str) -> str | None:
+        """Say which way an effect goes; None where it goes neither way."""
+        _, neutral, words, ways = _WORDS[self]
+        if effect == neutral:
+            return None
+        return words.format(ways.split("/")[effect < neutral], k=of_class, level=level)
+
+
+_SHARES = "difference of shares"
+_WORDS = {
+    Measure.NONE: ("", 0.0, "", ""),
+    Measure.AUC: ("AUC", 0.5, "{} in {k}", "higher/lower"),
+    Measure.SPEARMAN: ("Spearman", 0.0, "{} with the target", "rises/falls"),
+    Measure.SPREAD_RATIO: ("ratio of spreads", 1.0, "{} spread in {k}", "more/less"),
+    Measure.SPREAD_SPEARMAN: ("Spearman", 0.0, "spread {} with the target", "rises/falls"),
+    Measure.ABSENCE_SHARES: (_SHARES, 0.0, "{} often missing in {k}", "more/less"),
+    Measure.ABSENCE_AUC: ("AUC", 0.5, "target {} where missing", "higher/lower"),
+    Measure.LEVEL_SHARES: (_SHARES, 0.0, "level {level} is {} frequent in {k}", "more/less"),
+    Measure.LEVEL_AUC: ("AUC", 0.5, "target {} at level {level}", "higher/lower"),
+}
+
+
+class Interval(NamedTuple):
+    """An effect, and the ends of its 95% interval; NaN where they are not defined."""
+
+    effect: float
+    low: float
+    high: float
+
+
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
+
+
+class Levels(NamedTuple):
+    """Rows by stratum and, within it, by level in ascending order: one cell for each.
+
+    Attributes
+    ----------
+    cells : intp (n_rows,)
+        Cell of each row.
+    counts : int64 (n_cells,)
+        Rows of each cell.
+    strata : intp (n_cells,)
+        Number of its stratum, of those that have rows.
+    starts : intp (n_strata,)
+        First cell of each stratum.
+    """
+
+    cells: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    strata: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, codes: NDArray[Any], strata: NDArray[np.integer] | None) -> "Levels":
+        """Return the levels of codes from 0, int (n_rows,), within ``strata``; one row at least."""
+        if strata is None:
+            counts = np.bincount(codes)
+            is_used = counts > 0
+            cells = (np.cumsum(is_used) - 1)[codes]
+            counts, of = counts[is_used], np.zeros(np.count_nonzero(is_used), np.intp)
+        else:
+            width = int(codes.max()) + 1
+            keys = strata.astype(np.int64) * width + codes
+            used, cells, counts = np.unique(keys, return_inverse=True, return_counts=True)
+            of = np.unique(used // width, return_inverse=True)[1]
+        return cls(cells, counts, of, np.flatnonzero(np.diff(of, prepend=-1)))
+
+    def sums(self, of_cells: NDArray[_Number]) -> NDArray[_Number]:
+        """Return the sums over each stratum's cells."""
+        return np.add.reduceat(of_cells, self.starts)
+
+    def below(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of some rows are in the same stratum, at a lower level."""
+        before: NDArray[np.int64] = np.cumsum(counts) - counts
+        return before - before[self.starts][self.strata]
+
+    def centred(self) -> NDArray[np.int64]:
+        """Return twice each cell's midrank within its stratum, less its mean."""
+        return 2 * self.below(self.counts) + self.counts - self.sums(self.counts)[self.strata]
+
+    def divided(self, is_in: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+        """Return rows in and out by cell, both by stratum, and the weights of strata, if any."""
+        a = np.bincount(self.cells[is_in], minlength=len(self.counts))
+        b = self.counts - a
+        n_a, n_b = self.sums(a), self.sums(b)
+        return a, b, np.maximum(n_a, 1), np.maximum(n_b, 1), _weights(n_a, n_b)
+
+
+def _weights(n_a: NDArray[np.int64], n_b: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weights of strata, ``n_a n_b / (n_a + n_b)`` over their sum; 0 if all are 0."""
+    weights: NDArray[np.float64] = n_a * n_b / np.maximum(n_a + n_b, 1)
+    weights /= max(float(weights.sum()), 1e-300)
+    return weights
+
+
+def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
+    """Return the chance that a row that is in lies above one that is not; ties count a half.
+
+    The variance is that of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44, from the
+    placements of rows: ``sum_i (V10_i - A)^2 / n_a^2 + sum_j (V01_j - A)^2 / n_b^2``. Strata:
+    squared weights; as a pair of rows is in both sums, what pairs vary by is taken off once (half
+    of all at most). The interval is that of the logit, with one row more in each class that is
+    above the other class with chance A (Agresti and Caffo 2000, Am. Stat. 54, add rows to shares
+    likewise); its ends reach as far from A as from A with those rows. So it is defined where A is
+    1, and holds with few rows.
+    """
+    a, b, n_a, n_b, weights = levels.divided(is_in)
+    if not weights.any():
+        return UNKNOWN
+    below_a, below_b, of = levels.below(a), levels.below(b), levels.strata
+    wins, ties = levels.sums(a * below_b), levels.sums(a * b)
+    found = float((weights * ((2 * wins + ties) / (2 * n_a * n_b))).sum())
+    totals = [float(n[weights > 0].sum()) for n in (n_a, n_b)]
+    centre = sum((n * found + 0.5) / (n + 1) for n in totals) / 2
+    ahead = (2 * below_b + b) / (2 * n_b[of]) - centre
+    behind = 1 - (2 * below_a + a) / (2 * n_a[of]) - centre
+    parts = [levels.sums(a * ahead**2) / n_a**2, levels.sums(b * behind**2) / n_b**2]
+    if len(weights) > 1:
+        losses = n_a * n_b - wins - ties
+        pairs = wins * (1 - centre) ** 2 + ties * (0.5 - centre) ** 2 + losses * centre**2
+        both = parts[0] + parts[1]
+        kept = np.maximum(1 - pairs / (n_a * n_b) ** 2 / np.where(both > 0, both, 1), 0.5)
+        parts = [part * kept for part in parts]
+    variance = 0.0
+    for n, part in zip(totals, parts, strict=True):
+        sums = float((weights**2 * part).sum()) * n * n
+        variance += (sums + centre * (1 - centre)) / (n + 1) ** 2
+    reach = exp(_Z * sqrt(variance) / (centre * (1 - centre)))
+    ends = [_from_odds(a * to, 1 - a) for to in (1 / reach, reach) for a in (found, centre)]
+    return Interval(found, min(ends), max(ends))
+
+
+def _from_odds(odds: float, against: float) -> float:
+    return odds / (odds + against)
+
+
+def spearman(x: Levels, y: Levels) -> Interval:
+    """Return Spearman's rank correlation; within strata that of ranks less their means.
+
+    Ranks are divided by the rows of their stratum. The interval is Fisher's, with the variance
+    ``(1 + r^2 / 2) / (n - 3)`` of Bonett and Wright (2000), Psychometrika 65, n being one less for
+    each further stratum. A correlation of 1 is taken for one of half a swap of neighbours less.
+    """
+    sizes = x.sums(x.counts)
+    n = int(sizes.sum() - np.count_nonzero(sizes) + 1)
+    u, v = (of.centred() / sizes[of.strata] for of in (x, y))
+    scale = float((x.counts * u * u).sum()) * float((y.counts * v * v).sum())
+    if not scale:
+        return UNKNOWN
+    products = np.bincount(x.cells, weights=v[y.cells], minlength=len(u)) * u
+    found = min(max(float(products.sum()) / sqrt(scale), -1.0), 1.0)
+    if n <= 3:
+        return Interval(found, np.nan, np.nan)
+    most = 1 - 6 / (n * (n * n - 1))
+    r = min(max(found, -most), most)
+    middle, reach = log((1 + r) / (1 - r)) / 2, _Z * sqrt((1 + r * r / 2) / (n - 3))
+    low, high = (1 - 2 / (exp(2 * (middle + to)) + 1) for to in (-reach, reach))
+    return Interval(found, min(low, found), max(high, found))
+
+
+def spread_ratio(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
+    """Return the mean distance of ranks from the middle of all rows: of those in over the others.
+
+    One is added to distances of doubled ranks, so that a class all in the middle has some. The
+    interval is that of the logarithm, as of mean absolute deviations (Bonett and Seier 2003,
+    Am. Stat. 57): its variance is the sum of the squared standard errors over the means.
+    """
+    a, b, n_a, n_b, weights = levels.divided(is_in)
+    if not weights.any():
+        return UNKNOWN
+    distances = (np.abs(levels.centred()) + 1) / levels.sums(levels.counts)[levels.strata]
+    means, variance = [], 0.0
+    for counts, n in ((a, n_a), (b, n_b)):
+        means.append(mean := float((weights * levels.sums(counts * distances) / n).sum()))
+        squares = levels.sums(counts * (distances - mean) ** 2) / n**2
+        total = float(n[weights > 0].sum())
+        freedom = total / (total - 1) if total > 1 else np.nan
+        variance += freedom * float((weights**2 * squares).sum()) / mean**2
+    found, reach = means[0] / means[1], _Z * sqrt(variance)
+    if np.isnan(reach):
+        return Interval(found, np.nan, np.nan)
+    return Interval(found, found * exp(-reach), found * exp(reach))
+
+
+def share_difference(
+    is_it: NDArray[np.bool_], is_in: NDArray[np.bool_], strata: NDArray[np.integer] | None
+) -> Interval:
+    """Return the share of rows that are it among those in, less that among the others.
+
+    The interval is Newcombe's from Wilson's of both shares (1998, Statist. Med. 17, method 10).
+    Within strata the shares are weighted means, of as many rows as have their variance if all
+    strata had one share: that is wide rather than narrow.
+    """
+    where = np.zeros(len(is_it), np.intp) if strata is None else strata
+    sizes = [np.bincount(where[side], minlength=where.max() + 1) for side in (is_in, ~is_in)]
+    weights, shares, ends = _weights(*sizes), [], []
+    if not weights.any():
+        return UNKNOWN
+    for side, n in zip((is_in, ~is_in), sizes, strict=True):
+        counts = np.bincount(where[side & is_it], minlength=len(n)) / np.maximum(n, 1)
+        shares.append(share := min(float((weights * counts).sum()), 1.0))
+        ends.append(_wilson(share, 1 / float((weights**2 / np.maximum(n, 1)).sum())))
+    (p, q), ((p_low, p_high), (q_low, q_high)) = shares, ends
+    below, above = (p - p_low) ** 2 + (q_high - q) ** 2, (p_high - p) ** 2 + (q - q_low) ** 2
+    return Interval(p - q, p - q - sqrt(below), p - q + sqrt(above))
+
+
+def _wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's (1927) interval of a share of ``n`` rows."""
+    middle, square = share + _Z * _Z / (2 * n), _Z * _Z / n
+    reach = _Z * sqrt(share * (1 - share) / n + square / (4 * n))
+    return (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+
+
+class EffectTarget(NamedTuple):
+    """The target's side of effects.
+
+    Attributes
+    ----------
+    codes : int (n_rows,)
+        Class of each row, or the place of its number among the distinct ones.
+    n_classes : int
+        0 of numbers.
+    strata : int (n_rows,) or None
+        From 0, where rows have them.
+    """
+
+    codes: NDArray[np.integer]
+    n_classes: int
+    strata: NDArray[np.integer] | None
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> "EffectTarget":
+        """Return the target of some rows, bool (n_rows,)."""
+        strata = None if self.strata is None else self.strata[rows]
+        return self._replace(codes=self.codes[rows], strata=strata)
+
+    def sides(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Yield each class that has some rows, not all, and which; of two only the second."""
+        for k in range(1 if self.n_classes == 2 else 0, self.n_classes):
+            is_in = self.codes == k
+            if is_in.any() and not is_in.all():
+                yield k, is_in
+
+
+def effect_of(
+    column: NDArray[Any],
+    missing_code: int,
+    target: EffectTarget,
+    contrast: int = Contrast.LOCATION,
+    *,
+    is_categorical: bool = False,
+) -> tuple[Measure, int, Interval]:
+    """Return what a feature's effect is of, toward which class or level it goes, and how large.
+
+    Parameters
+    ----------
+    column : uint8 or uint16 (n_rows,)
+        Codes; from ``missing_code`` on they are missing.
+    missing_code : int
+        Number of codes that are not.
+    target : EffectTarget
+        What the rows say.
+    contrast : int
+        What its test saw, as numbered by :class:`Contrast`; any other counts as location.
+    is_categorical : bool
+        Whether codes are names: then the level that differs most is looked for.
+
+    Returns
+    -------
+    measure : Measure
+    toward : int
+        Class; level of a target of numbers; both as ``level * n_classes + class``; -1 for neither.
+        Of more than two classes that with the largest effect, against all others together.
+    interval : Interval
+    """
+    is_known = column < missing_code
+    if contrast == Contrast.ABSENCE:
+        return _of_indicator(~is_known, target)
+    if not is_known.all():
+        column, target = column[is_known], target.of_rows(is_known)
+    if len(np.unique(column)) < 2:
+        return Measure.NONE, -1, UNKNOWN
+    if is_categorical:
+        return _of_level(column, target)
+    levels, by_spread = Levels.of(column, target.strata), contrast == Contrast.SPREAD
+    if not target.n_classes:
+        other = Levels.of(target.codes, target.strata)
+        if not by_spread:
+            return Measure.SPEARMAN, -1, spearman(levels, other)
+        folded = Levels.of(np.abs(levels.centred())[levels.cells], target.strata)
+        return Measure.SPREAD_SPEARMAN, -1, spearman(folded, other)
+    measure, of = (Measure.SPREAD_RATIO, spread_ratio) if by_spread else (Measure.AUC, auc)
+    return measure, *_largest(target, measure, lambda is_in: of(levels, is_in))
+
+
+def _largest(
+    target: EffectTarget, measure: Measure, of: Callable[[NDArray[np.bool_]], Interval]
+) -> tuple[int, Interval]:
+    """Return the class with the largest effect, the first of equal ones."""
+    best = -1, UNKNOWN, -1.0
+    for k, is_in in target.sides():
+        found = of(is_in)
+        size = abs(found.effect - measure.neutral)
+        if measure == Measure.SPREAD_RATIO and found.effect < 1:
+            size = 1 / found.effect - 1
+        if size > best[2]:
+            best = k, found, size
+    return best[:2]
+
+
+def _of_indicator(is_it: NDArray[np.bool_], target: EffectTarget) -> tuple[Measure, int, Interval]:
+    """Return the effect of what is there or not."""
+    if not target.n_classes:
+        return Measure.ABSENCE_AUC, -1, auc(Levels.of(target.codes, target.strata), is_it)
+    measure = Measure.ABSENCE_SHARES
+    k, found = _largest(target, measure, lambda side: share_difference(is_it, side, target.strata))
+    return measure, k, found
+
+
+def _of_level(column: NDArray[Any], target: EffectTarget) -> tuple[Measure, int, Interval]:
+    """Return the effect of the level that differs most, over all strata."""
+    counts = np.bincount(column)
+    if not target.n_classes:
+        ranks = Levels.of(target.codes, target.strata)
+        sums = np.bincount(column, weights=ranks.centred()[ranks.cells])
+        size = np.abs(sums) / np.sqrt(np.maximum(counts * (len(column) - counts), 1))
+        level = int(np.argmax(size))
+        return Measure.LEVEL_AUC, level, auc(ranks, column == level)
+    best, level = 0.0, 0
+    for _, is_in in target.sides():
+        inside, n_in = np.bincount(column[is_in], minlength=len(counts)), np.count_nonzero(is_in)
+        apart = np.abs(inside / n_in - (counts - inside) / (len(column) - n_in))
+        if apart.max() > best:
+            best, level = float(apart.max()), int(np.argmax(apart))
+    measure = Measure.LEVEL_SHARES
+    is_it = column == level
+    k, found = _largest(target, measure, lambda side: share_difference(is_it, side, target.strata))
+    return measure, level * target.n_classes + k, found

@@ -1,0 +1,367 @@
+"""Effects against SciPy, direct formulas and simulated coverage."""
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, logit, ndtr, ndtri
+
+from srs_ooc.evidence.effects import (
+    EffectTarget,
+    Interval,
+    Levels,
+    Measure,
+    auc,
+    effect_of,
+    share_difference,
+    spearman,
+    spread_ratio,
+)
+from srs_ooc.evidence.rank_tests import NO_CONTRAST, Contrast
+
+MISSING = 255
+Z = 1.959963984540054
+
+
+def two_classes(seed, n=60, n_levels=5, share=0.4):
+    """Codes with ties, and which rows are in."""
+    rng = np.random.default_rng(seed)
+    is_in = np.arange(n) < share * n
+    codes = np.clip(rng.normal(n_levels / 2 + is_in, 1.5, n), 0, n_levels - 1).astype(np.uint8)
+    return codes, is_in
+
+
+def direct_auc(codes, is_in):
+    """The AUC and DeLong's plug-in variance with one row more in each class, pair by pair."""
+    kernel = np.array(
+        [[(x > y) + 0.5 * (x == y) for y in codes[~is_in]] for x in codes[is_in].tolist()], float
+    )
+    found, (n_a, n_b) = kernel.mean(), kernel.shape
+    centre = np.mean([(n * found + 0.5) / (n + 1) for n in (n_a, n_b)])
+    variance = sum(
+        (((kernel.mean(1 - side) - centre) ** 2).sum() + centre * (1 - centre)) / (n + 1) ** 2
+        for side, n in ((0, n_a), (1, n_b))
+    )
+    reach = Z * sqrt(variance) / (centre * (1 - centre))
+    middles = logit([found, centre])
+    return found, min(expit(middles - reach)), max(expit(middles + reach))
+
+
+@pytest.mark.parametrize(("seed", "n_levels"), list(product(range(4), (2, 5, 200))))
+def test_an_auc_is_that_of_mann_and_whitney_and_its_interval_delongs(seed, n_levels):
+    codes, is_in = two_classes(seed, n_levels=n_levels)
+    found = auc(Levels.of(codes, None), is_in)
+    u = stats.mannwhitneyu(codes[is_in], codes[~is_in]).statistic
+    assert found.effect == pytest.approx(u / (is_in.sum() * (~is_in).sum()), abs=1e-12)
+    assert found == pytest.approx(direct_auc(codes, is_in), rel=1e-9)
+    other = auc(Levels.of(codes, None), ~is_in)
+    assert other == pytest.approx((1 - found.effect, 1 - found.high, 1 - found.low))
+
+
+def test_with_many_rows_the_interval_is_delongs():
+    codes, is_in = two_classes(3, n=2000, n_levels=200)
+    found = auc(Levels.of(codes, None), is_in)
+    ranks = [stats.rankdata(codes), *(stats.rankdata(codes[side]) for side in (is_in, ~is_in))]
+    v10 = (ranks[0][is_in] - ranks[1]) / (~is_in).sum()
+    v01 = 1 - (ranks[0][~is_in] - ranks[2]) / is_in.sum()
+    error = sqrt(v10.var(ddof=1) / len(v10) + v01.var(ddof=1) / len(v01))
+    a = found.effect
+    reach = Z * error / (a * (1 - a))
+    middle = logit(a)
+    assert found == pytest.approx((a, expit(middle - reach), expit(middle + reach)), abs=1e-3)
+
+
+def test_classes_apart_have_an_auc_of_one_and_an_interval():
+    is_in = np.arange(30) < 15
+    found = auc(Levels.of(is_in.astype(np.uint8), None), is_in)
+    assert found.effect == found.high == 1
+    assert 0.85 < found.low < 0.99
+    few = auc(Levels.of(is_in[10:20].astype(np.uint8), None), is_in[10:20])
+    assert few.low < found.low
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spearmans_is_scipys(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=50).round(1)
+    x = np.clip((y + rng.normal(size=50)) * 3 + 9, 0, 20).astype(np.uint8)
+    found = spearman(Levels.of(x, None), Levels.of(np.unique(y, return_inverse=True)[1], None))
+    expected = stats.spearmanr(x, y).statistic
+    reach = Z * sqrt((1 + expected**2 / 2) / 47)
+    middle = np.arctanh(expected)
+    assert found == pytest.approx((expected, np.tanh(middle - reach), np.tanh(middle + reach)))
+
+
+def test_a_perfect_correlation_has_an_interval():
+    levels = Levels.of(np.arange(30), None)
+    found = spearman(levels, levels)
+    assert found.effect == found.high == 1
+    assert 0.99 < found.low < 1
+    assert np.isnan(spearman(*[Levels.of(np.arange(3), None)] * 2).low)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        # Newcombe (1998), Table II: by method 10.
+        ((56, 70, 48, 80), (0.2, 0.0524, 0.3339)),
+        ((6, 7, 2, 7), (0.5714, 0.0582, 0.8062)),
+        ((0, 10, 0, 20), (0.0, -0.1611, 0.2775)),
+        ((10, 10, 0, 10), (1.0, 0.6075, 1.0)),
+    ],
+)
+def test_a_difference_of_shares_is_newcombes(counts, expected):
+    x, m, y, n = counts
+    is_in = np.arange(m + n) < m
+    is_it = np.concatenate([np.arange(m) < x, np.arange(n) < y])
+    assert share_difference(is_it, is_in, None) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_ratio_of_spreads_is_that_of_mean_distances():
+    codes = np.array([0, 4, 1, 3, 2, 2, 2, 1, 3, 2, 2], np.uint8)
+    is_in = np.arange(11) < 4
+    found = spread_ratio(Levels.of(codes, None), is_in)
+    distances = 2 * np.abs(stats.rankdata(codes) - 6) + 1
+    a, b = distances[is_in], distances[~is_in]
+    error = sqrt(sum(of.var(ddof=1) / len(of) / of.mean() ** 2 for of in (a, b)))
+    ratio = a.mean() / b.mean()
+    # Means of squares are about the same means that are divided.
+    assert found == pytest.approx((ratio, ratio * np.exp(-Z * error), ratio * np.exp(Z * error)))
+    middle = spread_ratio(Levels.of(np.array([0, 1, 1, 2]), None), np.array([1, 0, 0, 1], bool))
+    assert 1 < middle.effect < np.inf
+
+
+def stratum_by_stratum(codes, is_in, strata):
+    """The weighted mean over strata of what SciPy says of each."""
+    total = weights = 0.0
+    for h in np.unique(strata):
+        a, b = codes[(strata == h) & is_in], codes[(strata == h) & ~is_in]
+        if len(a) and len(b):
+            w = len(a) * len(b) / (len(a) + len(b))
+            total += w * stats.mannwhitneyu(a, b).statistic / (len(a) * len(b))
+            weights += w
+    return total / weights
+
+
+@pytest.mark.parametrize(("seed", "n_strata"), list(product(range(3), (1, 2, 7, 25))))
+def test_within_strata_an_auc_is_the_weighted_mean(seed, n_strata):
+    codes, is_in = two_classes(seed)
+    strata = np.random.default_rng(seed).integers(0, n_strata, len(codes))
+    shifted = codes + 3 * strata  # what strata differ by is not of the feature
+    found = auc(Levels.of(shifted, strata), is_in)
+    assert found.effect == pytest.approx(stratum_by_stratum(codes, is_in, strata))
+    assert found.low < found.effect < found.high
+    if n_strata == 1:
+        assert found == pytest.approx(auc(Levels.of(codes, None), is_in))
+
+
+def test_within_strata_a_share_is_the_weighted_mean_and_a_correlation_is_of_what_is_left():
+    strata = np.repeat([0, 1], 20)
+    is_in = np.arange(40) % 2 == 0
+    is_it = (np.arange(40) % 4 == 0) | (strata == 1)
+    found = share_difference(is_it, is_in, strata)
+    assert found.effect == pytest.approx(0.25)  # 0.5 in one stratum, 0 in the other
+    assert share_difference(is_it, is_in, strata * 0).effect == pytest.approx(0.25)
+    x = np.tile(np.arange(20), 2) + 20 * strata
+    y = np.tile(np.arange(20)[::-1], 2) + 20 * strata
+    assert spearman(Levels.of(x, strata), Levels.of(y, strata)).effect == -1
+    assert spearman(Levels.of(x, None), Levels.of(y, None)).effect > 0.4
+
+
+def test_what_strata_cannot_tell_is_unknown():
+    strata = np.arange(10)
+    is_in = strata < 5
+    assert np.isnan(auc(Levels.of(strata, strata), is_in)).all()
+    assert np.isnan(spread_ratio(Levels.of(strata, strata), is_in)).all()
+    assert np.isnan(share_difference(is_in, is_in, strata)).all()
+    assert np.isnan(spearman(Levels.of(strata, strata), Levels.of(strata, strata))).all()
+
+
+# Which effect a feature has, and toward what.
+
+
+def said(column, target, contrast=Contrast.LOCATION, **given):
+    measure, toward, found = effect_of(
+        np.asarray(column, np.uint8), MISSING, target, contrast, **given
+    )
+    return measure, toward, found
+
+
+def classes(labels, strata=None):
+    labels = np.asarray(labels)
+    return EffectTarget(labels, int(labels.max()) + 1, strata)
+
+
+def numbers(values):
+    return EffectTarget(np.unique(values, return_inverse=True)[1], 0, None)
+
+
+def test_two_classes_are_told_of_the_second():
+    labels = np.repeat([0, 1], 10)
+    measure, toward, found = said(np.arange(20), classes(labels))
+    assert (measure, toward, found.effect) == (Measure.AUC, 1, 1)
+    assert measure.direction(found.effect, "k2", "") == "higher in k2"
+    measure, _, found = said(np.arange(20)[::-1], classes(labels), NO_CONTRAST)
+    assert measure.direction(found.effect, "k2", "") == "lower in k2"
+    assert measure.direction(0.5, "k2", "") is None
+
+
+def test_missing_cells_are_left_out_of_what_is_no_absence():
+    codes, is_in = two_classes(1)
+    column = np.where(np.arange(60) % 7 == 0, MISSING, codes)
+    kept = column != MISSING
+    assert said(column, classes(is_in.astype(int)))[2] == auc(
+        Levels.of(codes[kept], None), is_in[kept]
+    )
+    y = np.random.default_rng(0).normal(size=60)
+    assert said(column, numbers(y))[2].effect == pytest.approx(
+        stats.spearmanr(codes[kept], y[kept]).statistic
+    )
+
+
+def test_of_many_classes_the_one_farthest_from_the_others():
+    labels = np.repeat(np.arange(10), 8)
+    column = np.where(labels == 6, 0, 5 + np.arange(80) % 4)
+    measure, toward, found = said(column, classes(labels))
+    assert (measure, toward, found.effect) == (Measure.AUC, 6, 0)
+    assert measure.direction(found.effect, "k7", "") == "lower in k7"
+
+
+def test_what_differs_in_spread_or_in_what_is_missing():
+    labels = np.repeat([0, 1], 20)
+    spread = np.where(labels == 1, np.where(np.arange(40) % 2, 30, 0), 10 + np.arange(40) % 9)
+    measure, toward, found = said(spread, classes(labels), Contrast.SPREAD)
+    assert (measure, toward) == (Measure.SPREAD_RATIO, 1)
+    assert found.low > 1
+    assert measure.direction(found.effect, "b", "") == "more spread in b"
+    absent = np.where((labels == 0) & (np.arange(40) % 2 == 0), MISSING, 1)
+    measure, toward, found = said(absent, classes(labels), Contrast.ABSENCE)
+    assert (measure, toward, found.effect) == (Measure.ABSENCE_SHARES, 1, -0.5)
+    assert measure.direction(found.effect, "b", "") == "less often missing in b"
+
+
+def test_with_numbers_as_target_spread_and_absence_follow_it():
+    y = np.arange(40.0)
+    fan = 20 + (np.arange(40) // 2) * np.where(np.arange(40) % 2, 1, -1)
+    measure, _, found = said(fan, numbers(y), Contrast.SPREAD)
+    assert (measure, measure.title) == (Measure.SPREAD_SPEARMAN, "Spearman")
+    assert found.effect > 0.95
+    measure, _, found = said(np.where(y > 29, MISSING, 1), numbers(y), Contrast.ABSENCE)
+    assert (measure, found.effect) == (Measure.ABSENCE_AUC, 1)
+
+
+def test_of_a_categorical_feature_the_level_that_differs_most():
+    labels = np.repeat([0, 1, 2], 12)
+    column = np.where((labels == 2) & (np.arange(36) % 4 > 0), 2, np.arange(36) % 2)
+    measure, toward, found = said(column, classes(labels), is_categorical=True)
+    assert (measure, divmod(toward, 3)) == (Measure.LEVEL_SHARES, (2, 2))
+    assert found.effect == pytest.approx(0.75)
+    assert measure.direction(found.effect, "k3", "red") == "level red is more frequent in k3"
+    y = np.where(column == 2, 0.0, 1.0) + np.arange(36) / 100
+    measure, toward, found = said(column, numbers(y), is_categorical=True)
+    assert (measure, toward, found.effect) == (Measure.LEVEL_AUC, 2, 0)
+
+
+def test_a_constant_feature_has_none():
+    assert said(np.zeros(20), classes(np.repeat([0, 1], 10)))[:2] == (Measure.NONE, -1)
+    assert said(np.full(20, MISSING), numbers(np.arange(20.0)))[0] == Measure.NONE
+    only_missing = np.where(np.arange(20) < 10, MISSING, 3)  # one class has no value
+    assert np.isnan(said(np.where(only_missing == 3, np.arange(20), MISSING),
+                         classes(np.repeat([0, 1], 10)))[2].effect)  # fmt: skip
+
+
+# Intervals hold the effect that there is in 95% of all tables.
+
+
+def cut(values, ends):
+    return np.searchsorted(ends, values)
+
+
+def true_auc(shift, ends):
+    """Of normal classes ``shift`` apart, cut at ``ends``."""
+    if not len(ends):
+        return float(ndtr(shift / sqrt(2)))
+    high, low = (np.diff(ndtr(np.concatenate([[-np.inf], ends, [np.inf]]) - s)) for s in (shift, 0))
+    return float((high * (np.cumsum(low) - low / 2)).sum())
+
+
+SETTINGS = [
+    (n, share, n_levels, of)
+    for n, share, n_levels, of in product((30, 100, 1000), (0.5, 0.2), (2, 4, 0), (0.5, 0.7, 0.9))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "share", "n_levels", "of"), SETTINGS)
+def test_intervals_of_an_auc_cover(n, share, n_levels, of):
+    """95 +- 1.5%; up to 98.5% where there are few AUCs: of 30 rows, of features of two levels."""
+    rng = np.random.default_rng([n, round(10 * share), n_levels, round(10 * of)])
+    shift, n_tables = float(ndtri(of)) * sqrt(2), 2000
+    ends = np.linspace(-1, 1, n_levels - 1) + shift / 2 if n_levels else np.zeros(0)
+    is_in, expected, held = np.arange(n) < share * n, true_auc(shift, ends), 0
+    for _ in range(n_tables):
+        values = rng.standard_normal(n) + shift * is_in
+        codes = cut(values, ends) if n_levels else np.argsort(np.argsort(values))
+        found = auc(Levels.of(codes, None), is_in)
+        held += found.low <= expected <= found.high
+    error = 3 * sqrt(0.95 * 0.05 / n_tables)
+    assert 0.935 - error < held / n_tables < (0.985 if n == 30 or n_levels == 2 else 0.965) + error
+
+
+def covered(n_tables, make, expected):
+    found = [make() for _ in range(n_tables)]
+    return np.mean([one.low <= expected <= one.high for one in found])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_strata", [1, 5, 50])
+def test_intervals_within_strata_cover(n_strata):
+    """Pairs among them: two rows a stratum, one of each class."""
+    rng, n = np.random.default_rng(n_strata), 100
+    strata, is_in = np.arange(n) // 2 % n_strata, np.arange(n) % 2 == 0
+
+    def make() -> Interval:
+        values = rng.standard_normal(n) + 0.9 * is_in + rng.standard_normal(n_strata)[strata]
+        return auc(Levels.of(np.argsort(np.argsort(values)), strata), is_in)
+
+    assert abs(covered(1500, make, float(ndtr(0.9 / sqrt(2)))) - 0.95) < 0.015 + 0.017
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "rho"), list(product((30, 300), (0.0, 0.5, 0.8))))
+def test_intervals_of_spearmans_cover(n, rho):
+    rng = np.random.default_rng([n, round(10 * rho)])
+
+    def make() -> Interval:
+        x = rng.standard_normal(n)
+        y = rho * x + sqrt(1 - rho**2) * rng.standard_normal(n)
+        return spearman(*(Levels.of(np.argsort(np.argsort(of)), None) for of in (x, y)))
+
+    assert abs(covered(1500, make, 6 / np.pi * np.arcsin(rho / 2)) - 0.95) < 0.015 + 0.017
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "scale"), list(product((30, 300), (1.0, 2.0, 4.0))))
+def test_intervals_of_a_ratio_of_spreads_cover(n, scale):
+    rng, is_in = np.random.default_rng([n, round(scale)]), np.arange(n) % 2 == 0
+
+    def make(size: int = n) -> Interval:
+        inside = np.arange(size) % 2 == 0
+        values = rng.standard_normal(size) * np.where(inside, scale, 1.0)
+        return spread_ratio(Levels.of(np.argsort(np.argsort(values)), None), inside)
+
+    assert is_in.any()
+    assert abs(covered(1500, make, make(400_000).effect) - 0.95) < 0.015 + 0.017
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "p", "q"), [(30, 0.5, 0.5), (30, 0.1, 0.3), (300, 0.05, 0.2)])
+def test_intervals_of_differences_of_shares_cover(n, p, q):
+    rng, is_in = np.random.default_rng([n, round(100 * p)]), np.arange(n) % 2 == 0
+
+    def make() -> Interval:
+        return share_difference(rng.random(n) < np.where(is_in, p, q), is_in, None)
+
+    assert abs(covered(3000, make, p - q) - 0.95) < 0.02 + 0.012
