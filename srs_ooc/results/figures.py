@@ -110,7 +110,13 @@ def draw_effects(ax: Any, report: Report) -> None:
 def _no_effects(report: Report) -> str:
     if report.reading.is_provisional:
         return "Effects come with the verdict."
-    return "No effects: the judge tests no single features, or the run is of an earlier version."
+    if report.reading.verdict is None:
+        return "No effects: the judge of this run tests no single features."
+    if not any(record.measure for record in report.records):
+        return "No effects: no feature was found, or the run is of an earlier version."
+    if "groups" in report.manifest.row_columns:
+        return "No p-values of single features: rows come in groups."
+    return "No feature that was found is higher or lower by the target."
 
 
 def _sign_axis(ax: Any, report: Report) -> None:

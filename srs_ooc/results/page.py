@@ -53,6 +53,7 @@ _COLUMNS = {
     "score": "score",
     "importance": "importance",
     "tree_agreement": "tree agreement",
+    "halves": "halves",
     "cluster": "cluster",
     "p_better": "better",
     "entered": "entered",
@@ -61,8 +62,7 @@ _COLUMNS = {
 _CAPTIONS = {
     "first": (
         "The feature that comes first",
-        "Each class's rows, or the target, by the feature's values. These are in their order, not "
-        "at their distances.",
+        "The feature against the target. Values are in their order, not at their distances.",
     ),
     "effects": (
         "Effects",
@@ -72,10 +72,9 @@ _CAPTIONS = {
     ),
     "volcano": (
         "Volcano plot",
-        "Effect and p-value of each feature, alone. Grey are features that were not selected: "
-        "those that reached the verdict, and of up to 20,000 rows up to 1,000 of all others. Left "
-        "out are features that differ in spread, in what is missing or in one level: those have no "
-        "such direction.",
+        "Effect and p-value of features, alone. Grey are features that were not selected, up to "
+        "1,000 of them; there are none where rows are more than 20,000. Left out are features that "
+        "differ in spread, in what is missing or in one level: those have no such direction.",
     ),
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
@@ -230,6 +229,8 @@ def _columns(records: list[FeatureRecord]) -> dict[str, str]:
         values = {getattr(record, name) for record in records}
         if len(values) > 1 if name == "selected" else values - {None}:
             found[name] = title
+    if "direction" in found:  # says that, too
+        found.pop("differs_in", None)
     return found
 
 
