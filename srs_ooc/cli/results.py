@@ -48,10 +48,9 @@ _ERROR_COLUMNS = {
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
-    "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
-    "tree_agreement": 14, "halves": 6, "cluster": 5, "n_drawn": 8, "p_value": 9,
-    "differs_in": 15, "passes_alone": 12, "direction": 20, "measure": 20, "effect": 7, "low": 7,
-    "high": 7, "beside": 20,
+    "rank": 6, "name": 20, "selected": 8, "q_value": 8, "direction": 20, "measure": 20, "effect": 7,
+    "low": 7, "high": 7, "importance": 10, "score": 8, "tree_agreement": 14, "halves": 6,
+    "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15, "passes_alone": 12, "beside": 20,
 }  # fmt: skip
 
 

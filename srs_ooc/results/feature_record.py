@@ -285,7 +285,7 @@ def _effect_text(row: dict[str, Any]) -> str:
     if row.get("effect") is None:
         return ""
     said = f"{row['direction'] or 'no difference'}: {size_text(row)}"
-    return f" Alone, in the rows that it was chosen by, so likely overstated: {said}."
+    return f" Alone, {said}; likely overstated, as the same rows chose it."
 
 
 def size_text(row: dict[str, Any]) -> str:

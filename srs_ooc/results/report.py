@@ -3,7 +3,7 @@
 A run and its store are read at one commit, in bounded memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +18,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
-from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
+from srs_ooc.evidence.effects import EffectTarget, effect_of
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
@@ -623,34 +623,37 @@ def _effects_of(report: Report) -> list[Effect]:
     verdict, found = report.reading.verdict, []
     if verdict is None:
         return []
-    for stored in verdict.features[:LISTED].tolist():
-        row = verdict.row(stored)
-        if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
+    rows = {stored: verdict.row(stored) for stored in verdict.features[:LISTED].tolist()}
+    known = {stored: row for stored, row in rows.items() if row.get("effect") is not None}
+    for stored, row in known.items():
+        if row["p_value"] is not None and str(row["direction"]).startswith(_BY_PLACE):
             effect = signed(row["measure"], row["effect"])
             found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
     if found and report.task.n_rows <= LOOKED_AT:
-        found += _beside(report, {effect.stored for effect in found})
+        found += _beside(report, known.keys())
     return found
 
 
-def _beside(report: Report, known: set[int]) -> Iterator[Effect]:
+def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     """Yield effects of features that are not known yet, tested as the run tests."""
     task, missing = report.task, report.manifest.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
     of_tests = target_of(task)
     of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
     categories = report.store.categories()
-    spaced = _spaced(report.manifest.n_features, BESIDE)
-    left = [i for i in spaced if i not in known and categories.of(i) is None]
+    spaced = np.array(_spaced(report.manifest.n_features, BESIDE))
+    if (excluded := report.inputs.excluded) is not None:
+        spaced = np.setdiff1d(spaced, excluded)
+    left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
     for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
         for place, column in zip(places.tolist(), columns, strict=True):
             used, codes = np.unique(column, return_inverse=True)
             tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
-            (strength,), (contrast,) = strongest_contrasts(tested, n_codes, of_tests)
-            measure, _, interval = effect_of(column, missing, of_effects, int(contrast))
-            if measure in (Measure.AUC, Measure.SPEARMAN):
+            strength = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])
+            measure, _, interval = effect_of(column, missing, of_effects)
+            if not np.isnan(interval.effect):
                 size = signed(measure.title, interval.effect)
-                yield Effect(left[place], size, float(strength), is_selected=False)
+                yield Effect(left[place], size, strength, is_selected=False)
 
 
 # How often features were drawn.

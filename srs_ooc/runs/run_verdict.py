@@ -114,7 +114,7 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
 CLUSTERED = 250
 """Places of the ranking that are clustered."""
 OUTSTANDING = 30_000
-"""Marginally significant items at most: what is known of a place takes some 200 bytes."""
+"""Marginally significant items at most: what is known of a place takes some 230 bytes."""
 _SLACK = 1e-6
 
 

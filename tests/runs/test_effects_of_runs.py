@@ -1,0 +1,177 @@
+"""Runs say which way their features differ, and by how much: of each kind of table."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+import srs_ooc
+from srs_ooc.cli import cli
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_verdict import VERDICT, read_verdict
+
+N_ROWS = 240
+"""No more than 254, so that codes keep all ranks."""
+RNG = np.random.default_rng(0)
+NOISE = RNG.standard_normal((N_ROWS, 60))
+LABELS = RNG.integers(0, 3, N_ROWS)
+OF_EFFECT = ("direction", "measure", "effect", "low", "high")
+
+
+def run_on(folder, table, target, **given):
+    srs_ooc.ingest(table, folder / "t.zarr", target=target, **given)
+    return srs_ooc.run(folder / "t.zarr", out=folder / "t.run", iterations=60)
+
+
+def by_name(result, **given):
+    return {record["name"]: record for record in result.features("records", **given)}
+
+
+def test_two_classes(tmp_path):
+    is_case = LABELS > 0
+    table = NOISE.copy()
+    table[is_case, 0] += 1.5
+    table[is_case, 1] *= 5
+    table[is_case & (np.arange(N_ROWS) % 3 > 0), 2] = np.nan
+    result = run_on(tmp_path, table, np.where(is_case, "case", "at rest").tolist())
+    found = by_name(result, only_selected=True)
+    first, spread, absent = (found[f"f{i}"] for i in range(3))
+    assert (first["direction"], first["measure"]) == ("higher in case", "AUC")
+    u = stats.mannwhitneyu(table[is_case, 0], table[~is_case, 0]).statistic
+    assert first["effect"] == pytest.approx(u / (is_case.sum() * (~is_case).sum()))
+    assert 0.5 < first["low"] < first["effect"] < first["high"]
+    assert (spread["direction"], spread["measure"]) == ("more spread in case", "ratio of spreads")
+    assert 1 < spread["low"] < spread["effect"]
+    assert absent["direction"] == "more often missing in case"
+    assert absent["measure"] == "difference of shares"
+    shares = [np.isnan(table[side, 2]).mean() for side in (is_case, ~is_case)]
+    assert absent["effect"] == pytest.approx(shares[0] - shares[1])
+    every = by_name(result)
+    unknown = next(one for one in every.values() if not one["selected"] and not one["passes_alone"])
+    assert [unknown[name] for name in OF_EFFECT] == [None] * 5
+
+
+def test_ten_classes_are_told_of_the_one_that_differs_most(tmp_path):
+    labels = np.arange(N_ROWS) % 10
+    table = NOISE.copy()
+    table[labels == 7, 3] -= 4
+    found = by_name(run_on(tmp_path, table, [f"k{label}" for label in labels]))["f3"]
+    assert (found["direction"], found["measure"]) == ("lower in k7", "AUC")
+    u = stats.mannwhitneyu(table[labels == 7, 3], table[labels != 7, 3]).statistic
+    assert found["effect"] == pytest.approx(u / (24 * 216))
+
+
+def test_numbers(tmp_path):
+    target = -2 * NOISE[:, 4] + NOISE[:, 5] + RNG.standard_normal(N_ROWS)
+    result = run_on(tmp_path, NOISE, target.tolist(), task="regression")
+    found = by_name(result)
+    assert found["f4"]["direction"] == "falls with the target"
+    assert found["f5"]["direction"] == "rises with the target"
+    expected = stats.spearmanr(NOISE[:, 4], target).statistic
+    assert found["f4"]["effect"] == pytest.approx(expected)
+    assert f"Spearman {expected:.2f} (" in result.why("f4")
+    assert "likely overstated" in result.why("f4")
+
+
+def test_sparse_numbers(tmp_path):
+    table = np.where(NOISE > 1.2, NOISE, 0)
+    is_case = (table[:, 6] + 0.3 * RNG.standard_normal(N_ROWS)) > 0.3
+    found = by_name(run_on(tmp_path, table, is_case.astype(int).tolist()))["f6"]
+    u = stats.mannwhitneyu(table[is_case, 6], table[~is_case, 6]).statistic
+    assert found["effect"] == pytest.approx(u / (is_case.sum() * (~is_case).sum()))
+    assert found["direction"] == "higher in 1"
+
+
+def test_within_strata_what_they_differ_by_is_no_effect(tmp_path):
+    strata = np.arange(N_ROWS) % 12
+    is_case = (NOISE[:, 0] + strata / 6 + 0.5 * RNG.standard_normal(N_ROWS)) > 1
+    table = NOISE + strata[:, None]
+    given = {"target": is_case.astype(int).tolist(), "strata": strata.tolist()}
+    found = by_name(run_on(tmp_path, table, **given))["f0"]
+    total, weights = 0.0, 0.0
+    for stratum in range(12):
+        a, b = (table[(strata == stratum) & side, 0] for side in (is_case, ~is_case))
+        if len(a) and len(b):
+            w = len(a) * len(b) / (len(a) + len(b))
+            total += w * stats.mannwhitneyu(a, b).statistic / (len(a) * len(b))
+            weights += w
+    assert found["effect"] == pytest.approx(total / weights)
+    assert 0.5 < found["low"] < found["effect"] < found["high"] < 1
+
+
+def test_rows_in_groups_have_no_interval(tmp_path):
+    groups = np.arange(N_ROWS) // 4
+    is_case = groups % 2 == 0
+    table = NOISE + 2 * is_case[:, None] * (np.arange(60) < 2)
+    given = {"target": is_case.astype(int).tolist(), "groups": groups.tolist()}
+    result = run_on(tmp_path, table, **given)
+    found = by_name(result)["f0"]
+    assert found["selected"]
+    assert (found["direction"], found["low"], found["high"]) == ("higher in 1", None, None)
+    assert f"AUC {found['effect']:.2f}; likely" in result.why("f0")
+
+
+def categorical(folder, target, is_red):
+    colours = np.where(is_red, "red", np.where(np.arange(N_ROWS) % 2, "blue", "green"))
+    with (folder / "t.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(f"f{i}" for i in range(20)), "colour", "y"])
+        for values, colour, y in zip(NOISE[:, :20].tolist(), colours, target, strict=True):
+            writer.writerow([*values, colour, y])
+    srs_ooc.ingest(folder / "t.csv", folder / "t.zarr", target="y")
+    return srs_ooc.run(folder / "t.zarr", out=folder / "t.run", iterations=40)
+
+
+def test_the_level_of_a_categorical_feature_is_named_without_the_store_too(tmp_path):
+    is_red = (LABELS == 2) & (np.arange(N_ROWS) % 4 > 0)
+    result = categorical(tmp_path, [f"k{label}" for label in LABELS], is_red)
+    before = by_name(result)["colour"]
+    assert before["direction"] == "level red is more frequent in k2"
+    assert before["measure"] == "difference of shares"
+    assert before["effect"] == pytest.approx(is_red[LABELS == 2].mean())
+    (tmp_path / "t.zarr").rename(tmp_path / "elsewhere.zarr")
+    done = CliRunner().invoke(cli, ["features", str(result.run), "--json"])
+    assert json.loads(done.stdout)[0] == before
+    said = CliRunner().invoke(cli, ["features", str(result.run), "--why", "colour"]).stdout
+    assert "Alone, level red is more frequent in k2: difference of shares" in said
+
+
+def test_with_numbers_a_level_has_targets_higher_or_lower(tmp_path):
+    is_red = np.arange(N_ROWS) % 3 == 0
+    target = RNG.standard_normal(N_ROWS) - 3 * is_red
+    found = by_name(categorical(tmp_path, target.tolist(), is_red))["colour"]
+    assert (found["direction"], found["measure"]) == ("target lower at level red", "AUC")
+    u = stats.mannwhitneyu(target[is_red], target[~is_red]).statistic
+    assert found["effect"] == pytest.approx(u / (80 * 160))
+
+
+def test_what_shows_only_beside_another_has_its_effect_in_location(tmp_path):
+    signs = np.random.default_rng(5).standard_normal((N_ROWS, 12))
+    target = (signs[:, 0] > 0) ^ (signs[:, 1] > 0)
+    found = by_name(run_on(tmp_path, signs, target.astype(int).tolist()))["f0"]
+    assert found["selected"]
+    assert not found["passes_alone"]
+    u = stats.mannwhitneyu(signs[target, 0], signs[~target, 0]).statistic
+    assert found["effect"] == pytest.approx(u / (target.sum() * (~target).sum()))
+    assert found["low"] < 0.5 < found["high"]
+
+
+def test_a_verdict_made_before_there_were_effects_is_read(tmp_path):
+    table = NOISE.copy()
+    table[LABELS > 0, 0] += 2
+    result = run_on(tmp_path, table, (LABELS > 0).astype(int).tolist())
+    ledger = Ledger(result.run, writable=True)
+    arrays = ledger.read_arrays(VERDICT)
+    for name in ("measure", "toward", "effect", "low", "high"):
+        del arrays[name]
+    ledger.write_arrays(VERDICT, arrays)
+    rows, _ = read_verdict(ledger)
+    ledger.close()
+    assert np.isnan(rows["effect"]).all()
+    assert (rows["toward"] == -1).all()
+    found = by_name(srs_ooc.open_run(result.run))["f0"]
+    assert found["selected"]
+    assert [found[name] for name in OF_EFFECT] == [None] * 5
