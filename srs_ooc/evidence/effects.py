@@ -84,19 +84,19 @@ class Levels(NamedTuple):
 
     Attributes
     ----------
-    cells : intp (n_rows,)
+    cells : int (n_rows,)
         Cell of each row.
     counts : int64 (n_cells,)
         Rows of each cell.
-    strata : intp (n_cells,)
+    strata : int (n_cells,)
         Number of its stratum, of those that have rows.
     starts : intp (n_strata,)
         First cell of each stratum.
     """
 
-    cells: NDArray[np.intp]
+    cells: NDArray[np.integer]
     counts: NDArray[np.int64]
-    strata: NDArray[np.intp]
+    strata: NDArray[np.integer]
     starts: NDArray[np.intp]
 
     @classmethod
@@ -105,8 +105,8 @@ class Levels(NamedTuple):
         if strata is None:
             counts = np.bincount(codes)
             is_used = counts > 0
-            cells = (np.cumsum(is_used) - 1)[codes]
-            counts, of = counts[is_used], np.zeros(np.count_nonzero(is_used), np.intp)
+            cells = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
+            counts, of = counts[is_used], np.zeros(np.count_nonzero(is_used), np.int32)
         else:
             width = int(codes.max()) + 1
             keys = strata.astype(np.int64) * width + codes
@@ -120,12 +120,14 @@ class Levels(NamedTuple):
 
     def below(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many of some rows are in the same stratum, at a lower level."""
-        before: NDArray[np.int64] = np.cumsum(counts) - counts
-        return before - before[self.starts][self.strata]
+        before = np.cumsum(counts) - counts
+        below: NDArray[np.int64] = before - before[self.starts][self.strata]
+        return below
 
     def centred(self) -> NDArray[np.int64]:
         """Return twice each cell's midrank within its stratum, less its mean."""
-        return 2 * self.below(self.counts) + self.counts - self.sums(self.counts)[self.strata]
+        sizes: NDArray[np.int64] = self.sums(self.counts)[self.strata]
+        return 2 * self.below(self.counts) + self.counts - sizes
 
     def divided(self, is_in: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
         """Return rows in and out by cell, both by stratum, and the weights of strata, if any."""

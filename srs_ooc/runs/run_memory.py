@@ -73,9 +73,10 @@ BATCH_NBYTES = 8 * MB
 STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
-CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 130
-"""A row, for each byte of its code and in a regression, while the effect of a feature is looked
-for: at most 35 and 129 as measured of 20,000 rows or more; within strata less than their tests."""
+CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
+"""A row, where its target is a class or a number, while the effect of a feature is looked for;
+making decoys takes as much before, and tests within strata more. At most 37 and 91 bytes of 200,000
+rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -239,16 +240,13 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     leases = [Lease(f"tallies of {n_features} features", each * n_features)]
     leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
     if spec.concludes:
-        each_row = (
-            NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES * shape.code_nbytes
-        )
-        effects = 0 if shape.has_strata else each_row * n_rows
         if spec.decoy_judge is None:
             sizes = n_rows, shape.n_candidates, shape.n_classes, shape.code_nbytes
-            closing = TESTS_NBYTES + max(held_nbytes(*sizes), effects)
+            each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
+            closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
             leases.append(Lease("closing, tests and verdict", closing))
         else:
-            closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys) + effects
+            closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
             leases.append(Lease("decoys, closing and verdict", closing))
         if shape.has_strata:
             leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))

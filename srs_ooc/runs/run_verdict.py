@@ -195,9 +195,8 @@ def _add_effects(resources: Resources, rows: Rows, cutoff: float) -> None:
     for name, value in _UNTOLD.items():
         rows[name] = value
     task, missing_code = resources.task, resources.manifest.missing_code
-    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else None
-    codes = task.target.astype(np.intp) if numbers is None else numbers
-    target = EffectTarget(codes, len(task.classes), task.strata)
+    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
     passes = rows.p_values <= cutoff
     wanted = np.flatnonzero(rows.is_selected | passes)
     done = 0
