@@ -25,7 +25,6 @@ from srs_ooc.cli.run_options import (
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
-from srs_ooc.runs.halves import halves_asked, halves_of
 from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
@@ -183,8 +182,8 @@ def _stopped(ledger: Ledger, until: int) -> str | None:
     if not is_done(ledger, until):
         what = "; the verdict is not there yet" if n_done >= until else ""
         return f"{n_done} of {until} iterations{what}"
-    halves, n_asked = halves_of(ledger), halves_asked(ledger)
-    n_done = 0 if halves is None else halves.n_halves
+    halves = status_of(ledger).halves or {"done": 0, "asked": 0}
+    n_done, n_asked = halves["done"], halves["asked"]
     return f"{n_done} of {n_asked} halves" if n_done < n_asked else None
 
 

@@ -16,7 +16,6 @@ from srs_ooc.ensemble.fold_runs import (
     Fold,
     FoldJob,
     Site,
-    Watch,
     check_room,
     folds_from_workers,
     nest_fold,
@@ -25,6 +24,7 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.evidence.decoys import deal_folds
 from srs_ooc.learners.models import TREE
+from srs_ooc.runs.halves import named
 from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import noting
@@ -282,7 +282,7 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        here = replace(site, watch=_named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
+        here = replace(site, watch=named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
         place = fold.repeat, fold.fold
         record = records.fold(*place) or nest_fold(job, fold, records.run_of(*place), here)
         if record is None:
@@ -294,11 +294,6 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
             return None
         done.append(record)
     return done
-
-
-def _named(what: str, watch: Watch) -> Watch:
-    """Return what is told of steps that begin with ``what``."""
-    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}"))
 
 
 def _check_repeatable(ledger: Ledger) -> None:

@@ -34,7 +34,7 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.halves import select_within
-from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
+from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
@@ -321,9 +321,9 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
 
     They have no scores yet. ``folder`` is where it is done; it is removed once it is.
     """
-    request = Request(memory_mb=site.memory_mb, threads=site.threads)
-    asked = site.store, request, site.watch
-    if not select_within(folder, job.spec, fold.train, job.n_iterations, *asked):
+    spec = replace(job.spec, rows=str(digest(fold.train.rows, "rows")))
+    request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
+    if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
     with closing(Ledger(folder, writable=False)) as within:
         whole = nest_run(within, site)

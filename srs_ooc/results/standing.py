@@ -118,10 +118,9 @@ def status_of(ledger: Ledger) -> Status:
 
 def _halves(ledger: Ledger) -> dict[str, Any] | None:
     asked, found = halves_asked(ledger), halves_of(ledger)
-    if found is None:
-        return {"asked": asked, "done": 0, "n_selected": [], "agreement": None} if asked else None
-    more = {"n_selected": found.n_selected, "agreement": found.agreement}
-    return {"asked": found.n_asked, "done": found.n_halves} | more
+    n_selected, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
+    counts = {"asked": asked, "done": len(n_selected), "n_selected": n_selected}
+    return counts | {"agreement": agreement} if asked else None
 
 
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import deal_folds
@@ -34,23 +33,26 @@ from srs_ooc.runs.permutation_runs import (
     remove_part,
 )
 from srs_ooc.runs.resources import noting
-from srs_ooc.runs.run_memory import LEDGER_NBYTES, check_stages
+from srs_ooc.runs.run_memory import check_stages
 from srs_ooc.runs.run_verdict import candidates_of, read_verdict
 from srs_ooc.runs.screening import Watch
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
+from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.store.store import Store
 
 HALVES = "halves"
-"""Name of the ledger's arrays with what halves select, and of the record of how many are asked."""
+"""Record of the ledger that says how many halves were asked for last; no part of the identity."""
 FIRST = 20
 """Features at the head of the ranking of each half that are compared."""
 FEWEST = 2
 """Rows of each class that a half has at least."""
-NOT_DONE = -1
 DEALING_NBYTES = 180
 """Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of."""
+
+Half = dict[str, Any]
+"""What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
+features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,6 @@ class HalvesRecord:
 
     Attributes
     ----------
-    n_asked : int
-        Halves that were asked for.
     n_selected : list of int
         Features that each half selects, of those that are done.
     agreement : float or None
@@ -72,7 +72,6 @@ class HalvesRecord:
         In how many halves each is selected.
     """
 
-    n_asked: int
     n_selected: list[int]
     agreement: float | None
     features: NDArray[np.uint32]
@@ -90,11 +89,12 @@ class HalvesRecord:
 
     def __str__(self) -> str:
         """Return it as one sentence, without a full stop."""
-        few, many, middle = min(self.n_selected), max(self.n_selected), median(self.n_selected)
-        heads = f"; their first {FIRST} agree by {self.agreement or 0:.2f}"
+        n, heads = self.n_selected, ""
+        if self.agreement is not None:
+            heads = f"; their first {FIRST} agree by {self.agreement:.2f}"
         return (
-            f"{self.n_halves} halves of the rows select {few} to {many} features (median "
-            f"{middle:g}){'' if self.agreement is None else heads}"
+            f"{len(n)} halves of the rows select {min(n)} to {max(n)} features (median "
+            f"{median(n):g}){heads}"
         )
 
 
@@ -108,53 +108,58 @@ def halves_of(ledger: Ledger) -> HalvesRecord | None:
 
     None if no half is done. ``ledger`` is open for reading; the store is not needed.
     """
-    arrays, n_asked = ledger.read_arrays(HALVES), halves_asked(ledger)
-    n_iterations = ledger.progress().iteration
-    if not n_asked or arrays is None or int(arrays["n_iterations"]) != n_iterations:
+    n_asked = halves_asked(ledger)
+    halves = _done(ledger, n_asked)
+    if not halves:
         return None
-    n_selected = arrays["n_selected"]
-    is_done = n_selected != NOT_DONE
-    pairs = np.flatnonzero(is_done[::2] & is_done[1::2])
-    shares = [_overlap(*arrays["first"][2 * i : 2 * i + 2]) for i in pairs.tolist()]
+    firsts = [
+        (halves[i]["first"], halves[i + 1]["first"])
+        for i in range(0, n_asked, 2)
+        if i in halves and i + 1 in halves
+    ]
+    shares = [len(np.intersect1d(a, b)) / max(len(a), len(b), 1) for a, b in firsts]
+    selected = np.concatenate([half["selected"] for half in halves.values()])
     return HalvesRecord(
-        max(n_asked, int(is_done.sum())),
-        n_selected[is_done].tolist(),
+        [int(half["n_selected"]) for half in halves.values()],
         float(np.mean(shares)) if shares else None,
-        arrays["features"],
-        arrays["counts"],
+        *np.unique(selected, return_counts=True),
     )
 
 
-def _overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """Return the share of the features of two heads, padded with -1, that are in both."""
-    first, second = first[first >= 0], second[second >= 0]
-    return len(np.intersect1d(first, second)) / max(1, len(first), len(second))
+def _done(ledger: Ledger, n_halves: int) -> dict[int, Half]:
+    """Return what is kept of those of the first so many halves that are done, by number."""
+    kept = {number: ledger.read_arrays(f"half-{number}") for number in range(n_halves)}
+    now = ledger.progress().iteration
+    return {i: half for i, half in kept.items() if half is not None and half["n_iterations"] == now}
 
 
 # How rows are dealt, and whether they can be.
 
 
-def pair_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> list[Inputs]:
-    """Return what the two halves of a pair, counted from 0, are trained on.
+def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[RunSpec, Inputs]:
+    """Return the run on a half of the rows, counted from 0: its identity, what it is trained on.
 
     Raises
     ------
     UsageError
         If there is one group of rows, or a half gets fewer than two rows of a class.
     """
-    task = Task.of(store, inputs, exchanges=True)
+    with store.unchanged():
+        task = Task.of(store, inputs, exchanges=True)
     rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    key, units = key_of(spec.seed, Purpose.HALVES, number), (task.strata, task.groups)
-    half_of = deal_folds(key, 2, task.target, *units, option="--halves")
+    key, units = key_of(spec.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
+    place = deal_folds(key, 2, task.target, *units, option="--halves")
     for code in np.unique(task.target).tolist() if task.classes else ():
-        n_least = np.bincount(half_of[task.target == code], minlength=2).min()
+        n_least = np.bincount(place[task.target == code], minlength=2).min()
         if n_least < FEWEST:
             raise UsageError(
                 f"--halves: expected at least {FEWEST} rows of each class in each half of the rows "
                 f"(groups stay whole), found {n_least} of class {task.classes[code]!r}. Get more "
                 "rows of it, or leave it out with --rows."
             )
-    return [Inputs(inputs.excluded, rows[half_of == half]) for half in range(2)]
+    here = Inputs(inputs.excluded, rows[place == number % 2])
+    seed = key_of(spec.seed, Purpose.HALVES, number, Purpose.TREE)
+    return replace(spec.with_seed(seed), rows=str(digest(here.rows, "rows"))), here
 
 
 def check_halves(
@@ -171,56 +176,42 @@ def check_halves(
         If the cap cannot hold dealing the rows. What a half takes after that is less than the run.
     """
     if spec.judge == "none" or inputs.weights is not None:
-        found = "--judge none" if spec.judge == "none" else "--scores FILE, which may know all rows"
+        found = "--judge none" if spec.judge == "none" else "--scores FILE"
         raise UsageError(
-            f"--halves: expected a run that selects features by the rows it is given, found one "
-            f"with {found}. Leave --halves out, or begin a run of other options."
+            "--halves: expected a run that selects features by its rows alone, found one with "
+            f"{found}. Leave --halves out, or begin a run of other options."
         )
     if request.cluster is not None:
         check_cluster(spec)
     n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
-    dealing = Lease(f"dealing {n_rows} rows into halves", DEALING_NBYTES * n_rows)
-    check_stages(cap_mb * MB, [[Lease("ledger", LEDGER_NBYTES), dealing]])
-    with store.unchanged():
-        for number in range(n_halves // 2):
-            for half in pair_of(spec, store, inputs, number):
-                task = Task.of_run(spec, store, half)
-                try:
-                    training_response(task)
-                    folds_of(spec, task)
-                    if spec.concludes:
-                        task.check_exchangeable(spec)
-                except UsageError as error:
-                    raise UsageError(f"--halves, of half of the rows: {error}") from error
+    check_stages(cap_mb * MB, [[Lease("rows dealt into halves", DEALING_NBYTES * n_rows)]])
+    for number in range(n_halves):
+        half, here = half_of(spec, store, inputs, number)
+        try:
+            check_rows(half, Task.of_run(half, store, here))
+        except UsageError as error:
+            raise UsageError(f"--halves, of half of the rows: {error}") from error
 
 
 # The runs on halves, here or by workers.
 
-Half = tuple[int, NDArray[np.uint32], NDArray[np.uint32]]
-"""How many features a half selects, which (the 30,000 of most importance), and its first."""
-
 
 def select_within(
-    folder: Path,
-    spec: RunSpec,
-    inputs: Inputs,
-    n_iterations: int,
-    store: Store,
-    request: Request,
-    watch: Watch,
+    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
 ) -> bool:
-    """Repeat a run on some of its rows, in ``folder``; return whether it is done.
+    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
 
-    What is there of it already is gone on with. ``request`` says memory and workers.
+    What is there of it already is gone on with. ``request`` says iterations, memory and workers.
     """
     from srs_ooc.runs.session import is_done, work_on  # which has halves worked on, too
 
+    assert request.iterations is not None
     if not folder.exists():
         meta = {
-            "spec": replace(spec, rows=str(digest(inputs.rows, "rows"))).to_json(),
+            "spec": spec.to_json(),
             PLACES: places_of(store.place, folder),
             "memory_mb": request.cap_mb,
-            "iterations": n_iterations,
+            "iterations": request.iterations,
             UNTIL_STABLE: False,
             VALID: None,
         }
@@ -228,8 +219,22 @@ def select_within(
         folder.parent.mkdir(parents=True, exist_ok=True)
         Ledger.create(folder, meta, given)
     with closing(Ledger(folder, writable=True)) as within:
-        work_on(within, store, replace(request, iterations=n_iterations), watch)
-        return is_done(within, n_iterations)
+        work_on(within, store, request, watch)
+        return is_done(within, request.iterations)
+
+
+def _select(
+    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
+) -> Half | None:
+    """Return what a half selects; None if ``watch`` says no."""
+    if not select_within(folder, spec, inputs, store, request, watch):
+        return None
+    with closing(Ledger(folder, writable=False)) as within:
+        first, selected, n_selected = candidates_of(within, store.n_features)
+        verdict = read_verdict(within) if spec.concludes else None
+    first = (first if verdict is None else verdict[1])[:FIRST]
+    found = {"n_iterations": request.iterations, "n_selected": n_selected}
+    return found | {"selected": selected, "first": first}
 
 
 @dataclass(frozen=True)
@@ -242,36 +247,18 @@ class HalfJob(PermutationJob):
         """Return what does a run in a worker."""
 
         def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
-            request = Request(memory_mb=cap_nbytes // MB, threads=1)
+            asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
+            half = half_of(spec, store, self.inputs, number)
             with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                return self.select(number, spec, store, Path(folder) / "half.run", request, watch)
+                return _select(Path(folder) / "half.run", *half, store, asked, watch)
 
         return one
-
-    def select(
-        self,
-        number: int,
-        spec: RunSpec,
-        store: Store,
-        folder: Path,
-        request: Request,
-        watch: Watch,
-    ) -> Half | None:
-        """Return what a half, counted from 0, selects; None if ``watch`` says no."""
-        inputs = pair_of(spec, store, self.inputs, number // 2)[number % 2]
-        spec = spec.with_seed(key_of(spec.seed, Purpose.HALVES, number, Purpose.TREE))
-        if not select_within(folder, spec, inputs, self.n_iterations, store, request, watch):
-            return None
-        with closing(Ledger(folder, writable=False)) as within:
-            features, selected, n_selected = candidates_of(within, store.n_features)
-            verdict = read_verdict(within) if spec.concludes else None
-        return n_selected, selected, (features if verdict is None else verdict[1])[:FIRST]
 
 
 def select_by_halves(
     ledger: Ledger, store: Store, request: Request, n_halves: int, watch: Watch
 ) -> None:
-    """Do the run on the halves that are missing, each committed once done, or until told to stop.
+    """Do the runs on halves that are missing, each kept once done, until ``watch`` says no.
 
     Parameters
     ----------
@@ -287,57 +274,34 @@ def select_by_halves(
         Told where the work stands; says whether to go on.
     """
     spec, inputs, cluster = spec_of(ledger), inputs_of(ledger), request.cluster
-    request = Request(
-        memory_mb=request.memory_mb or int(ledger.meta("memory_mb")),
-        threads=request.threads,
-        cluster=cluster,
-    )
-    place = WorkerStore.of(store, request.cap_mb if cluster is None else cluster.worker_memory_mb)
-    job = HalfJob(place, spec.to_json(), inputs, ledger.progress().iteration)
+    n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
+    each = replace(request, iterations=n_iterations, until_stable=False, halves=None)
+    each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
     watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
-    held = _held(ledger, n_halves)
-    missing = np.flatnonzero(held["n_selected"][:n_halves] == NOT_DONE).tolist()
+    done = _done(ledger, n_halves)
+    missing = [number for number in range(n_halves) if number not in done]
 
     def one_by_one() -> Iterator[tuple[int, Half]]:
         for number in missing:
-
-            def named(step: Step, stage: str = f"half {number + 1} of {n_halves}") -> bool:
-                return watch(replace(step, stage=f"{stage}, {step.stage}".rstrip(", ")))
-
-            found = job.select(number, spec, store, folder / str(number), request, named)
+            half = half_of(spec, store, inputs, number)
+            here = named(f"half {number + 1} of {n_halves}", watch)
+            found = _select(folder / str(number), *half, store, each, here)
             if found is None:
                 return
             yield number, found
 
     found = one_by_one()
     if cluster is not None and missing and fits_workers(cluster, spec, store, inputs, "halves"):
-        parts = dict.fromkeys(missing)
-        found = from_workers(cluster, job, parts, "halves", job.n_iterations, watch)
+        place = WorkerStore.of(store, cluster.worker_memory_mb)
+        job, parts = HalfJob(place, spec.to_json(), inputs, n_iterations), dict.fromkeys(missing)
+        found = from_workers(cluster, job, parts, "halves", n_iterations, watch)
     for number, half in found:
-        _keep(ledger, held, number, half)
+        ledger.write_arrays(f"half-{number}", half)
         remove_part(folder / str(number))
-    if NOT_DONE not in held["n_selected"][:n_halves]:
+    if len(_done(ledger, n_halves)) == n_halves:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _held(ledger: Ledger, n_halves: int) -> dict[str, NDArray[Any]]:
-    """Return what is kept of halves, with room for so many; nothing of other iterations."""
-    n_iterations = np.array(ledger.progress().iteration)
-    held = ledger.read_arrays(HALVES)
-    if held is None or held["n_iterations"] != n_iterations:
-        none = np.zeros(0, np.uint32)
-        held = {"n_iterations": n_iterations, "features": none, "counts": none.astype(np.int64)}
-        held |= {"n_selected": np.zeros(0, np.int64), "first": np.zeros((0, FIRST), np.int64)}
-    n_more = max(0, n_halves - len(held["n_selected"]))
-    for name, width in (("n_selected", ()), ("first", (FIRST,))):
-        held[name] = np.concatenate([held[name], np.full((n_more, *width), NOT_DONE)])
-    return held
-
-
-def _keep(ledger: Ledger, held: dict[str, NDArray[Any]], number: int, half: Half) -> None:
-    """Add what a half selects to what is kept, in one commit."""
-    n_selected, selected, first = half
-    held["n_selected"][number], held["first"][number, : len(first)] = n_selected, first
-    times = np.concatenate([np.repeat(held["features"], held["counts"]), selected])
-    held["features"], held["counts"] = np.unique(times, return_counts=True)
-    ledger.write_arrays(HALVES, held)
+def named(what: str, watch: Watch) -> Watch:
+    """Return what is told of steps that begin with ``what``."""
+    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}".rstrip(", ")))

@@ -55,9 +55,8 @@ from srs_ooc.runs.spec import Options, RunSpec, notes_of
 from srs_ooc.runs.task import (
     Task,
     check_cluster,
+    check_rows,
     check_table,
-    folds_of,
-    training_response,
 )
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
@@ -105,10 +104,7 @@ class RunDraft:
         check_table(spec, store, inputs)
         if request.cluster is not None:
             check_cluster(spec)
-        training_response(task)
-        folds_of(spec, task)
-        if spec.concludes:
-            task.check_exchangeable(spec)
+        check_rows(spec, task)
         try:
             check_stages(request.cap_mb * MB, draft.stages())
             if request.halves:

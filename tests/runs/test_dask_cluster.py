@@ -22,7 +22,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
-from srs_ooc.runs import batches, dask_cluster, resources
+from srs_ooc.runs import batches, dask_cluster, halves, resources
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
@@ -483,6 +483,26 @@ def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
     result = srs_ooc.resume(run, threads=1, memory_mb=4000, progress=done.append)
     assert len({s.stage for s in done if s.stage.endswith(", closing")}) < 4
     assert bits(result, small) == permuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_small", [False, True])
+def test_halves_have_the_bits_of_one_core_whole_at_a_worker_or_not(
+    small, tmp_path, client, monkeypatch, is_small
+):
+    options = {"halves": 4, "iterations": 60, "q": 20} | CAP
+    one = srs_ooc.run(small, out=tmp_path / "one", threads=1, **options)
+    steps = []
+    monkeypatch.setattr(halves, "fits_workers", lambda *_: not is_small)
+    many = srs_ooc.run(
+        small, out=tmp_path / "many", client=client, progress=steps.append, **options
+    )
+    for name, found in vars(one.halves).items():
+        np.testing.assert_array_equal(getattr(many.halves, name), found)
+    together = [step for step in steps if step.stage == "halves"]
+    assert {step.total for step in together} == (set() if is_small else {4 * 60})
+    assert not (tmp_path / "many" / "halves").exists()
+    assert bits(many, small) == bits(one, small)
 
 
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, client, caplog):
