@@ -67,6 +67,7 @@ def run(
     memory_mb: int | None = None,
     threads: int | None = None,
     until_stable: bool = False,
+    halves: int | None = None,
     rows: NamesOrFile = None,
     exclude: NamesOrFile = None,
     validation_rows: NamesOrFile = None,
@@ -104,6 +105,9 @@ def run(
         Workers; the cores there are, if not given. Results do not depend on it.
     until_stable : bool
         With the judge ``decoy``: end the screen before, once its ranking is stable.
+    halves : int, optional
+        Then repeat the search on so many random halves of the rows; :attr:`Result.halves` and the
+        column ``halves`` of the features say what they select. As last asked for, if not given.
     rows : path or iterable of str, optional
         Row ids to train on: a file with one a line, or the ids.
     exclude : path or iterable of str, optional
@@ -153,6 +157,7 @@ def run(
             until_stable,
             files["validation_rows"],
             cluster_given(client, worker_memory_mb),
+            halves,
         )
         place = None if out is None else path_given(out, "out")
         folder = asked_run_path(opened.place, place, fresh=flag_given(fresh, "fresh"))
@@ -169,6 +174,7 @@ def resume(
     memory_mb: int | None = None,
     threads: int | None = None,
     until_stable: bool = False,
+    halves: int | None = None,
     accept_loss: bool = False,
     client: Any = None,
     worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
@@ -182,7 +188,7 @@ def resume(
         The run.
     store : Store or path, optional
         Its store, if it was moved.
-    iterations, memory_mb, threads, until_stable, client, worker_memory_mb, progress
+    iterations, memory_mb, threads, until_stable, halves, client, worker_memory_mb, progress
         As for :func:`run`.
     accept_loss : bool
         Where commits of the run were lost, go on from what is left.
@@ -205,6 +211,7 @@ def resume(
             threads=threads,
             until_stable=until_stable,
             cluster=cluster_given(client, worker_memory_mb),
+            halves=halves,
         )
         with closing(
             Ledger(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))

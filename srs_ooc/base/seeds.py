@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     CATEGORIES = 21
     BOOTSTRAP = 22
     COMPACT = 23
+    HALVES = 24
     WEIGHTED = 25
     SKETCH = 26
     SUBSETS = 31

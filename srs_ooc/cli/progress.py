@@ -77,8 +77,9 @@ class RunProgress:
             self._stage, self._begun = stage, (now, step.done)
         # The end of a stage is shown at once, but once: a stage may be told of after it.
         ends = step.done >= step.total and self._ended != (step.stage, step.total)
-        # Of the many stages of folds, lines say no more than now and then.
-        at_once = ends and (is_live(self._shows) or not step.stage.startswith("fold "))
+        # Of the many stages of folds and halves, lines say no more than now and then.
+        is_of_many = step.stage.startswith(("fold ", "half "))
+        at_once = ends and (is_live(self._shows) or not is_of_many)
         if self._shows == NOTHING or (now < self._next and not at_once):
             return
         if ends:

@@ -32,12 +32,13 @@ from srs_ooc.results.ranking import (
     kept_records,
 )
 from srs_ooc.results.standing import status_of
+from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
-    "entered": 8,
+    "entered": 8, "halves": 6,
 }  # fmt: skip
 
 _RANKED_COLUMNS = {"rank": 6, "name": 20, "score": 10, "importance": 10, "n_drawn": 8}
@@ -47,11 +48,9 @@ _ERROR_COLUMNS = {
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
-    "rank": 6, "name": 20, "selected": 8, "q_value": 8,
-    "direction": 20, "measure": 20, "effect": 7, "low": 7, "high": 7, "importance": 10, "score": 8,
-    "stability": 9,
-    "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15,
-    "passes_alone": 12, "beside": 20,
+    "rank": 6, "name": 20, "selected": 8, "q_value": 8, "direction": 20, "measure": 20, "effect": 7,
+    "low": 7, "high": 7, "importance": 10, "score": 8, "tree_agreement": 14, "halves": 6,
+    "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15, "passes_alone": 12, "beside": 20,
 }  # fmt: skip
 
 
@@ -87,8 +86,8 @@ def features_command(
     by what they are worth together. Of the features that are marginally
     significant or reached its closing stage:
     q_value                   smallest level at which it would be selected
-    score, stability          importance in the closing stage; share of its batches
-                              of trees that agree
+    score, tree_agreement     importance in the closing stage; share of ten batches
+                              of its trees that agree on its place
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing
@@ -96,6 +95,8 @@ def features_command(
     effect, low, high         how much, with a 95% interval: of the rows that it was
                               chosen by, so likely overstated
     beside                    others beside which it shows more than alone
+    With `run --halves` or `resume --halves`:
+    halves                    share of the halves of the rows that select it
     With --model other than tree:
     importance                by how much the models of its subspaces lower the loss,
                               compared with no model; or, by permutation, the score
@@ -117,14 +118,14 @@ def features_command(
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
         shown = [record for record in kept if record.selected or not only_selected]
-        write_records(FeatureRecord, shown, _VERDICT_COLUMNS, top, **form)
+        write_records(FeatureRecord, shown, _shown(_VERDICT_COLUMNS, ledger), top, **form)
         return
     reading = Ranking(ledger, found, memory_mb * MB)
     if why is not None:
         say(reading.explain(why))
         return
     among = reading.selected() if only_selected else None
-    records, columns = reading.records(among), _columns_of(reading)
+    records, columns = reading.records(among), _shown(_columns_of(reading), ledger)
     write_records(reading.record_type, records, columns, top, _heading(reading), **form)
     if isinstance(found.place, Path):  # at a URL their codes may be far
         with suppress(StoreError):  # those of a damaged store, which the ranking does not need
@@ -151,6 +152,12 @@ def _columns_of(reading: Ranking) -> dict[str, int]:
     if reading.ranks_only:
         return _RANKED_COLUMNS
     return _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
+
+
+def _shown(columns: dict[str, int], ledger: Ledger) -> dict[str, int]:
+    """Return the columns of a list; without that of halves where there are none."""
+    has_halves = halves_of(ledger) is not None
+    return {name: width for name, width in columns.items() if name != "halves" or has_halves}
 
 
 @click.command("compare")

@@ -50,6 +50,10 @@ WORK_OPTIONS = [
     click.option("--until-stable", is_flag=True,
                  help="Of a run with a verdict: end the search early, once its best 100 items, "
                  "decoys included, stay the same."),
+    click.option("--halves", type=Count(0), metavar="N",
+                 help="Then repeat the search on N random halves of the rows, such as 20, to say "
+                 "how stable the selection is. Each takes half as long as the run, or more.  "
+                 "[default: as last asked for; 0 for a new run]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
     progress_option,
@@ -160,10 +164,9 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
             say(f"already at {stopped_at} iterations; nothing to do", err=True)
-        if received and not is_done(ledger, until):
-            what = "; the verdict is not there yet" if stopped_at >= until else ""
+        if received and (stopped := _stopped(ledger, until)):
             say(
-                f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
+                f"stopped after {stopped}; nothing is lost. "
                 f"Go on with: srs-ooc resume {quote(str(ledger.run))}",
                 err=True,
             )
@@ -171,6 +174,17 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
         _report(ledger, store)
     finally:
         ledger.close()
+
+
+def _stopped(ledger: Ledger, until: int) -> str | None:
+    """Say how far a run is that was stopped; None where nothing is left to do."""
+    n_done = ledger.progress().iteration
+    if not is_done(ledger, until):
+        what = "; the verdict is not there yet" if n_done >= until else ""
+        return f"{n_done} of {until} iterations{what}"
+    halves = status_of(ledger).halves or {"done": 0, "asked": 0}
+    n_done, n_asked = halves["done"], halves["asked"]
+    return f"{n_done} of {n_asked} halves" if n_done < n_asked else None
 
 
 def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
@@ -247,6 +261,8 @@ def _report(ledger: Ledger, store: Store) -> None:
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)
+    if reading.halves is not None:
+        say(f"{reading.halves}.")
     for stored in reading.best(SHOWN, only_selected=True):
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"

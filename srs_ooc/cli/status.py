@@ -57,6 +57,9 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
                                 workers, threads; orders, waiting (orders out, and
                                 the iterations or runs in them); stage, unit,
                                 done, total; a_second; noted (seconds since 1970)
+      halves                    only of a run with --halves: asked, done; n_selected by
+                                each; agreement of the first 20 features of two that
+                                share no row (mean share)
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds, cluster (null if it never was on one).
     """
@@ -91,7 +94,13 @@ def _lines(status: Status, run: str) -> list[tuple[str, str]]:
         ("excluded", status.excluded),
         ("planned", _planned(status)),
         *([] if status.cluster is None else [("cluster", _cluster(vars(status.cluster)))]),
+        *([] if status.halves is None else [("halves", _halves(status.halves, run))]),
     ]  # fmt: skip
+
+
+def _halves(halves: dict[str, Any], run: str) -> str:
+    left = "" if halves["done"] == halves["asked"] else f"; go on: srs-ooc resume {run}"
+    return f"{halves['done']} of {halves['asked']} done{left}"
 
 
 def _network_lines(values: dict[str, Any]) -> list[tuple[str, str]]:

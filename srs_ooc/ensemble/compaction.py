@@ -16,7 +16,6 @@ from srs_ooc.ensemble.fold_runs import (
     Fold,
     FoldJob,
     Site,
-    Watch,
     check_room,
     folds_from_workers,
     nest_fold,
@@ -25,6 +24,7 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.evidence.decoys import deal_folds
 from srs_ooc.learners.models import TREE
+from srs_ooc.runs.halves import named
 from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import noting
@@ -35,6 +35,7 @@ from srs_ooc.store.store import Store
 
 # Accuracy on rows held out against the number of features, and the size that is enough.
 
+N_FOLDS, N_REPEATS = 5, 2
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 """Numbers of features that are tried."""
 
@@ -55,10 +56,13 @@ class Curve:
     scores : float64 (n_folds, n_sizes)
         On the rows held out of each fold, of each repeat: the share of rows predicted right, or
         the share of the variance of numbers.
+    n_parts : int
+        Folds that rows were dealt into in each repeat.
     """
 
     sizes: list[int]
     scores: NDArray[np.float64]
+    n_parts: int = N_FOLDS
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -74,6 +78,36 @@ class Curve:
             return np.zeros(len(self.sizes))
         spread: NDArray[np.float64] = self.scores.std(axis=0, ddof=1) / np.sqrt(n)
         return spread
+
+    def interval(self, size: int, n_rows: int = 0) -> tuple[float, float] | None:
+        """Return the 95% interval of the score of a size; None of a single fold.
+
+        Folds share the rows they train on. So the variance of the mean of J scores, whose rows
+        held out are 1 to k - 1 trained on, is s^2 (1 / J + 1 / (k - 1)): Nadeau and Bengio (2003),
+        section 3. Where rows are predicted right or wrong, it holds Wilson's interval (1927) of
+        so many rows, too: scores of folds that are all right do not vary.
+
+        Parameters
+        ----------
+        size : int
+            One of ``sizes``.
+        n_rows : int
+            Rows predicted in each repeat, where scores are shares of rows; else 0.
+        """
+        from scipy.special import stdtrit
+
+        at, n = self.sizes.index(size), len(self.scores)
+        if n < 2:
+            return None
+        mean, variance = float(self.means[at]), float(self.scores[:, at].var(ddof=1))
+        half = stdtrit(n - 1, 0.975) * np.sqrt(variance * (1 / n + 1 / (self.n_parts - 1)))
+        low, high = mean - half, mean + half
+        if n_rows:
+            z2 = 1.96**2 / n_rows
+            middle = (mean + z2 / 2) / (1 + z2)
+            half = np.sqrt(z2 * (mean * (1 - mean) + z2 / 4)) / (1 + z2)
+            low, high = max(0.0, min(low, middle - half)), max(high, middle + half)
+        return float(low), min(1.0, float(high))
 
     @property
     def best(self) -> int:
@@ -182,9 +216,6 @@ class SmallSet:
         return frame_of(kind, Size, self.sizes)
 
 
-N_FOLDS, N_REPEATS = 5, 2
-
-
 def compact(
     ledger: Ledger,
     site: Site,
@@ -251,7 +282,7 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        here = replace(site, watch=_named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
+        here = replace(site, watch=named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
         place = fold.repeat, fold.fold
         record = records.fold(*place) or nest_fold(job, fold, records.run_of(*place), here)
         if record is None:
@@ -263,11 +294,6 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
             return None
         done.append(record)
     return done
-
-
-def _named(what: str, watch: Watch) -> Watch:
-    """Return what is told of steps that begin with ``what``."""
-    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}"))
 
 
 def _check_repeatable(ledger: Ledger) -> None:
@@ -312,7 +338,7 @@ def _small_set(
     common = set.intersection(*(set(record.scores) for record in done))
     sizes = sorted(int(size) for size in common if int(size) <= len(whole.order))
     scores = np.array([[record.scores[str(size)] for size in sizes] for record in done])
-    curve, positions = Curve(sizes, scores), store.array("positions")
+    curve, positions = Curve(sizes, scores, 1 + max(r.fold for r in done)), store.array("positions")
     chosen = min(max_features or curve.smallest(), len(whole.order))
     names = [
         [store.names[int(positions[i])] for i in (one, *whole.stand_ins[str(one)])]

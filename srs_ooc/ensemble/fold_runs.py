@@ -33,15 +33,15 @@ from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, s
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
-from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
+from srs_ooc.runs.halves import select_within
+from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import VALID, Ledger
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.run_verdict import candidates_of
-from srs_ooc.runs.session import is_done, work_on
-from srs_ooc.runs.settling import UNTIL_STABLE, Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
@@ -316,36 +316,14 @@ class FoldJob(Job):
         return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
-def select_within(job: FoldJob, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
-    """Repeat a run on some of its rows, in ``folder``; return whether it is done.
-
-    What is there of it already is gone on with.
-    """
-    if not folder.exists():
-        meta = {
-            "spec": replace(job.spec, rows=str(digest(rows, "rows"))).to_json(),
-            PLACES: places_of(site.store.place, folder),
-            "memory_mb": site.memory_mb,
-            "iterations": job.n_iterations,
-            UNTIL_STABLE: False,
-            VALID: None,
-        }
-        arrays = {"excluded": job.excluded, "rows": rows}
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        Ledger.create(folder, meta, {name: a for name, a in arrays.items() if a is not None})
-    with closing(Ledger(folder, writable=True)) as within:
-        request = Request(memory_mb=site.memory_mb, threads=site.threads)
-        work_on(within, site.store, request, site.watch)
-        return is_done(within, job.n_iterations)
-
-
 def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
     """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
 
     They have no scores yet. ``folder`` is where it is done; it is removed once it is.
     """
-    assert fold.train.rows is not None
-    if not select_within(job, fold.train.rows, folder, site):
+    spec = replace(job.spec, rows=str(digest(fold.train.rows, "rows")))
+    request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
+    if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
     with closing(Ledger(folder, writable=False)) as within:
         whole = nest_run(within, site)

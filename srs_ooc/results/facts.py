@@ -12,8 +12,9 @@ import numpy as np
 from srs_ooc import __version__
 from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
+from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.feature_record import FeatureRecord, size_text
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -33,15 +34,7 @@ UNSTEADY = 0.5
 def cautions_of(report: Report) -> list[tuple[str, str]]:
     """Return the warnings of a run, the gravest first: what is so, and what to do."""
     leaks = grave_cautions(report.reading, report.ledger, report.store)
-    found = [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
-    if report.held_out is None and len(report.selected):
-        run = quote(str(report.ledger.run))
-        text = (
-            f"`srs-ooc compact {run}` repeats the selection without some rows and predicts "
-            "them; write this report again after it."
-        )
-        found.append(("Accuracy was not measured", text))
-    return found
+    return [*leaks, *_of_verdict(report), *_of_draws(report), *_of_rows(report)]
 
 
 def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
@@ -74,13 +67,14 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    known = [r.stability for r in report.records if r.selected and r.stability is not None]
-    n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
+    known = [r.tree_agreement for r in report.records if r.selected]
+    n_unsteady = sum(1 for share in known if share is not None and share < UNSTEADY)
     if n_unsteady:
         yield (
-            f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
-            "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
-            f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
+            f"{counted(n_unsteady, 'selected feature')} with tree agreement below {UNSTEADY:g}",
+            "Batches of trees do not agree on their place. Sort by tree agreement, and trust those "
+            f"with more of it; more iterations (`srs-ooc resume {run} --iterations T`) may settle "
+            "them.",
         )
 
 
@@ -134,41 +128,61 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
 # What a report says in words: asked, found, how sure, and what is not claimed.
 
 
-def summary_of(report: Report) -> list[str]:
-    """Return three sentences: what was asked, what was found, and what comes first."""
-    return [_asked(report), _found(report), _first(report.records)]
+def answers_of(report: Report) -> dict[str, list[str]]:
+    """Return what a reader asks first, with the sentences that answer it, the gist first."""
+    found = "What comes first so far" if report.reading.is_provisional else "What was found"
+    return {
+        found: [*_found(report), _first(report.records)],
+        "How sure": _surety(report),
+        "How well it predicts": _prediction(report),
+        "How stable it is over rows": _steadiness(report),
+    }
 
 
-def _asked(report: Report) -> str:
-    manifest, spec, task = report.manifest, report.spec, report.task
-    kind = "a number" if task.is_regression else f"one of {len(manifest.classes)} classes"
+def question_of(report: Report) -> str:
+    """Return what was asked."""
+    manifest = report.manifest
+    kind = "a number" if report.task.is_regression else f"one of {len(manifest.classes)} classes"
     return (
         f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind}), alone or together with others? Method {spec.run.method} searched "
-        f"{task.n_rows:,} rows of {manifest.source.get('name') or report.store.place.name}, "
-        f"{spec.subspace_size:,} features at a time, {report.reading.n_iterations:,} times."
+        f"({kind})?"
     )
 
 
-def _found(report: Report) -> str:
+def course_of(report: Report) -> str:
+    """Return what was done, in which time and memory."""
+    manifest, spec, status = report.manifest, report.spec, report.status
+    return (
+        f"Method {spec.run.method} searched {report.task.n_rows:,} rows of "
+        f"{manifest.source.get('name') or report.store.place.name}, {spec.subspace_size:,} "
+        f"features at a time, {report.reading.n_iterations:,} times. The run is {status.state}: "
+        f"{status.seconds:.1f} s of work; memory: {status.memory}."
+    )
+
+
+def _found(report: Report) -> list[str]:
     verdict, reading, records = report.reading.verdict, report.reading, report.records
     if reading.is_provisional:
-        return "There is no verdict yet: what follows is a ranking so far."
+        return ["There is no verdict yet.", "What follows is a ranking so far."]
     if reading.ranks_only:
-        return "This method ranks features and selects none: there is no verdict, and no level."
-    if not len(report.selected):
-        return f"No feature was selected{_at_level(report)}."
+        return [
+            "Features are ranked, and none is selected.",
+            "This method ranks features and selects none: there is no verdict, and no level.",
+        ]
     n = len(report.selected)
-    were = "was" if n == 1 else "were"
-    found = f"{n:,} {'feature' if n == 1 else 'features'} {were}"
+    if not n:
+        return [f"No feature was selected{_at_level(report)}."]
+    of = f"{n:,} of {report.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
     if verdict is None:
-        return f"{found} selected, by the test of judge {report.spec.judge}."
-    n_alone = sum(1 for record in records if record.passes_alone)
-    among = f" of the {len(records):,} listed" if len(records) < n else " of them"
-    clusters = verdict.clusters_selected
-    clusters = "" if clusters is None else f", in {clusters} of correlated features"
-    alone = f" A test of each feature alone finds {n_alone:,}{among}, too."
-    return f"{found} selected{_at_level(report)}{clusters}.{alone if verdict.tests_alone else ''}"
+        return [f"{of}.", f"So says the test of judge {report.spec.judge}."]
+    found = [f"{of}{_at_level(report)}."]
+    if n > 1 and (clusters := verdict.clusters_selected):
+        found.append(f"They form {clusters} of correlated features.")
+    if verdict.tests_alone:
+        n_alone = sum(1 for record in records if record.passes_alone)
+        among = f" of the {len(records):,} listed" if len(records) < n else " of them"
+        found.append(f"A test of each feature alone finds {n_alone:,}{among}, too.")
+    return found
 
 
 def _at_level(report: Report) -> str:
@@ -182,19 +196,74 @@ def _first(records: list[FeatureRecord]) -> str:
     if not records:
         return "There is no feature to list."
     first = records[0]
-    facts = []
     if first.q_value is not None:
-        facts.append(f"q-value {first.q_value:.2g}")
-    if first.q_value is None and first.score is not None:
-        facts.append(f"score {first.score:.3g}")
-    if first.importance is not None:
-        facts.append(f"importance {first.importance:.3g}")
-    facts.append(f"drawn {counted(first.n_drawn, 'time')}")
+        differs = [] if first.effect is None else [first.direction or "", size_text(vars(first))]
+        facts = [*filter(None, differs), f"q-value {first.q_value:.2g}"]
+    elif first.score is not None:
+        facts = [f"score {first.score:.3g}"]
+    else:
+        facts = [f"drawn {counted(first.n_drawn, 'time')}"]
+        if first.importance is not None:
+            facts.insert(0, f"importance {first.importance:.3g}")
     verb = "comes first" if first.selected else "ranks first, but was not selected"
     return f"{first.name} {verb} ({', '.join(facts)})."
 
 
-def surety_of(report: Report) -> list[str]:
+def _prediction(report: Report) -> list[str]:
+    """Return how well the features predict rows held out, or what measures it."""
+    if (curve := report.held_out) is None:
+        return _unmeasured(
+            report, "compact {}", "repeats the selection without some rows and predicts them"
+        )
+    task, size = report.task, curve.smallest()
+    mean = float(curve.means[curve.sizes.index(size)])
+    ends = held_out_interval(report, curve)
+    said = "{:.2f}" if task.is_regression else "{:.0%}"
+    what = "of the variance of" if task.is_regression else "of"
+    interval = "" if ends is None else f" (95% interval {' to '.join(map(said.format, ends))})"
+    right = "" if task.is_regression else " right"
+    found = [
+        f"{counted(size, 'feature')} {'predicts' if size == 1 else 'predict'} {said.format(mean)} "
+        f"{what} held-out rows{right}{interval}."
+    ]
+    if not task.is_regression:
+        largest = np.bincount(task.target.astype(int)).max() / task.n_rows
+        found.append(f"The largest class alone: {largest:.0%}.")
+    return [*found, "The whole selection was repeated without the rows of each fold."]
+
+
+def held_out_interval(report: Report, curve: Curve) -> list[float] | None:
+    """Return the 95% interval of the score on rows held out, of the set that is small enough."""
+    n_rows = 0 if report.task.is_regression else report.task.n_rows
+    ends = curve.interval(curve.smallest(), n_rows)
+    return ends and rounded(np.array(ends))
+
+
+def _steadiness(report: Report) -> list[str]:
+    """Return what halves of the rows select, or what measures it."""
+    if (halves := report.reading.halves) is None:
+        does = "repeats the search on 20 halves of the rows"
+        return _unmeasured(report, "resume {} --halves 20", does)
+    often = sum(1 for record in report.records if 2 * (record.halves or 0) >= 1)
+    return [
+        f"{halves}.",
+        f"Half of them or more select {often:,} of the {len(report.records):,} features listed. "
+        "A half finds less than all rows do.",
+    ]
+
+
+def _unmeasured(report: Report, command: str, does: str) -> list[str]:
+    """Return that nothing was measured, and the command that does it where there is one."""
+    if report.reading.is_provisional:
+        return ["Not measured.", "The run has to be finished first."]
+    run = quote(str(report.ledger.run))
+    return [
+        "Not measured.",
+        f"`srs-ooc {command.format(run)}` {does}; write this report again after it.",
+    ]
+
+
+def _surety(report: Report) -> list[str]:
     """Return how sure the findings are."""
     spec, verdict = report.spec, report.reading.verdict
     if report.reading.is_provisional:
@@ -206,15 +275,13 @@ def surety_of(report: Report) -> list[str]:
             "did."
         ]
     if verdict is not None:
-        n_false = float(spec.fdr) * verdict.n_selected
-        bound = f"at most {ceil(n_false)}" if n_false else "none"
+        n, bound = verdict.n_selected, ceil(float(spec.fdr) * verdict.n_selected)
         return [
-            f"The share of false features among the selected is bounded by {spec.fdr} on average "
-            f"over runs, not in each run: of {verdict.n_selected:,} expect {bound} to be false.",
-            "Effects and their intervals are of the same rows that chose the features, so likely "
-            "overstated; what `srs-ooc compact` scores on rows held out is not.",
-            "A q-value is the smallest level at which a feature would still be selected, as "
-            "estimated; stability is the share of batches of trees that agree on its place.",
+            f"Of {n:,} selected expect at most {bound:,} to be false."
+            if n
+            else "That nothing was selected is no proof that nothing is there.",
+            "The level bounds the share of false features on average over runs, not in each run. "
+            f"{verdict.held}.",
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [
@@ -234,8 +301,8 @@ def not_claimed_of(report: Report) -> list[str]:
         "neighbour, a batch) is informative as well.",
         "Not that other features are irrelevant: with few rows or few draws much goes unseen, and "
         "features that carry the same information share their importance.",
-        "Not how well the features predict: plots, importance and q-values come from the rows "
-        "that were searched.",
+        "Not that plots, effects and q-values are as good on other rows: they come from those that "
+        "were searched.",
     ]
     if report.spec.concludes:
         rows = "Rows must be exchangeable for the level to hold"
@@ -327,19 +394,8 @@ def versions() -> dict[str, str]:
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
 _COLUMNS = (
-    "rank",
-    "name",
-    "q_value",
-    "direction",
-    "measure",
-    "effect",
-    "low",
-    "high",
-    "score",
-    "importance",
-    "stability",
-    "cluster",
-    "n_drawn",
+    *("rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score"),
+    *("importance", "tree_agreement", "cluster", "n_drawn"),
 )
 
 
@@ -348,8 +404,9 @@ def json_of(report: Report) -> str:
     status, curve, commits = report.status, report.held_out, report.commits
     record = {
         "name": report.name,
-        "summary": summary_of(report),
-        "surety": surety_of(report),
+        "question": question_of(report),
+        "answers": answers_of(report),
+        "course": course_of(report),
         "not_claimed": not_claimed_of(report),
         "cautions": [{"title": title, "text": text} for title, text in cautions_of(report)],
         "features": report.records,
@@ -369,6 +426,7 @@ def json_of(report: Report) -> str:
             "scores": rounded(curve.means),
             "errors": rounded(curve.errors),
             "chosen": curve.smallest(),
+            "interval": held_out_interval(report, curve),
             "n_folds": len(curve.scores),
             "is_regression": report.task.is_regression,
         },
@@ -398,9 +456,9 @@ def markdown_of(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield from (f"# {_escaped(report.name)}", "")
-    yield from map(_escaped, summary_of(report))
+    yield _escaped(question_of(report))
     for title, sentences in (
-        ("How sure", surety_of(report)),
+        *answers_of(report).items(),
         ("What is not claimed", not_claimed_of(report)),
         ("Warnings", [f"{title}. {text}" for title, text in cautions_of(report)]),
     ):
@@ -413,7 +471,7 @@ def _lines(report: Report) -> Iterator[str]:
         scored = zip(curve.sizes, rounded(curve.means), rounded(curve.errors), strict=True)
         yield from (f"| {size} | {score} | {error} |" for size, score, error in scored)
     yield from ("", "## Time and memory", "")
-    yield f"{report.status.seconds:.1f} s of work; memory: {report.status.memory}."
+    yield _escaped(course_of(report))
     yield from ("", "## How to repeat it", "", "```", *map(visible, commands_of(report)), "```")
     yield from ("", *(f"- {_escaped(note)}" for note in notes_of(report)))
     known = versions() | fingerprints_of(report)

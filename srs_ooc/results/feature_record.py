@@ -93,7 +93,7 @@ class VerdictReading:
             "selected": bool(a.is_selected[i]),
             "q_value": float(a.levels[i]),
             "score": none_if_nan(a.scores[i] / (1 << IMPORTANCE_BITS)),
-            "stability": none_if_nan(a.stability[i]),
+            "tree_agreement": none_if_nan(a.stability[i]),
             "cluster": cluster + 1 if cluster >= 0 else None,
             "p_value": p_value,
             "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
@@ -268,10 +268,10 @@ def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str
     shown = f", it differs in {row['differs_in']}" if alone == "is" else ""
     if row["score"] is None:
         agreement = "no batch of trees of the closing stage saw it"
-    elif row["stability"] is None:
+    elif row["tree_agreement"] is None:
         agreement = "too many are selected for batches of trees to disagree"
     else:
-        agreement = f"{row['stability']:.0%} of the batches of trees agree on its place"
+        agreement = f"{row['tree_agreement']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     shows = f" It shows beside {row['beside']}." if row["beside"] else ""
     tested = "is not tested alone, as rows come in groups"
@@ -284,9 +284,14 @@ def _effect_text(row: dict[str, Any]) -> str:
     """Say which way a feature differs, and by how much."""
     if row.get("effect") is None:
         return ""
-    ends = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
-    said = f"{row['direction'] or 'no difference'}: {row['measure']} {row['effect']:.2f}{ends}"
+    said = f"{row['direction'] or 'no difference'}: {size_text(row)}"
     return f" Alone, {said}; likely overstated, as the same rows chose it."
+
+
+def size_text(row: dict[str, Any]) -> str:
+    """Say how much a feature differs, from the fields of its record: AUC 0.91 (0.84 to 0.96)."""
+    ends = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
+    return f"{row['measure']} {row['effect']:.2f}{ends}"
 
 
 # What a run says of one feature.
@@ -305,12 +310,13 @@ class FeatureRecord:
     The rest is of the final verdict, for features that reached its closing stage; these rank first,
     by it. ``q_value`` is the smallest level at which the ranking would be cut below the feature, as
     estimated; ``score`` its mean importance in the last round of the closing stage that it was in;
-    ``stability`` the share of ten batches of that round's trees that put it among as many items as
-    are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
-    places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
+    ``tree_agreement`` the share of ten batches of that round's trees that put it among as many
+    items as are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their
+    best places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
     whether it passes Benjamini and Hochberg, over all features, at the run's level; None beside
-    decoys where rows come in groups. ``beside`` names the one or two other features beside which it
-    shows more than alone.
+    decoys where rows come in groups. ``beside``
+    names the one or two other features beside which it shows more than alone. Of a run with
+    ``--halves``: ``halves`` is the share of the halves of the rows that select it.
 
     Of selected and of marginally significant features, alone: which way they differ in words
     (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%
@@ -328,7 +334,8 @@ class FeatureRecord:
     entered: int | None = None
     q_value: float | None = None
     score: float | None = None
-    stability: float | None = None
+    tree_agreement: float | None = None
+    halves: float | None = None
     cluster: int | None = None
     p_value: float | None = None
     differs_in: str | None = None

@@ -10,11 +10,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.report import Profiles, Report, rounded
+from srs_ooc.results.feature_record import size_text
+from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -23,7 +25,10 @@ COLOURS = (
     "#1b7f8c", "#a6761d", GREY,
 )  # fmt: skip
 """Of classes: told apart by most people, whatever colours they see."""
-_FEW_CLASSES = 3
+_TWO, _FEW_CLASSES = 2, 3
+_BARS, _FEW_NAMES = 10, 5
+MOST_EFFECTS, _NAMED = 30, 6
+"""Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
 
 
@@ -70,6 +75,102 @@ def draw_levels(ax: Any, report: Report) -> None:
     ax.set_ylim(bottom=0)
     ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
     _legend(ax)
+
+
+def draw_effects(ax: Any, report: Report) -> None:
+    """Draw the effects of the first features with their intervals, coloured by direction."""
+    records = [record for record in report.records[:MOST_EFFECTS] if record.measure is not None]
+    if not records:
+        _say(ax, _no_effects(report))
+        return
+    n, size = len(records), min(9, 240 / len(records))
+    are_few = len({record.direction for record in records}) <= _FEW_NAMES
+    for at, record in enumerate(records):
+        ends = (record.effect, record.low, record.high)
+        x, *reach = (np.nan if end is None else signed(str(record.measure), end) for end in ends)
+        label = record.direction if are_few else ("lower or less", "higher or more")[int(x > 0)]
+        style = {"color": ORANGE if x > 0 else BLUE, "linewidth": 1.4, "markersize": 5}
+        ax.plot(reach, [at, at], **style)
+        ax.plot([x], [at], marker="o" if x > 0 else "s", label=_plain(str(label)), **style)
+    right = ax.secondary_yaxis("right")
+    ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
+    said = [size_text(vars(record)) for record in records]
+    if len({record.measure for record in records}) == 1:
+        said = [text.removeprefix(f"{records[0].measure} ") for text in said]
+    if not are_few:
+        said = [f"{t}, {_short(str(r.direction))}" for t, r in zip(said, records, strict=True)]
+    right.set_yticks(range(n), said, fontsize=size, parse_math=False)
+    for axis in (ax, right):
+        axis.tick_params(axis="y", length=0)
+    right.spines["right"].set_visible(False)
+    ax.set_ylim(max(n, 5) - 0.5, -0.5)
+    _sign_axis(ax, report)
+
+
+def _no_effects(report: Report) -> str:
+    if report.reading.is_provisional:
+        return "Effects come with the verdict."
+    if report.reading.verdict is None:
+        return "No effects: the judge of this run tests no single features."
+    if not any(record.measure for record in report.records):
+        return "No effects: no feature was found, or the run is of an earlier version."
+    if "groups" in report.manifest.row_columns:
+        return "No p-values of single features: rows come in groups."
+    return "No feature that was found is higher or lower by the target."
+
+
+def _sign_axis(ax: Any, report: Report) -> None:
+    """Name the axis of signed effects, mark its middle, and put each colour once on a legend."""
+    classes, text = report.manifest.classes, "2 AUC - 1 of the class named, against the others"
+    if report.task.is_regression:
+        text = "rank correlation with the target"
+    elif len(classes) == _TWO:
+        text = f"2 AUC - 1, positive where higher in {_short(classes[1])}"
+    ax.set_xlabel(text, parse_math=False)
+    ax.axvline(0, color=INK, linewidth=0.8, linestyle="--")
+    reach = 1.08 * float(np.abs(ax.dataLim.intervalx).max()) or 1.0
+    ax.set_xlim(-reach, reach)
+    ax.locator_params(axis="x", nbins=6)
+    handles, labels = ax.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
+    _legend(ax, handles=once.values(), labels=once.keys(), fontsize="small", **place)
+
+
+def draw_volcano(ax: Any, report: Report) -> None:
+    """Draw effects against minus the decimal logarithms of p-values, the selected coloured."""
+    effects, verdict = report.effects, report.reading.verdict
+    if verdict is None or not effects:
+        _say(ax, _no_effects(report))
+        return
+    stored, x, y, chosen = (np.array(column) for column in zip(*effects, strict=True))
+    kinds = (
+        ("not selected", ~chosen, GREY, "."),
+        ("selected, lower or falling", chosen & (x < 0), BLUE, "s"),
+        ("selected, higher or rising", chosen & (x >= 0), ORANGE, "o"),
+    )
+    for label, these, colour, marker in kinds:
+        if these.any():
+            ax.scatter(x[these], y[these], s=16, c=colour, marker=marker, linewidths=0, label=label)
+    if cutoff := verdict.facts["marginal_cutoff"]:
+        style = {"color": GREEN, "linewidth": 1, "linestyle": ":"}
+        ax.axhline(-np.log10(cutoff), label="marginally significant above", **style)
+    named: list[int] = []
+    first = np.flatnonzero(chosen)
+    for i in first[np.argsort(-y[first], kind="stable")].tolist():
+        # names side by side would cover each other
+        if len(named) < _NAMED and all(
+            x[i] * x[j] < 0 or y[j] - y[i] > y.max() / 25 for j in named
+        ):
+            named.append(i)
+    for i in named:
+        name = _short(report.reading.name(int(stored[i])), 16)
+        side = ("right", (-5, 0)) if x[i] > 0 else ("left", (5, 0))
+        ax.annotate(name, (x[i], y[i]), side[1], textcoords="offset points", ha=side[0],
+                    va="center", fontsize=8, parse_math=False)  # fmt: skip
+    ax.set(ylabel="-log10 p")
+    ax.set_ylim(bottom=0)
+    _sign_axis(ax, report)
 
 
 def draw_discoveries(ax: Any, report: Report) -> None:
@@ -192,20 +293,31 @@ def draw_time(ax: Any, report: Report) -> None:
     ax.set(xlabel="seconds of work", ylabel="iterations done")
 
 
-def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:
-    """Draw a feature against the target: shares of rows by class, or rows and their trend."""
-    if profiles.classes:
-        _draw_classes(ax, profiles, i)
-    else:
-        _draw_numbers(ax, profiles, i)
+def draw_first(ax: Any, report: Report) -> None:
+    """Draw the feature that comes first against the target."""
+    if not report.records:
+        _say(ax, "There is no feature to list.")
+        return
+    draw_feature(ax, report, report.records[0].name, report.listed[:1])
+
+
+def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer[Any]]) -> None:
+    """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
+    profiles, (ends,) = profiles_of(report, stored), ends_of(report, stored)
+    draw = _draw_classes if profiles.classes else _draw_numbers
+    draw(ax, profiles, ends or [])
     ax.set_title(_short(name), parse_math=False)
 
 
-def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
-    counts, used = profiles.counts(i), int(profiles.n_used[i])
-    there = np.append(np.arange(used), profiles.n_bins)
-    counts = counts[:, there]
-    at = np.append(np.arange(used), used + max(1.0, used / 8))
+def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
+    used = max(int(profiles.n_used[0]), 1)
+    counts, absent = profiles.counts(0)[:, :used], profiles.counts(0)[:, profiles.n_bins :]
+    if not _are_texts(ends):  # of few rows thin bars are a comb
+        counts = np.add.reduceat(counts, range(0, used, -(-used // _BARS)), axis=1)
+    at = np.arange(counts.shape[1], dtype=np.float64)
+    _name_values(ax, at, at[-1] + 1.5 if absent.any() else None, ends)
+    if absent.any():
+        counts, at = np.hstack([counts, absent]), np.append(at, at[-1] + 1.5)
     if len(profiles.classes) <= _FEW_CLASSES:
         shares = counts / np.maximum(np.array(profiles.class_rows)[:, None], 1)
         width = 0.8 / len(shares)
@@ -220,30 +332,39 @@ def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
             ax.bar(at, share, 1.0, bottom, color=COLOURS[k % len(COLOURS)], label=_plain(label))
             bottom += share
         ax.set_ylabel("classes of the rows with such values")
-    _name_ends(ax, at[0], at[max(used - 1, 0)], at[-1] if counts[:, -1].any() else None)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "reverse": True}
     _legend(ax, fontsize="small", **({} if len(shares) <= _FEW_CLASSES else beside))
 
 
-def _draw_numbers(ax: Any, profiles: Profiles, i: int) -> None:
-    places, trend = profiles.scatter(i), profiles.trend(i)
-    targets, used = np.array(profiles.targets), max(int(profiles.n_used[i]), 1)
+def _draw_numbers(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
+    places, trend = profiles.scatter(0), profiles.trend(0)
+    targets, used = np.array(profiles.targets), max(int(profiles.n_used[0]), 1)
     x = np.where(np.isnan(places), _MISSING_AT, places)
     ax.scatter(x, targets, s=8, color=GREY, linewidths=0)
     at = (np.arange(used) + 0.5) / used if used == profiles.n_bins else (
         np.arange(used) / max(used - 1, 1))  # fmt: skip
     ax.plot(at, trend[:used], color=BLUE, marker=".", label="mean")
     ax.plot([_MISSING_AT], trend[-1:], color=ORANGE, marker="_", markersize=12, linestyle="")
-    _name_ends(ax, 0, 1, None if np.isnan(trend[-1]) else _MISSING_AT)
+    _name_values(ax, at, None if np.isnan(trend[-1]) else _MISSING_AT, ends)
     ax.set_ylabel("target")
     _legend(ax)
 
 
-def _name_ends(ax: Any, low: float, high: float, missing: float | None) -> None:
-    """Name the ends of an axis of ranks, and the place of missing values."""
-    named = {low: "lowest", high: "highest"} if high > low else {low: "the only value"}
+def _are_texts(ends: list[Any]) -> bool:
+    return bool(ends) and isinstance(ends[0], str)
+
+
+def _name_values(ax: Any, at: NDArray[np.float64], missing: float | None, ends: list[Any]) -> None:
+    """Name the values on an axis of ranks, the ends or categories, and the missing ones' place."""
+    if _are_texts(ends):
+        named = dict(zip(at.tolist(), map(_short, ends), strict=False))
+    else:
+        low, high = [f"{end:g}" for end in ends] or ("lowest", "highest")
+        named = {at[0]: low, at[-1]: high}
     named |= {} if missing is None else {missing: "missing"}
-    ax.set_xticks(list(named), list(named.values()))
+    tilted = {"rotation": 30, "ha": "right"} if len(named) > _FEW_NAMES else {}
+    ax.set_xticks(list(named), list(named.values()), parse_math=False, **tilted)
+    ax.set_xlabel("values in their order")
 
 
 def _legend(ax: Any, **style: Any) -> None:
@@ -270,6 +391,9 @@ def _plain(text: str) -> str:
 # Figures of a report as files, and as parts of a page.
 
 FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
+    "first": (draw_first, (5, 3.6)),
+    "effects": (draw_effects, (6.4, 5.2)),
+    "volcano": (draw_volcano, (6.4, 5.2)),
     "cut": (draw_cut, (6.4, 3.4)),
     "levels": (draw_levels, (6.4, 3.4)),
     "discoveries": (draw_discoveries, (6.4, 3)),
@@ -389,6 +513,8 @@ def _for_page(svg: str, name: str) -> str:
         _set_styles(element)
         _set_ids(element, name, referred)
     root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title")
+    root.set("aria-describedby", f"{name}-caption")
     for size in ("width", "height"):
         root.attrib.pop(size, None)
     ET.register_namespace("", _SVG[1:-1])

@@ -18,15 +18,16 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import (
+    answers_of,
     cautions_of,
     commands_of,
+    course_of,
     fingerprints_of,
     json_of,
     markdown_of,
     not_claimed_of,
     notes_of,
-    summary_of,
-    surety_of,
+    question_of,
     versions,
 )
 from srs_ooc.results.feature_record import FeatureRecord
@@ -51,13 +52,30 @@ _COLUMNS = {
     "beside": "beside",
     "score": "score",
     "importance": "importance",
-    "stability": "stability",
+    "tree_agreement": "tree agreement",
+    "halves": "halves",
     "cluster": "cluster",
     "p_better": "better",
     "entered": "entered",
     "n_drawn": "drawn",
 }
 _CAPTIONS = {
+    "first": (
+        "The feature that comes first",
+        "The feature against the target. Values are in their order, not at their distances.",
+    ),
+    "effects": (
+        "Effects",
+        "How much the first features differ, alone, with 95% intervals; at the right in the units "
+        "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). The features were "
+        "selected on these rows, so effects are larger than they would be on others.",
+    ),
+    "volcano": (
+        "Volcano plot",
+        "Effect and p-value of features, alone. Grey are features that were not selected, up to "
+        "1,000 of them; there are none where rows are more than 20,000. Left out are features that "
+        "differ in spread, in what is missing or in one level: those have no such direction.",
+    ),
     "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
@@ -135,9 +153,9 @@ def page_of(report: Report) -> str:
     figures = [(name, *_caption(report, name), inline_svg(report, name)) for name in _drawn(report)]
     return template.render(
         report=report,
-        status=report.status,
-        summary=summary_of(report),
-        surety=surety_of(report),
+        question=question_of(report),
+        answers=answers_of(report),
+        course=course_of(report),
         not_claimed=not_claimed_of(report),
         cautions=cautions_of(report),
         commands=commands_of(report),
@@ -190,6 +208,9 @@ def _drawn(report: Report) -> list[str]:
     """Return the figures that have something to show."""
     comes_last, points = report.spec.concludes, report.points
     empty = {
+        "first": not report.records,
+        "effects": not any(record.measure for record in report.records),
+        "volcano": not report.effects,
         "levels": not report.cut.levels,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
         "accuracy": report.held_out is None,
@@ -208,6 +229,8 @@ def _columns(records: list[FeatureRecord]) -> dict[str, str]:
         values = {getattr(record, name) for record in records}
         if len(values) > 1 if name == "selected" else values - {None}:
             found[name] = title
+    if "direction" in found:  # says that, too
+        found.pop("differs_in", None)
     return found
 
 

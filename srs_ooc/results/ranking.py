@@ -27,6 +27,7 @@ from srs_ooc.results.feature_record import (
     record_of,
 )
 from srs_ooc.runs.engine import TALLY
+from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
@@ -113,7 +114,7 @@ class Ranking:
         self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
-        self.verdict = VerdictReading.of(ledger)
+        self.verdict, self.halves = VerdictReading.of(ledger), halves_of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
 
@@ -256,7 +257,7 @@ class Ranking:
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self.tally.n_drawn[stored])
         total = int(self.tally.importance[stored]) / self._unit
-        further = {} if self.verdict is None else _judged(self.verdict, stored, self.name)
+        further = _judged(self.verdict, self.halves, stored, self.name)
         if entered is not None:
             further |= {"selected": True, "kept": True, "entered": entered}
         if self._has_probe and n_drawn:
@@ -464,6 +465,7 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
 
     n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
     unit = float(spec_of(ledger).learner.trees_per_subspace << IMPORTANCE_BITS)
+    halves = halves_of(ledger)
     found = zip(features.tolist(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
 
     def name(stored: int) -> str:
@@ -477,16 +479,23 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
             drawn,
             total,
             n_iterations,
-            _judged(verdict, stored, name),
+            _judged(verdict, halves, stored, name),
         )
         for rank, (stored, drawn, total) in enumerate(found, 1)
     ]
 
 
-def _judged(verdict: VerdictReading, stored: int, name: Callable[[int], str]) -> dict[str, Any]:
-    """Return what a verdict says of a feature, with the names of those beside which it shows."""
-    said = verdict.row(stored)
-    return said and said | {"beside": " and ".join(map(name, said["beside"])) or None}
+def _judged(
+    verdict: VerdictReading | None,
+    halves: HalvesRecord | None,
+    stored: int,
+    name: Callable[[int], str],
+) -> dict[str, Any]:
+    """Return what verdict and halves say of a feature; by name those beside which it shows."""
+    said = {} if verdict is None else verdict.row(stored)
+    if said:
+        said["beside"] = " and ".join(map(name, said["beside"])) or None
+    return said if halves is None else said | {"halves": halves.share(stored)}
 
 
 def kept_reason(ledger: Ledger, name: str, missing: str) -> str:

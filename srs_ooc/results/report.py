@@ -3,12 +3,13 @@
 A run and its store are read at one commit, in bounded memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import log10
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,16 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
+from srs_ooc.evidence.effects import EffectTarget, effect_of
 from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.resources import target_of
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 from srs_ooc.samplers.elimination import Elimination
@@ -133,6 +137,11 @@ class Report:
     def points(self) -> "list[Point]":
         """What was found, or led the ranking, after how many iterations."""
         return history_of(self.ledger, self.reading)
+
+    @cached_property
+    def effects(self) -> "list[Effect]":
+        """Signed effects of features beside the p-values of their tests."""
+        return _effects_of(self)
 
     @cached_property
     def draws(self) -> "Draws":
@@ -569,6 +578,84 @@ def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uin
     return {i: items for i, items in led.items() if i <= reading.n_iterations}
 
 
+# Effects, on one scale, beside p-values.
+
+_BY_PLACE = ("higher in", "lower in", "rises", "falls")
+"""Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
+BESIDE = 1000
+"""Features at most of which nothing is kept, but that are looked at for comparison."""
+
+
+def signed(measure: str, effect: float) -> float:
+    """Return an effect from -1 to 1, 0 for none: of two classes, more in the second is positive.
+
+    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), a ratio of spreads r becomes
+    (r - 1) / (r + 1); correlations and differences of shares stay.
+    """
+    if measure == "AUC":
+        return 2 * effect - 1
+    return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
+
+
+class Effect(NamedTuple):
+    """A feature whose values are higher or lower by the target.
+
+    Attributes
+    ----------
+    stored : int
+        Stored position.
+    signed : float
+        See :func:`signed`.
+    strength : float
+        Minus the decimal logarithm of the p-value of its test.
+    is_selected : bool
+        Whether it is selected.
+    """
+
+    stored: int
+    signed: float
+    strength: float
+    is_selected: bool
+
+
+def _effects_of(report: Report) -> list[Effect]:
+    """Return effects of the features of a verdict, and of others beside which to see them."""
+    verdict, found = report.reading.verdict, []
+    if verdict is None:
+        return []
+    rows = {stored: verdict.row(stored) for stored in verdict.features[:LISTED].tolist()}
+    known = {stored: row for stored, row in rows.items() if row.get("effect") is not None}
+    for stored, row in known.items():
+        if row["p_value"] is not None and str(row["direction"]).startswith(_BY_PLACE):
+            effect = signed(row["measure"], row["effect"])
+            found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
+    if found and report.task.n_rows <= LOOKED_AT:
+        found += _beside(report, known.keys())
+    return found
+
+
+def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
+    """Yield effects of features that are not known yet, tested as the run tests."""
+    task, missing = report.task, report.manifest.missing_code
+    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    of_tests = target_of(task)
+    of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
+    categories = report.store.categories()
+    spaced = np.array(_spaced(report.manifest.n_features, BESIDE))
+    if (excluded := report.inputs.excluded) is not None:
+        spaced = np.setdiff1d(spaced, excluded)
+    left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
+    for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
+        for place, column in zip(places.tolist(), columns, strict=True):
+            used, codes = np.unique(column, return_inverse=True)
+            tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
+            strength = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])
+            measure, _, interval = effect_of(column, missing, of_effects)
+            if not np.isnan(interval.effect):
+                size = signed(measure.title, interval.effect)
+                yield Effect(left[place], size, strength, is_selected=False)
+
+
 # How often features were drawn.
 
 BARS = 40
@@ -634,7 +721,8 @@ def _held_out_of(report: Report) -> Curve | None:
     if not common:
         return None
     sizes = sorted(int(size) for size in common)
-    return Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
+    scores = np.array([[record.scores[str(s)] for s in sizes] for record in best])
+    return Curve(sizes, scores, max(2, 1 + max(record.fold for record in best)))
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:

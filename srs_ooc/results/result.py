@@ -19,6 +19,7 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
+from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import COMMITS, Ledger
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
@@ -183,6 +184,12 @@ class Result:
         """Where the run stands: state, iterations, settled options, memory, time."""
         with self._ledger() as ledger:
             return status_of(ledger)
+
+    @property
+    def halves(self) -> HalvesRecord | None:
+        """What halves of the rows select, where ``halves`` were asked for; None where not."""
+        with self._ledger() as ledger:
+            return halves_of(ledger)
 
     @property
     def store(self) -> Store:
@@ -451,6 +458,14 @@ class Result:
             write_report(report, out, kind)
         return out
 
+    def plot_effects(self, ax: Any = None) -> Any:
+        """Plot the effects of the first features with their intervals; return the axes."""
+        return self._plot("effects", ax)
+
+    def plot_volcano(self, ax: Any = None) -> Any:
+        """Plot the effects of features against their p-values; return the axes."""
+        return self._plot("volcano", ax)
+
     def plot_cut(self, ax: Any = None) -> Any:
         """Plot the scores that are cut, features beside decoys; return the axes."""
         return self._plot("cut", ax)
@@ -492,7 +507,6 @@ class Result:
             If there is no such feature.
         """
         from srs_ooc.results.figures import draw_feature
-        from srs_ooc.results.report import profiles_of
 
         with self._report() as report:
             ax = _new_axes() if ax is None else ax
@@ -500,7 +514,7 @@ class Result:
             if place < 0:
                 raise UsageError(f"name: expected the name of a feature, found {name!r}.")
             stored = np.flatnonzero(report.reading.positions == place)[:1]
-            draw_feature(ax, name, profiles_of(report, stored))
+            draw_feature(ax, report, name, stored)
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:

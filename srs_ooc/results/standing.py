@@ -14,6 +14,7 @@ from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.feature_record import VerdictReading
+from srs_ooc.runs.halves import halves_asked, halves_of
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
 from srs_ooc.runs.ledger import FILE, VALID, Ledger, hold, is_held
 from srs_ooc.runs.resources import ClusterNote, cluster_note
@@ -36,7 +37,9 @@ class Status:
     ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
     ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
     where there is none. ``cluster`` is how a cluster stood when the run was last at work on it, as
-    the process that holds the run noted; None if it never was.
+    the process that holds the run noted; None if it never was. ``halves`` of the rows, if they were
+    asked for: how many are ``asked`` and ``done``, what each selects (``n_selected``), and the
+    ``agreement`` of their first 20 features.
     """
 
     state: str
@@ -56,6 +59,7 @@ class Status:
     trees_nbytes: int | None
     memory_is_growth: bool
     cluster: ClusterNote | None = None
+    halves: dict[str, Any] | None = None
 
     @property
     def is_provisional(self) -> bool:
@@ -108,7 +112,15 @@ def status_of(ledger: Ledger) -> Status:
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
         cluster=cluster_note(ledger),
+        halves=_halves(ledger),
     )
+
+
+def _halves(ledger: Ledger) -> dict[str, Any] | None:
+    asked, found = halves_asked(ledger), halves_of(ledger)
+    n_selected, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
+    counts = {"asked": asked, "done": len(n_selected), "n_selected": n_selected}
+    return counts | {"agreement": agreement} if asked else None
 
 
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
@@ -128,12 +140,15 @@ def values_of(status: Status) -> dict[str, Any]:
     """Return a status as JSON-ready values.
 
     Every option that runs of its method may have is there, null where it does not; options of other
-    methods are left out, those of models from a run of trees, and ``cluster`` from a run that never
-    was on one.
+    methods are left out, those of models from a run of trees, ``cluster`` from a run that never
+    was on one, and ``halves`` from a run without.
     """
-    values = {name: v for name, v in vars(status).items() if name not in ("parts", "cluster")}
+    some = ("parts", "cluster", "halves")
+    values = {name: v for name, v in vars(status).items() if name not in some}
     if status.cluster is not None:
         values["cluster"] = vars(status.cluster)
+    if status.halves is not None:
+        values["halves"] = status.halves
     held = {name: value for part in status.parts.values() for name, value in part.items()}
     others = ModelParams.options()  # of a run whose model is no tree, and of no other
     names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]

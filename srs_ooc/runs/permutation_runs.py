@@ -30,6 +30,7 @@ from srs_ooc.runs.run_verdict import best_score, best_strength
 from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskCluster
@@ -53,7 +54,9 @@ def bests_of_permutation_runs(
     missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
     # Where a worker's memory does not hold a whole run, they come one after another, each with its
     # trees grown by all workers.
-    if cluster is not None and fits_workers(context):
+    if cluster is not None and fits_workers(
+        cluster, context.spec, context.store, context.task.inputs, "permutation runs"
+    ):
         store = WorkerStore.of(context.store, cluster.worker_memory_mb)
         job = PermutationJob(store, spec.to_json(), context.task.inputs, n_iterations)
         parts, stage = dict.fromkeys(missing), "permutation runs"
@@ -63,7 +66,7 @@ def bests_of_permutation_runs(
     for number, best in found:
         reached[number - 1] = best
         _keep(ledger, reached, n_iterations)
-        _remove(folder / str(number))
+        remove_part(folder / str(number))
     if np.isnan(reached).any():
         return None
     shutil.rmtree(folder, ignore_errors=True)
@@ -116,8 +119,8 @@ def best_of(
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
 
 
-def _remove(run: Path) -> None:
-    """Remove a permutation run, under another name first: a kill leaves no half of one."""
+def remove_part(run: Path) -> None:
+    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
     gone = run.with_name(f"{run.name}.removed")
     shutil.rmtree(gone, ignore_errors=True)
     with suppress(OSError):
@@ -269,6 +272,11 @@ class PermutationJob(Job):
         """Prepare for it in a worker."""
         spec, store = RunSpec.from_json(self.identity), self.store.open()
         needed = whole_run_nbytes(spec, store, self.inputs)
+        one = self.doer(spec, store)
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+
+    def doer(self, spec: RunSpec, store: Store) -> Doer:
+        """Return what does a run in a worker."""
         with store.unchanged():
             task = Task.of_run(spec, store, self.inputs)
 
@@ -276,18 +284,20 @@ class PermutationJob(Job):
             context = RunContext(spec, store, task, cap_nbytes, 1, watch=watch)
             return best_of(context, number, self.n_iterations, None, "")
 
-        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+        return one
 
 
-def fits_workers(context: RunContext) -> bool:
-    """Return whether a worker's memory holds a whole run; where it does not, that is logged."""
-    assert context.cluster is not None
-    needed = whole_run_nbytes(context.spec, context.store, context.task.inputs)
-    fits = needed <= context.cluster.worker_memory_mb * MB
+def fits_workers(
+    cluster: "DaskCluster", spec: RunSpec, store: Store, inputs: Inputs, what: str
+) -> bool:
+    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
+    needed = whole_run_nbytes(spec, store, inputs)
+    fits = needed <= cluster.worker_memory_mb * MB
     if not fits:
         _log.warning(
-            "permutation runs come one after another, each with its trees grown by all workers: "
-            "to have whole runs done side by side, give --worker-memory-mb %d",
+            "%s come one after another, each with its trees grown by all workers: to have whole "
+            "runs done side by side, give --worker-memory-mb %d",
+            what,
             -(-needed // MB),
         )
     return fits

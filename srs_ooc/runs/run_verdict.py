@@ -81,7 +81,7 @@ ROW = np.dtype(
         ("scores", np.float64),  # mean importance in the last closing round, in 2**-36; NaN if none
         ("is_outstanding", np.bool_),  # there by its marginal test
         ("is_best", np.bool_),  # no place above is of the same feature or one of its decoys
-        ("stability", np.float64),  # share of batches of trees that agree; NaN where not defined
+        ("stability", np.float64),  # tree agreement: of batches; NaN where not defined
         ("groups", np.int32),  # cluster of correlated items, from 0; -1 where not looked at
         ("p_values", np.float64),  # of the marginal tests; NaN beside decoys of groups of rows
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
@@ -290,17 +290,17 @@ def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, A
 def _closing_columns(
     state: Elimination, places: NDArray[np.int64], n_above: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and stability by their places in the closing stage; NaN where they have none.
+    """Return scores and agreement by their places in the closing stage; NaN where they have none.
 
-    Stability is the share of batches of trees that have an item within the first ``n_above``.
+    Agreement is the share of batches of trees that have an item within the first ``n_above``.
     """
     within = max(n_above, 1)
     # Of a round with no more items than that, every batch would agree.
     tells = np.array(state.sizes)[state.rounds] > within
-    stability = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
+    agreement = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
     unknown = places < 0
     scores = np.where(unknown, np.nan, state.scores[places])
-    return scores, np.where(unknown, np.nan, stability[places])
+    return scores, np.where(unknown, np.nan, agreement[places])
 
 
 def _n_tested(resources: Resources) -> int:

@@ -17,6 +17,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
+from srs_ooc.runs.halves import HALVES, check_halves, halves_asked, select_by_halves
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -54,9 +55,8 @@ from srs_ooc.runs.spec import Options, RunSpec, notes_of
 from srs_ooc.runs.task import (
     Task,
     check_cluster,
+    check_rows,
     check_table,
-    folds_of,
-    training_response,
 )
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
@@ -104,12 +104,11 @@ class RunDraft:
         check_table(spec, store, inputs)
         if request.cluster is not None:
             check_cluster(spec)
-        training_response(task)
-        folds_of(spec, task)
-        if spec.concludes:
-            task.check_exchangeable(spec)
+        check_rows(spec, task)
         try:
             check_stages(request.cap_mb * MB, draft.stages())
+            if request.halves:
+                check_halves(spec, store, inputs, request, request.halves, request.cap_mb)
         except BudgetError as error:
             counts_all = spec.model.is_tree and not draft.beside_nbytes
             if counts_all or options.get("subspace_size") != "max":
@@ -342,22 +341,38 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
 def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
-    What the request gives of iterations and memory is kept for the next time, as is the place of
-    the store, once a first step is done: a request that is refused changes nothing. A run that is
-    done keeps its cap; another one only has to hold it.
+    Then, where halves of the rows were asked for, on these. What the request gives of iterations,
+    memory and halves is kept for the next time, as is the place of the store, once a first step is
+    done: a request that is refused changes nothing. A run that is done keeps its cap; another one
+    only has to hold it.
 
     Raises
     ------
     RunError, StoreError
         If the store is not the run's, or is replaced while the work goes on; what was committed
         before stays.
+    UsageError, BudgetError
+        If the rows cannot be halved so often, or the cap cannot hold the work.
     """
     check_store(ledger, store)
     ledger.check = store.check_unchanged
+    n_halves = halves_asked(ledger) if request.halves is None else request.halves
+    if n_halves:
+        cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
+        check_halves(spec_of(ledger), store, inputs_of(ledger), request, n_halves, cap_mb)
+    _search(ledger, store, request, watch)
+    if n_halves and is_done(ledger, int(ledger.meta("iterations"))):
+        select_by_halves(ledger, store, request, n_halves, watch)
+
+
+def _search(ledger: Ledger, store: Store, request: Request, watch: Watch) -> None:
+    """Work on a run until its iterations are done, with their verdict, or ``watch`` says no."""
     _check_iterations(ledger, request)
     spec, done, asked = spec_of(ledger), ledger.progress().iteration, request.iterations
     _check_until_stable(spec, request)
     settled: dict[str, Any] = {PLACES: places_of(store.place, ledger.run)}
+    if request.halves is not None:
+        settled[HALVES] = request.halves
     if asked is not None:
         settled["iterations"] = asked and max(asked, done)
     until = max(int(settled.get("iterations", ledger.meta("iterations"))), done)

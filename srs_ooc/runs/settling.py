@@ -410,6 +410,8 @@ class Request:
         Keep every tree; settled when the run is created. None for what it is (at first: no).
     cluster : DaskCluster or None
         Workers elsewhere on which trees are grown; None for threads of this process.
+    halves : int or None
+        Halves of the rows to repeat the search on, for its stability; None for what was asked last.
     """
 
     options: Options = field(default_factory=Options)
@@ -423,15 +425,21 @@ class Request:
     until_stable: bool = False
     validation_file: Path | None = None
     cluster: "DaskCluster | None" = None
+    halves: int | None = None
 
     def __post_init__(self) -> None:
-        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1)):
+        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1), ("halves", 0)):
             given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
             object.__setattr__(self, name, given)
         for name in ("exclude_missing", "until_stable", "save_trees"):
             given = getattr(self, name)
             if given is not None or name != "save_trees":
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
+
+        if (self.halves or 0) % 2:
+            raise UsageError(
+                f"--halves: expected an even number, as halves come in pairs, found {self.halves}."
+            )
 
     @property
     def cap_mb(self) -> int:

@@ -325,6 +325,21 @@ def _positive(part: str, number: str) -> float:
     return weight
 
 
+def check_rows(spec: RunSpec, task: Task) -> None:
+    """Check that a run can be begun on the rows of its task.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to learn from them, or they are too few for folds, decoys or permuted
+        targets.
+    """
+    training_response(task)
+    folds_of(spec, task)
+    if spec.concludes:
+        task.check_exchangeable(spec)
+
+
 # Base models on a run's table: what it must not hold, and its folds.
 
 

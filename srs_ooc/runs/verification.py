@@ -20,6 +20,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.runs.ledger import (
     CHECKING_NBYTES,
     FILE,
+    HALVES_FOLDER,
     NOTE_FILE,
     PERMUTATIONS_FOLDER,
     VALID,
@@ -86,8 +87,8 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         yield f"trees ({TREES_FILE})", n_trees, valid
     if (run / SPLITS_FILE).exists():
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
-    if (run / PERMUTATIONS_FOLDER).is_dir():
-        for folder in sorted((run / PERMUTATIONS_FOLDER).iterdir()):
+    for within in (PERMUTATIONS_FOLDER, HALVES_FOLDER):
+        for folder in sorted((run / within).glob("*")):
             if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
                 yield from _parts_of(folder, part_of or run)
 

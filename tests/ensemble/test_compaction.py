@@ -12,6 +12,7 @@ from command import error_of, json_of, peak_kb, srs_ooc
 from forest_reference import add_shares, decode_tree
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from stores import make_store, noise_table
 
 import srs_ooc as package
@@ -413,6 +414,53 @@ def test_errors_are_those_of_the_mean_over_folds():
     curve = Curve([1, 2], np.array([[0.5, 1.0], [0.7, 1.0], [0.9, 1.0]]))
     np.testing.assert_allclose(curve.errors, [0.2 / np.sqrt(3), 0.0])
     np.testing.assert_array_equal(Curve([1], np.array([[0.5]])).errors, [0.0])
+
+
+def test_the_interval_is_that_of_folds_that_share_rows_and_no_less_than_wilsons():
+    """The first by scipy's t, the second by its interval of a share."""
+    scores = np.array([[0.5], [0.7], [0.9], [0.7], [0.7], [0.8]])
+    curve = Curve([4], scores, n_parts=3)
+    variance = scores.var(ddof=1) * (1 / 6 + 1 / 2)
+    expected = stats.t.interval(0.95, 5, scores.mean(), np.sqrt(variance))
+    np.testing.assert_allclose(curve.interval(4), [expected[0], min(expected[1], 1)])
+    perfect = Curve([1], np.ones((10, 1)))
+    wilson = stats.binomtest(60, 60).proportion_ci(method="wilson")
+    np.testing.assert_allclose(perfect.interval(1, 60), wilson, rtol=1e-4)
+    assert perfect.interval(1) == (1.0, 1.0)
+    assert Curve([1], np.array([[0.5]])).interval(1, 60) is None
+    low, high = Curve([1], np.array([[0.1], [0.9]])).interval(1, 10)
+    assert (low, high) == (0.0, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "shift"), [(30, 0.0), (60, 1.0), (120, 5.0)])
+def test_the_interval_holds_the_accuracy_on_new_rows(n, shift):
+    """Of a nearest-mean rule on all rows, whose accuracy on new ones is known; 5 folds, twice."""
+    rng, held, n_tables = np.random.default_rng(7), 0, 400
+    mean, y = np.zeros(10), np.arange(n) % 2
+    mean[0] = shift
+    for _ in range(n_tables):
+        x = rng.standard_normal((n, 10)) + mean * y[:, None]
+
+        def rule(rows, x=x):
+            means = [x[rows & (y == k)].mean(axis=0) for k in (0, 1)]
+            way = means[1] - means[0]
+            return way, way @ (means[0] + means[1]) / 2
+
+        scores = []
+        for _ in range(2):
+            folds = np.empty(n, int)
+            for k in (0, 1):
+                folds[y == k] = rng.permutation(np.arange(np.count_nonzero(y == k)) % 5)
+            for fold in range(5):
+                (way, bar), out = rule(folds != fold), folds == fold
+                scores.append([np.mean((x[out] @ way > bar) == y[out])])
+        way, bar = rule(np.ones(n, bool))
+        unit = np.linalg.norm(way)
+        truth = stats.norm.cdf([(way @ mean - bar) / unit, bar / unit]).mean()
+        low, high = Curve([1], np.array(scores)).interval(1, n)
+        held += low <= truth <= high
+    assert held >= stats.binom.ppf(0.001, n_tables, 0.95)
 
 
 def test_larger_sizes_are_not_looked_at_where_a_most_is_given():

@@ -80,6 +80,24 @@ def test_a_feature_is_shown_large_by_keyboard(browser):
     assert not find("#large[open]")
 
 
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_the_first_screen_holds_the_answers_beside_the_first_feature(browser, kind):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    find = opened(browser, kind)
+    answers, (figure,) = find(".answers strong"), find(".answers figure")
+    assert len(answers) == len(find(".answers h3")) - 1 == 4
+    for part in (*find(".answers p"), figure):
+        assert part.rect["y"] + part.rect["height"] <= 800
+        assert part is figure or part.rect["x"] + part.rect["width"] <= figure.rect["x"]
+    (drawn,) = find("#figure-first svg[role=img]")
+    named = find(f"#{drawn.get_attribute('aria-labelledby')}")
+    assert [part.text for part in named] == ["The feature that comes first"]
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_themes_differ_and_a_phone_scrolls_only_down(browser):
     find = opened(browser, "many")
     papers = set()

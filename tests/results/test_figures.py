@@ -1,16 +1,22 @@
 """Every figure is drawn of every kind of run, on axes that are given or new."""
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from reports import KINDS, run_of
 
+import srs_ooc
 from srs_ooc import open_run
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli import cli
+from srs_ooc.results.report import signed
 
 matplotlib = pytest.importorskip("matplotlib")
 PLOTS = (
-    "cut", "levels", "discoveries", "draws", "correlation", "accuracy", "memory", "time",
+    "effects", "volcano", "cut", "levels", "discoveries", "draws", "correlation", "accuracy",
+    "memory", "time",
 )  # fmt: skip
 
 
@@ -49,6 +55,71 @@ def test_a_feature_is_plotted_by_name(plt, kind):
 def test_a_feature_that_is_not_there_is_refused(plt):
     with pytest.raises(UsageError, match="expected the name of a feature, found 'nowhere'"):
         open_run(run_of("classes")).plot_feature("nowhere")
+
+
+SIDES = {
+    "two classes": np.array(["a", "b"]),
+    "the same the other way": np.array(["b", "a"]),
+    "a regression": np.array([0.0, 1.0]),
+    "three classes": np.array(["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_effects_are_drawn_on_the_side_they_are_of(plt, tmp_path, kind):
+    """Column 0 is higher where the target is the last by name, or high; column 1 is lower there."""
+    rng, sides = np.random.default_rng(4), SIDES[kind]
+    y = sides[np.arange(90) % len(sides)]
+    is_up = y == sorted(sides.tolist())[-1]
+    values = rng.standard_normal((90, 30))
+    values[:, 0] += 3 * is_up
+    values[:, 1] -= 3 * is_up
+    target = y + 0.01 * rng.standard_normal(90) if kind == "a regression" else y
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=target)
+    result = srs_ooc.run(tmp_path / "t.zarr", iterations=60, memory_mb=4000)
+    ax = result.plot_effects(plt.figure().subplots())
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    drawn = {names[int(y)]: float(x) for line in ax.lines if line.get_marker() in "os"
+             for x, y in line.get_xydata()}  # fmt: skip
+    assert drawn["f0"] > 0.5
+    assert drawn["f1"] < -0.5
+    effects = {record["name"]: record for record in result.features("records", only_selected=True)}
+    said = [text.get_text() for text in ax.child_axes[0].get_yticklabels()]
+    for name, words in zip(names, said, strict=True):
+        assert f"{effects[name]['effect']:.2f} ({effects[name]['low']:.2f} to" in words
+    ax = result.plot_volcano(plt.figure().subplots())
+    at = {text.get_text(): text.xy for text in ax.texts}
+    assert at["f0"][0] == pytest.approx(drawn["f0"])
+    assert at["f1"][0] == pytest.approx(drawn["f1"])
+    assert at["f0"][1] == pytest.approx(-np.log10(effects["f0"]["p_value"]))
+    others = ax.collections[0].get_offsets()
+    assert len(others) == 30 - len(names)
+    assert np.abs(others[:, 0]).max() < 0.5
+    colours = {part.get_label(): part.get_facecolor()[0] for part in ax.collections}
+    assert not np.array_equal(*[colours[f"selected, {way}"]
+                                for way in ("lower or falling", "higher or rising")])  # fmt: skip
+
+
+@given(st.floats(0.01, 100))
+def test_signed_effects_keep_size_and_order_on_either_side(ratio):
+    assert signed("ratio of spreads", ratio) == pytest.approx(
+        -signed("ratio of spreads", 1 / ratio)
+    )
+    assert (signed("ratio of spreads", ratio) > 0) == (ratio > 1)
+    assert signed("AUC", 1.0) == 1 == -signed("AUC", 0.0)
+    assert signed("AUC", 0.5) == 0 == signed("ratio of spreads", 1.0)
+    assert signed("Spearman", -0.3) == signed("difference of shares", -0.3) == -0.3
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("provisional", "come with the verdict"), ("probe", "tests no single features")],
+)
+def test_where_there_are_no_effects_the_figure_says_why(plt, kind, says):
+    for name in ("effects", "volcano"):
+        ax = getattr(open_run(run_of(kind)), f"plot_{name}")(plt.figure().subplots())
+        assert says in ax.texts[0].get_text()
+        assert not ax.has_data()
 
 
 def report_called(*arguments):

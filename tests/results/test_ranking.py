@@ -57,7 +57,7 @@ def verdict_of(spec=None, order=(), **given):
 def why(feature, n_drawn=9, *, is_out=False, **given):
     verdict = verdict_of(**given)
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
-    found = _judged(verdict, feature, "f{}".format)
+    found = _judged(verdict, None, feature, "f{}".format)
     record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, found)
     return explain(record, feature, verdict, [], is_out=is_out)
 
@@ -290,7 +290,7 @@ def test_a_feature_that_is_too_good_is_said(tmp_path, kind):
     assert [(expected or "Too good") in done.output for done in said] == 3 * [expected is not None]
     assert "Too good" not in said[1].stdout
     cautions = srs_ooc.open_run(run).cautions
-    assert [text.startswith("Too good to be true. ") for text in cautions[:1]] == [bool(expected)]
+    assert any(text.startswith("Too good to be true. ") for text in cautions[:1]) == bool(expected)
     assert expected is None or expected in cautions[0]
     page = said[2].stdout.replace("**", "")
     assert all(text.partition(". ")[0] in page for text in cautions)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -12,8 +13,56 @@ from reports import KINDS, N_FEATURES, N_ROWS, report_of, run_of
 import srs_ooc
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import LEADING, RankingHistory
-from srs_ooc.results.facts import FEW_DRAWS, cautions_of, commands_of, json_of, summary_of
+from srs_ooc.results.facts import FEW_DRAWS, answers_of, cautions_of, commands_of, json_of
 from srs_ooc.results.report import bins_of, ends_of, history_of, profiles_of
+
+
+def answers(report):
+    return [" ".join(sentences) for sentences in answers_of(report).values()]
+
+
+def test_what_was_not_measured_names_a_command_that_measures_it(tmp_path):
+    """On a copy of the run: the commands are run as they are given."""
+    shutil.copytree(run_of("classes"), tmp_path / "a run.run")
+    result = srs_ooc.open_run(tmp_path / "a run.run")
+    with result._report() as report:
+        before, n_rows = answers(report), report.task.n_rows
+    for answer in before[2:]:
+        assert answer.startswith("Not measured.")
+        words = shlex.split(answer.split("`")[1].replace(" 20", " 4"))
+        assert cli.main(words[1:], prog_name="srs-ooc", standalone_mode=False) in (None, 0)
+    with result._report() as report:
+        after, curve, halves = answers(report), report.held_out, result.halves
+        data = json.loads(json_of(report))
+    assert after[:2] == before[:2]
+    assert "Not measured" not in " ".join(after)
+    size = curve.smallest()
+    low, high = curve.interval(size, n_rows)
+    share = curve.means[curve.sizes.index(size)]
+    assert f"{size} feature" in after[2]
+    assert f" {share:.0%} of held-out rows right (95% interval {low:.0%} to {high:.0%})" in after[2]
+    assert data["held_out"]["interval"] == pytest.approx([low, high], abs=1e-4)
+    assert list(data["answers"].values())[3][0] == f"{halves}."
+    often = sum(2 * record["halves"] >= 1 for record in data["features"])
+    assert f"Half of them or more select {often} of the {len(data['features'])}" in after[3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "classes",
+            ["selected at level 0.1", "expect at most", "`srs-ooc compact", "--halves 20`"],
+        ),
+        ("nothing", ["No feature was selected", "bounds no share", "Not measured", "Not measured"]),
+        ("provisional", ["no verdict yet", "Nothing is sure", "finished", "finished"]),
+    ],
+)
+def test_the_first_answers_are_those_of_the_run(kind, said):
+    with report_of(kind) as report:
+        found = answers(report)
+    for text, answer in zip(said, found, strict=True):
+        assert text in answer
 
 
 @pytest.mark.few(1)
@@ -22,7 +71,7 @@ def test_a_report_lists_what_is_selected_or_else_the_first_by_rank(kind):
     result = srs_ooc.open_run(run_of(kind))
     with report_of(kind) as report:
         names = [record.name for record in report.records]
-        assert len(summary_of(report)) == 3
+        assert len(answers_of(report)) == 4
         n_selected = report.n_selected
     if kind in ("nothing", "provisional"):
         assert n_selected == 0
@@ -134,7 +183,6 @@ def test_warnings_name_what_to_do():
     assert "resume" in nothing["Nothing was selected"]
     assert "--iterations" in nothing["Few draws"]
     assert "No verdict yet" in titles_of("provisional")
-    assert "compact" in titles_of("classes")["Accuracy was not measured"]
     many = titles_of("classes", selected=np.arange(1000) % N_FEATURES)
     assert "compact" in many["1,000 features were selected"]
 

@@ -22,17 +22,15 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
-from srs_ooc.runs import batches, dask_cluster, resources
+from srs_ooc.runs import batches, dask_cluster, halves, resources
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
-from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor, fit_by_hash
 
@@ -487,14 +485,34 @@ def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
     assert bits(result, small) == permuted
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_small", [False, True])
+def test_halves_have_the_bits_of_one_core_whole_at_a_worker_or_not(
+    small, tmp_path, client, monkeypatch, is_small
+):
+    options = {"halves": 4, "iterations": 60, "q": 20} | CAP
+    one = srs_ooc.run(small, out=tmp_path / "one", threads=1, **options)
+    steps = []
+    monkeypatch.setattr(halves, "fits_workers", lambda *_: not is_small)
+    many = srs_ooc.run(
+        small, out=tmp_path / "many", client=client, progress=steps.append, **options
+    )
+    for name, found in vars(one.halves).items():
+        np.testing.assert_array_equal(getattr(many.halves, name), found)
+    together = [step for step in steps if step.stage == "halves"]
+    assert {step.total for step in together} == (set() if is_small else {4 * 60})
+    assert not (tmp_path / "many" / "halves").exists()
+    assert bits(many, small) == bits(one, small)
+
+
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, client, caplog):
     opened = Store.open(small)
     request = Request(Options(permutations=4, fdr="0.3", subspace_size=20))
     spec = RunDraft.of(opened, request).spec
-    task = Task.of_run(spec, opened, Inputs())
     for megabytes, fits in ((66, False), (500, True)):
-        context = RunContext(spec, opened, task, 0, 1, DaskCluster(client, megabytes))
-        assert fits_workers(context) == fits
+        cluster = DaskCluster(client, megabytes)
+        assert fits_workers(cluster, spec, opened, Inputs(), "permutation runs") == fits
+    assert "permutation runs come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text
 
 

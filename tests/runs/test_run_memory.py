@@ -52,6 +52,12 @@ SHAPES = {  # rows, features, options
         12,
         ("--q", 6, "--judge", "decoy", "--decoys", 1, "--iterations", 2, "--max-depth", 3),
     ),
+    "halves": (40, 60_000, ("--q", 2000, "--iterations", 20, "--halves", 2)),
+    "tall-halves": (
+        200_000,
+        12,
+        ("--judge", "probe", "--q", 6, "--iterations", 2, "--max-depth", 3, "--halves", 2),
+    ),
     "by-value": (
         2000,
         6000,

@@ -265,7 +265,7 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
 
     monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        permutation_runs._remove(done)
+        permutation_runs.remove_part(done)
     monkeypatch.undo()
     assert removed
     assert not done.exists()

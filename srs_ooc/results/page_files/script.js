@@ -7,7 +7,7 @@
   const total = values.name.length;
   const PAGE = 50, PRINTED = 200, NONE = 255, FEW = 3;
   const AT_NAME = names.indexOf("name");
-  const isText = { name: true };
+  const isText = Object.fromEntries(names.map((name) => [name, values[name].some((value) => typeof value === "string")]));
   const view = { rows: [...Array(total).keys()], sort: "rank", descending: false, page: 0 };
   const made = [];
 

@@ -1,0 +1,307 @@
+"""Stability over rows: the same search and verdict on random halves of the rows.
+
+Halves come in pairs that share no row (Shah and Samworth 2013, complementary pairs); strata,
+classes and whole groups are shared out evenly. Each half has a seed of its own, so that chance in
+the search counts too. No answer of the run depends on them.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
+from srs_ooc.evidence.decoys import deal_folds
+from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
+from srs_ooc.runs.jobs import WorkerStore
+from srs_ooc.runs.ledger import HALVES_FOLDER, VALID, Ledger
+from srs_ooc.runs.permutation_runs import (
+    Doer,
+    PermutationJob,
+    fits_workers,
+    from_workers,
+    remove_part,
+)
+from srs_ooc.runs.resources import noting
+from srs_ooc.runs.run_memory import check_stages
+from srs_ooc.runs.run_verdict import candidates_of, read_verdict
+from srs_ooc.runs.screening import Watch
+from srs_ooc.runs.settling import UNTIL_STABLE, Request
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task, check_cluster, check_rows
+from srs_ooc.store.store import Store
+
+HALVES = "halves"
+"""Record of the ledger that says how many halves were asked for last; no part of the identity."""
+FIRST = 20
+"""Features at the head of the ranking of each half that are compared."""
+FEWEST = 2
+"""Rows of each class that a half has at least."""
+DEALING_NBYTES = 180
+"""Memory of a row where rows are dealt into halves: 137 bytes as measured, and what it is of."""
+
+Half = dict[str, Any]
+"""What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
+features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32."""
+
+
+@dataclass(frozen=True)
+class HalvesRecord:
+    """What the halves of the rows that are done select.
+
+    Attributes
+    ----------
+    n_selected : list of int
+        Features that each half selects, of those that are done.
+    agreement : float or None
+        Share of the first 20 features of a half that are among the first 20 of the half with the
+        other rows, mean over pairs; None before a pair is done.
+    features : uint32 (n,)
+        Stored positions of the features that any half selects, ascending.
+    counts : int64 (n,)
+        In how many halves each is selected.
+    """
+
+    n_selected: list[int]
+    agreement: float | None
+    features: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+
+    @property
+    def n_halves(self) -> int:
+        """Halves that are done."""
+        return len(self.n_selected)
+
+    def share(self, stored: int) -> float:
+        """Return the share of halves that select a stored feature."""
+        ends = (np.searchsorted(self.features, stored, side=side) for side in ("left", "right"))
+        return int(self.counts[slice(*ends)].sum()) / self.n_halves
+
+    def __str__(self) -> str:
+        """Return it as one sentence, without a full stop."""
+        n, heads = self.n_selected, ""
+        if self.agreement is not None:
+            heads = f"; their first {FIRST} agree by {self.agreement:.2f}"
+        return (
+            f"{len(n)} halves of the rows select {min(n)} to {max(n)} features (median "
+            f"{median(n):g}){heads}"
+        )
+
+
+def halves_asked(ledger: Ledger) -> int:
+    """Return how many halves were asked for; 0 if none."""
+    return int(ledger.meta(HALVES)) if ledger.has_meta(HALVES) else 0
+
+
+def halves_of(ledger: Ledger) -> HalvesRecord | None:
+    """Return what halves of the rows select, of as many iterations as the run has.
+
+    None if no half is done. ``ledger`` is open for reading; the store is not needed.
+    """
+    n_asked = halves_asked(ledger)
+    halves = _done(ledger, n_asked)
+    if not halves:
+        return None
+    firsts = [
+        (halves[i]["first"], halves[i + 1]["first"])
+        for i in range(0, n_asked, 2)
+        if i in halves and i + 1 in halves
+    ]
+    shares = [len(np.intersect1d(a, b)) / max(len(a), len(b), 1) for a, b in firsts]
+    selected = np.concatenate([half["selected"] for half in halves.values()])
+    return HalvesRecord(
+        [int(half["n_selected"]) for half in halves.values()],
+        float(np.mean(shares)) if shares else None,
+        *np.unique(selected, return_counts=True),
+    )
+
+
+def _done(ledger: Ledger, n_halves: int) -> dict[int, Half]:
+    """Return what is kept of those of the first so many halves that are done, by number."""
+    kept = {number: ledger.read_arrays(f"half-{number}") for number in range(n_halves)}
+    now = ledger.progress().iteration
+    return {i: half for i, half in kept.items() if half is not None and half["n_iterations"] == now}
+
+
+# How rows are dealt, and whether they can be.
+
+
+def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[RunSpec, Inputs]:
+    """Return the run on a half of the rows, counted from 0: its identity, what it is trained on.
+
+    Raises
+    ------
+    UsageError
+        If there is one group of rows, or a half gets fewer than two rows of a class.
+    """
+    with store.unchanged():
+        task = Task.of(store, inputs, exchanges=True)
+    rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
+    key, units = key_of(spec.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
+    place = deal_folds(key, 2, task.target, *units, option="--halves")
+    for code in np.unique(task.target).tolist() if task.classes else ():
+        n_least = np.bincount(place[task.target == code], minlength=2).min()
+        if n_least < FEWEST:
+            raise UsageError(
+                f"--halves: expected at least {FEWEST} rows of each class in each half of the rows "
+                f"(groups stay whole), found {n_least} of class {task.classes[code]!r}. Get more "
+                "rows of it, or leave it out with --rows."
+            )
+    here = Inputs(inputs.excluded, rows[place == number % 2])
+    seed = key_of(spec.seed, Purpose.HALVES, number, Purpose.TREE)
+    return replace(spec.with_seed(seed), rows=str(digest(here.rows, "rows"))), here
+
+
+def check_halves(
+    spec: RunSpec, store: Store, inputs: Inputs, request: Request, n_halves: int, cap_mb: int
+) -> None:
+    """Check that the search can be done on each half of the rows.
+
+    Raises
+    ------
+    UsageError
+        If the run selects nothing or was given what may come from all rows, or a half has too few
+        rows.
+    BudgetError
+        If the cap cannot hold dealing the rows. What a half takes after that is less than the run.
+    """
+    if spec.judge == "none" or inputs.weights is not None:
+        found = "--judge none" if spec.judge == "none" else "--scores FILE"
+        raise UsageError(
+            "--halves: expected a run that selects features by its rows alone, found one with "
+            f"{found}. Leave --halves out, or begin a run of other options."
+        )
+    if request.cluster is not None:
+        check_cluster(spec)
+    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
+    check_stages(cap_mb * MB, [[Lease("rows dealt into halves", DEALING_NBYTES * n_rows)]])
+    for number in range(n_halves):
+        half, here = half_of(spec, store, inputs, number)
+        try:
+            check_rows(half, Task.of_run(half, store, here))
+        except UsageError as error:
+            raise UsageError(f"--halves, of half of the rows: {error}") from error
+
+
+# The runs on halves, here or by workers.
+
+
+def select_within(
+    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
+) -> bool:
+    """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
+
+    What is there of it already is gone on with. ``request`` says iterations, memory and workers.
+    """
+    from srs_ooc.runs.session import is_done, work_on  # which has halves worked on, too
+
+    assert request.iterations is not None
+    if not folder.exists():
+        meta = {
+            "spec": spec.to_json(),
+            PLACES: places_of(store.place, folder),
+            "memory_mb": request.cap_mb,
+            "iterations": request.iterations,
+            UNTIL_STABLE: False,
+            VALID: None,
+        }
+        given = {name: array for name, array in vars(inputs).items() if array is not None}
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        Ledger.create(folder, meta, given)
+    with closing(Ledger(folder, writable=True)) as within:
+        work_on(within, store, request, watch)
+        return is_done(within, request.iterations)
+
+
+def _select(
+    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
+) -> Half | None:
+    """Return what a half selects; None if ``watch`` says no."""
+    if not select_within(folder, spec, inputs, store, request, watch):
+        return None
+    with closing(Ledger(folder, writable=False)) as within:
+        first, selected, n_selected = candidates_of(within, store.n_features)
+        verdict = read_verdict(within) if spec.concludes else None
+    first = (first if verdict is None else verdict[1])[:FIRST]
+    found = {"n_iterations": request.iterations, "n_selected": n_selected}
+    return found | {"selected": selected, "first": first}
+
+
+@dataclass(frozen=True)
+class HalfJob(PermutationJob):
+    """What a worker needs to do the run on any half; its identity is the run's."""
+
+    label = "half"
+
+    def doer(self, spec: RunSpec, store: Store) -> Doer:
+        """Return what does a run in a worker."""
+
+        def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
+            asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
+            half = half_of(spec, store, self.inputs, number)
+            with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                return _select(Path(folder) / "half.run", *half, store, asked, watch)
+
+        return one
+
+
+def select_by_halves(
+    ledger: Ledger, store: Store, request: Request, n_halves: int, watch: Watch
+) -> None:
+    """Do the runs on halves that are missing, each kept once done, until ``watch`` says no.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of a run that is done, open for writing.
+    store : Store
+        Its store.
+    request : Request
+        Memory and workers.
+    n_halves : int
+        Halves in all; even.
+    watch : callable
+        Told where the work stands; says whether to go on.
+    """
+    spec, inputs, cluster = spec_of(ledger), inputs_of(ledger), request.cluster
+    n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
+    each = replace(request, iterations=n_iterations, until_stable=False, halves=None)
+    each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
+    watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
+    done = _done(ledger, n_halves)
+    missing = [number for number in range(n_halves) if number not in done]
+
+    def one_by_one() -> Iterator[tuple[int, Half]]:
+        for number in missing:
+            half = half_of(spec, store, inputs, number)
+            here = named(f"half {number + 1} of {n_halves}", watch)
+            found = _select(folder / str(number), *half, store, each, here)
+            if found is None:
+                return
+            yield number, found
+
+    found = one_by_one()
+    if cluster is not None and missing and fits_workers(cluster, spec, store, inputs, "halves"):
+        place = WorkerStore.of(store, cluster.worker_memory_mb)
+        job, parts = HalfJob(place, spec.to_json(), inputs, n_iterations), dict.fromkeys(missing)
+        found = from_workers(cluster, job, parts, "halves", n_iterations, watch)
+    for number, half in found:
+        ledger.write_arrays(f"half-{number}", half)
+        remove_part(folder / str(number))
+    if len(_done(ledger, n_halves)) == n_halves:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def named(what: str, watch: Watch) -> Watch:
+    """Return what is told of steps that begin with ``what``."""
+    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}".rstrip(", ")))

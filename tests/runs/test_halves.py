@@ -1,0 +1,289 @@
+"""Stability over rows: what halves select, however the work on them is cut short."""
+
+import itertools
+from contextlib import closing, nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from closing import FEW, closing_trees
+from command import error_of, json_of, srs_ooc
+from hypothesis import given
+from hypothesis import strategies as st
+from stores import make_store, noise_table
+
+import srs_ooc as package
+from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.text import MB
+from srs_ooc.runs import halves
+from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
+from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_run
+from srs_ooc.store.store import Store
+
+N_ROWS, N_FEATURES, N_HALVES = 120, 60, 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        closing_trees(patch, FEW)
+        yield
+
+
+def asked(n_halves=N_HALVES, **how):
+    how = {"iterations": 60, "memory_mb": 4000, "threads": 1} | how
+    return Request(Options(subspace_size="20", seed=3), halves=n_halves, **how)
+
+
+def work(store, run, request, watch=lambda _: True):
+    with closing(open_or_create(store, run, request)) as ledger:
+        work_on(ledger, store, request, watch)
+    return run
+
+
+def found_of(run):
+    """What a run says of its halves, as numbers; None where it says nothing."""
+    with closing(Ledger(run, writable=False)) as ledger:
+        found = halves_of(ledger)
+    if found is None:
+        return None
+    return found.n_selected, found.agreement, found.features.tolist(), found.counts.tolist()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    table = noise_table(N_ROWS, N_FEATURES, n_relevant=3)
+    return Store.open(make_store(tmp_path_factory.mktemp("halves") / "t.zarr", *table))
+
+
+@pytest.fixture(scope="module")
+def whole(store):
+    return work(store, store.path.with_name("whole.run"), asked())
+
+
+def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
+    with closing(Ledger(whole, writable=False)) as ledger:
+        spec, inputs, found = spec_of(ledger), inputs_of(ledger), halves_of(ledger)
+    ids, results = list(store.row_ids), []
+    for number in range(N_HALVES):
+        half, here = half_of(spec, store, inputs, number)
+        results.append(
+            package.run(
+                store,
+                out=tmp_path / f"{number}.run",
+                rows=[ids[row] for row in here.rows.tolist()],
+                seed=half.seed,
+                q=20,
+                iterations=60,
+            )
+        )
+    assert len({result.status.parts["run"]["seed"] for result in results}) == N_HALVES
+    assert found.n_selected == [len(result.selected) for result in results]
+    assert sum(found.n_selected) > 0
+    names = [store.names[int(place)] for place in store.array("positions")]
+    for stored, name in enumerate(names):
+        n_selecting = sum(name in result.selected for result in results)
+        assert found.share(stored) == n_selecting / N_HALVES
+    heads = [{r["name"] for r in result.features("records", top=FIRST)} for result in results]
+    shares = [len(a & b) / FIRST for a, b in zip(heads[::2], heads[1::2], strict=True)]
+    assert found.agreement == pytest.approx(np.mean(shares))
+
+
+def test_no_answer_of_the_run_depends_on_its_halves(store, whole, tmp_path):
+    plain = work(store, tmp_path / "a.run", asked(None))
+    with_halves, without = (package.open_run(run, store) for run in (whole, plain))
+    assert without.halves is None
+    assert without.status.halves is None
+    records = with_halves.features("records")
+    assert max(record.pop("halves") for record in records) > 0
+    others = without.features("records")
+    assert {record.pop("halves") for record in others} == {None}
+    assert records == others
+
+
+def test_halves_asked_for_later_or_one_after_another_are_the_same(store, whole, tmp_path):
+    run, stages = work(store, tmp_path / "a.run", asked(None)), []
+
+    def watch(step):
+        stages.append(step.stage)
+        return True
+
+    work(store, run, asked(2, iterations=None), watch)
+    assert {stage.partition(",")[0] for stage in stages} == {"half 1 of 2", "half 2 of 2"}
+    assert len(found_of(run)[0]) == 2
+    stages.clear()
+    work(store, run, asked(iterations=None), watch)
+    assert {stage.partition(",")[0] for stage in stages} == {f"half {i} of 6" for i in (3, 4, 5, 6)}
+    assert found_of(run) == found_of(whole)
+    assert not (run / "halves").exists()
+    work(store, run, asked(0, iterations=None))
+    assert found_of(run) is None
+
+
+def test_halves_do_not_depend_on_stops_or_threads(store, whole, tmp_path):
+    run = tmp_path / "a.run"
+    for stop in itertools.count(1):
+        countdown = itertools.count(-(4**stop))
+        request = asked(N_HALVES if stop == 1 else None, threads=1 + stop % 3)
+        work(store, run, request, lambda _, c=countdown: next(c) != 0)
+        verify_run(run)
+        if found_of(run) is not None and len(found_of(run)[0]) == N_HALVES:
+            break
+    assert stop > 3
+    assert found_of(run) == found_of(whole)
+
+
+@pytest.mark.parametrize("killed", ["write_arrays", "remove_part"])
+def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
+    store, whole, tmp_path, monkeypatch, killed
+):
+    run, place = work(store, tmp_path / "a.run", asked(None)), halves
+    if killed == "write_arrays":
+        place = Ledger
+    do = getattr(place, killed)
+
+    def dies(*given):
+        if killed == "remove_part" or given[1].startswith("half-"):
+            raise KeyboardInterrupt
+        return do(*given)
+
+    monkeypatch.setattr(place, killed, dies)
+    with pytest.raises(KeyboardInterrupt):
+        work(store, run, asked(iterations=None))
+    monkeypatch.undo()
+    assert (run / "halves" / "0").exists()
+    work(store, run, asked(None, iterations=None))
+    assert found_of(run) == found_of(whole)
+    assert not (run / "halves").exists()
+
+
+def test_of_more_iterations_halves_are_done_anew(store, tmp_path):
+    run = work(store, tmp_path / "a.run", asked(2))
+    before = found_of(run)
+    work(store, run, asked(None, iterations=90), lambda step: not step.stage.startswith("half"))
+    assert found_of(run) is None
+    work(store, run, asked(None, iterations=None))
+    once = work(store, tmp_path / "b.run", asked(2, iterations=90))
+    assert found_of(run) == found_of(once) != before
+
+
+@pytest.fixture(scope="module")
+def spec(whole):
+    with closing(Ledger(whole, writable=False)) as ledger:
+        return spec_of(ledger)
+
+
+def rows_of(spec, number, classes, strata=None, groups=None):
+    """The rows of a half of a table that has nothing but these columns."""
+    columns = {"target": classes, "strata": strata, "groups": groups, "weights": None}
+    columns = {name: None if c is None else c.astype(np.int32) for name, c in columns.items()}
+    store = SimpleNamespace(
+        n_features=5,
+        n_rows=len(classes),
+        manifest=SimpleNamespace(classes=("a", "b")),
+        unchanged=nullcontext,
+        **{name: lambda column=column: column for name, column in columns.items()},
+    )
+    return half_of(spec, store, Inputs(), number)[1].rows.tolist()
+
+
+@given(st.integers(0, 99), st.integers(2, 5), st.integers(0, 2**32))
+def test_a_pair_of_halves_shares_no_row_and_is_even(spec, number, n_strata, seed):
+    rng = np.random.default_rng(seed)
+    classes, strata = np.arange(60) % 2, rng.integers(0, n_strata, 60)
+    first, second = (rows_of(spec, 2 * number + i, classes, strata) for i in range(2))
+    assert sorted([*first, *second]) == list(range(60))
+    kinds = 2 * strata + classes
+    n_first, n_second = (np.bincount(kinds[rows], minlength=10) for rows in (first, second))
+    assert np.abs(n_first - n_second).max() <= 1
+
+
+@given(st.integers(0, 99), st.integers(0, 2**32))
+def test_groups_stay_whole(spec, number, seed):
+    groups = np.random.default_rng(seed).integers(0, 20, 200)
+    first, second = (rows_of(spec, 2 * number + i, groups % 2, None, groups) for i in range(2))
+    assert not set(groups[first]) & set(groups[second])
+    assert sorted([*first, *second]) == list(range(200))
+
+
+def test_a_pair_is_another_deal_than_the_next(store, spec):
+    rows = [half_of(spec, store, Inputs(), number)[1].rows.tolist() for number in range(4)]
+    assert rows[0] not in rows[2:]
+
+
+def test_rows_left_out_and_excluded_features_stay_out(store, spec):
+    given = Inputs(np.array([4], np.uint32), np.arange(20, 100, dtype=np.int32))
+    pair = [half_of(spec, store, given, number)[1] for number in (0, 1)]
+    assert sorted([*pair[0].rows, *pair[1].rows]) == list(range(20, 100))
+    assert pair[0].excluded.tolist() == [4]
+
+
+def test_halves_are_refused_before_anything_is_done(store, tmp_path):
+    values, labels = noise_table(60, 30)
+    labels[:] = 0
+    labels[:30], labels[57:] = 1, 2
+    few = make_store(tmp_path / "few.zarr", values, labels)
+    message = error_of("run", few, "--halves", 4, "--iterations", 20)
+    assert "expected at least 2 rows of each class in each half" in message
+    assert "found 1 of class '2'" in message
+    assert not (tmp_path / "few.run").exists()
+    assert "even number" in error_of("run", few, "--halves", 3)
+    assert "--judge none" in error_of("run", few, "--method", "prs", "--halves", 2)
+    file = tmp_path / "scores.csv"
+    file.write_text("name,score\n" + "".join(f"f{i},{i + 1}\n" for i in range(30)))
+    scores = ("--method", "less", "--scores", file, "--judge", "probe", "--q", 8)
+    assert "found one with --scores FILE" in error_of("run", few, *scores, "--halves", 2)
+    srs_ooc("run", few, "--iterations", 20, "--q", 10)
+    assert "found 1 of class '2'" in error_of("resume", tmp_path / "few.run", "--halves", 2)
+    assert not Ledger(tmp_path / "few.run", writable=False).has_meta(HALVES)
+
+
+def test_groups_that_are_a_class_each_cannot_be_halved(tmp_path):
+    values, labels = noise_table(40, 10)
+    package.ingest(
+        values.T, tmp_path / "t.zarr", target=labels, groups=np.repeat(labels, 1), min_class_rows=1
+    )
+    with pytest.raises(UsageError, match="groups stay whole"):
+        package.run(tmp_path / "t.zarr", q=5, iterations=5, halves=2, judge="probe")
+
+
+def test_a_cap_that_does_not_hold_dealing_is_refused_with_the_smallest(
+    store, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(halves, "DEALING_NBYTES", 10 * MB)
+    with pytest.raises(BudgetError, match="smallest cap"):
+        work(store, tmp_path / "a.run", asked(2, memory_mb=600))
+    assert not (tmp_path / "a.run").exists()
+
+
+def test_halves_are_shown_where_a_run_is(tmp_path):
+    store, run = make_store(tmp_path / "t.zarr", *noise_table(200, 40)), tmp_path / "t.run"
+    text = srs_ooc("run", store, "--iterations", 50, "--halves", 4, "--judge", "probe",
+                   "--probe-min-draws", 5, "--q", 10).stdout  # fmt: skip
+    status = json_of("status", run, "--json")["halves"]
+    assert (status["asked"], status["done"], len(status["n_selected"])) == (4, 4, 4)
+    least, most = min(status["n_selected"]), max(status["n_selected"])
+    assert f"\n4 halves of the rows select {least} to {most} features (median " in text
+    assert f"their first 20 agree by {status['agreement']:.2f}.\n" in text
+    assert "halves      4 of 4 done" in srs_ooc("status", run).stdout
+    records = json_of("features", run, "--json")
+    assert sum(record["halves"] for record in records) * 4 == sum(status["n_selected"])
+    assert " halves" in srs_ooc("features", run).stdout.splitlines()[1]
+    assert package.open_run(run).halves.n_halves == 4
+    srs_ooc("resume", run, "--halves", 0)
+    assert " halves" not in srs_ooc("features", run).stdout
+    assert "halves" not in json_of("status", run, "--json")
+
+
+def test_the_head_of_a_ranking_says_halves_without_the_store(store, whole, tmp_path):
+    from srs_ooc.results.ranking import kept_records
+
+    with closing(Ledger(whole, writable=False)) as ledger:
+        kept = kept_records(ledger)
+    shown = package.open_run(whole, store).features("records", top=len(kept))
+    assert [record.halves for record in kept] == [record["halves"] for record in shown]
