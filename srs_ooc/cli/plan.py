@@ -180,6 +180,8 @@ def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     if power["reason"] is not None:
         which = "no shift" if power["half"] is None else "no shift in 95% of cases"
         lines.append(f"  {which} is found, however large: {power['reason']}")
+    if draft.shape.has_groups:
+        lines.append("  of rows as if independent; they come in groups, which takes larger shifts")
     return [
         *lines,
         "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",

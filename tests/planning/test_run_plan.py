@@ -341,6 +341,16 @@ def test_more_rows_and_fewer_features_show_smaller_shifts():
     assert shifts[0] == pytest.approx(1.32, abs=0.005)
 
 
+def test_power_says_that_it_takes_rows_of_groups_as_independent(tmp_path):
+    rows, said = np.arange(60), "they come in groups"
+    values = np.random.default_rng(0).normal(size=(60, 20))
+    for name, groups in (("plain", None), ("grouped", rows // 2)):
+        path = tmp_path / f"{name}.zarr"
+        srs_ooc.ingest(values, path, target=rows // 2 % 2, groups=groups)
+        plan = command("plan", path, "--memory-mb", 4000).stdout
+        assert (said in plan) == (groups is not None)
+
+
 def test_too_few_rows_show_nothing_and_say_why():
     seen = power_of((10, 10), 10**6)
     assert seen["half"] is seen["most"] is None
