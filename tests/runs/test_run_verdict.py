@@ -18,7 +18,7 @@ from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import beside_others, cost
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import DecoyJudge
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import CERTAIN, Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Ranking
@@ -425,7 +425,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(tmp_path):
     even = np.full(3, 1 / 3)
     alone, contrasts = strongest_contrasts(codes, 255, tested, shares=even)
     np.testing.assert_array_equal(before, alone.astype(np.float32))
-    certain = alone >= np.log10(10 * TESTED_FEATURES)
+    certain = alone >= np.log10(TESTED_FEATURES / CERTAIN)
     assert np.count_nonzero(certain & (contrasts == Contrast.SPREAD)) >= 8
     for i in range(TESTED_FEATURES):
         others = [np.count_nonzero(certain & (contrasts == c)) for c in Contrast]
