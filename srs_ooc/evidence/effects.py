@@ -102,11 +102,12 @@ class Levels(NamedTuple):
     @classmethod
     def of(cls, codes: NDArray[Any], strata: NDArray[np.integer] | None) -> "Levels":
         """Return the levels of codes from 0, int (n_rows,), within ``strata``; one row at least."""
+        cells: NDArray[np.integer]
         if strata is None:
             counts = np.bincount(codes)
             is_used = counts > 0
             cells = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
-            counts, of = counts[is_used], np.zeros(np.count_nonzero(is_used), np.int32)
+            counts, of = counts[is_used], np.zeros(np.count_nonzero(is_used), np.intp)
         else:
             width = int(codes.max()) + 1
             keys = strata.astype(np.int64) * width + codes

@@ -75,7 +75,7 @@ STRATUM_ROW_NBYTES = 850
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
 """A row, where its target is a class or a number, while the effect of a feature is looked for;
-making decoys takes as much before, and tests within strata more. At most 37 and 91 bytes of 200,000
+making decoys takes as much before, and tests within strata more. At most 37 and 95 bytes of 200,000
 rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
