@@ -215,17 +215,14 @@ def _prediction(report: Report) -> list[str]:
         does = "repeats the selection without some rows and predicts them"
         can = report.spec.model.is_tree and report.inputs.validation is None
         return _unmeasured(report, "compact {}", does, can=can)
-    task, size = report.task, curve.smallest()
+    task, size, ends = report.task, curve.smallest(), held_out_interval(report, curve)
     mean = float(curve.means[curve.sizes.index(size)])
-    ends = held_out_interval(report, curve)
-    said = "{:.2f}" if task.is_regression else "{:.0%}"
-    what = "of the variance of" if task.is_regression else "of"
+    said, what = "{:.0%}", "of held-out rows right"
+    if task.is_regression:
+        said, what = "{:.2f}", "of the variance of held-out rows"
     interval = "" if ends is None else f" (95% interval {' to '.join(map(said.format, ends))})"
-    right = "" if task.is_regression else " right"
-    found = [
-        f"{counted(size, 'feature')} {'predicts' if size == 1 else 'predict'} {said.format(mean)} "
-        f"{what} held-out rows{right}{interval}."
-    ]
+    predict = "1 feature predicts" if size == 1 else f"{size} features predict"
+    found = [f"{predict} {said.format(mean)} {what}{interval}."]
     if not task.is_regression:
         largest = np.bincount(task.target.astype(int)).max() / task.n_rows
         found.append(f"The largest class alone: {largest:.0%}.")

@@ -494,10 +494,6 @@ class Result:
         """Plot memory against the cap over the run; return the axes."""
         return self._plot("memory", ax)
 
-    def plot_time(self, ax: Any = None) -> Any:
-        """Plot iterations done by seconds of work; return the axes."""
-        return self._plot("time", ax)
-
     def plot_feature(self, name: str, ax: Any = None) -> Any:
         """Plot a feature against the target; return the axes.
 
