@@ -88,16 +88,8 @@ class Sensitivity:
 SHOWN = 10
 _COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
 _VERDICT_COLUMNS = (
-    "rank",
-    "name",
-    "selected",
-    "q_value",
-    "direction",
-    "effect",
-    "score",
-    "importance",
-    "p_value",
-)
+    "rank", "name", "selected", "q_value", "direction", "effect", "score", "importance", "p_value"
+)  # fmt: skip
 
 
 def _facts(status: Status) -> str:
