@@ -391,15 +391,9 @@ def versions() -> dict[str, str]:
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
 _COLUMNS = (
-<<<<<<< HEAD
-    *("rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score"),
-    *("importance", "tree_agreement", "cluster", "n_drawn"),
-)
-=======
     "rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score",
-    "importance", "stability", "cluster", "n_drawn",
+    "importance", "tree_agreement", "cluster", "n_drawn",
 )  # fmt: skip
->>>>>>> x-A-effects
 
 
 def json_of(report: Report) -> str:
