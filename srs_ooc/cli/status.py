@@ -78,11 +78,13 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
 
 
 def _lines(status: Status, run: str) -> list[tuple[str, str]]:
+    is_short = status.is_provisional or status.iterations < status.iterations_asked
+    halves = status.halves or {}
     return [
         ("state", status.state),
         ("selected", _selected(status)),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
-        *([] if status.state == "finished" else [("left", _left(status))]),
+        *([("left", _left(status))] if is_short else []),
         ("next", _next(status, run)),
         ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
@@ -94,13 +96,8 @@ def _lines(status: Status, run: str) -> list[tuple[str, str]]:
         ("excluded", status.excluded),
         ("planned", _planned(status)),
         *([] if status.cluster is None else [("cluster", _cluster(vars(status.cluster)))]),
-        *([] if status.halves is None else [("halves", _halves(status.halves, run))]),
+        *([("halves", f"{halves['done']} of {halves['asked']} done")] if halves else []),
     ]  # fmt: skip
-
-
-def _halves(halves: dict[str, Any], run: str) -> str:
-    left = "" if halves["done"] == halves["asked"] else f"; go on: srs-ooc resume {run}"
-    return f"{halves['done']} of {halves['asked']} done{left}"
 
 
 def _network_lines(values: dict[str, Any]) -> list[tuple[str, str]]:

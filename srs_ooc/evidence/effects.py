@@ -161,7 +161,7 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
         return UNKNOWN
     below_a, below_b, of = levels.below(a), levels.below(b), levels.strata
     wins, ties = levels.sums(a * below_b), levels.sums(a * b)
-    found = float((weights * ((2 * wins + ties) / (2 * n_a * n_b))).sum())
+    found = min(float((weights * ((2 * wins + ties) / (2 * n_a * n_b))).sum()), 1.0)
     totals = [float(n[weights > 0].sum()) for n in (n_a, n_b)]
     centre = sum((n * found + 0.5) / (n + 1) for n in totals) / 2
     ahead = (2 * below_b + b) / (2 * n_b[of]) - centre
@@ -178,12 +178,8 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
         sums = float((weights**2 * part).sum()) * n * n
         variance += (sums + centre * (1 - centre)) / (n + 1) ** 2
     reach = exp(_Z * sqrt(variance) / (centre * (1 - centre)))
-    ends = [_from_odds(a * to, 1 - a) for to in (1 / reach, reach) for a in (found, centre)]
+    ends = [a * to / (a * to + (1 - a)) for to in (1 / reach, reach) for a in (found, centre)]
     return Interval(found, min(ends), max(ends))
-
-
-def _from_odds(odds: float, against: float) -> float:
-    return odds / (odds + against)
 
 
 def spearman(x: Levels, y: Levels) -> Interval:
@@ -330,7 +326,7 @@ def effect_of(
         return _of_indicator(~is_known, target)
     if not is_known.all():
         column, target = column[is_known], target.of_rows(is_known)
-    if len(np.unique(column)) < 2:
+    if not len(column) or column.min() == column.max():
         return Measure.NONE, -1, UNKNOWN
     if is_categorical:
         return _of_level(column, target)
@@ -352,9 +348,10 @@ def _largest(
     best = -1, UNKNOWN, -1.0
     for k, is_in in target.sides():
         found = of(is_in)
-        size = abs(found.effect - measure.neutral)
-        if measure == Measure.SPREAD_RATIO and found.effect < 1:
-            size = 1 / found.effect - 1
+        if np.isnan(found.effect):
+            continue
+        is_ratio = measure == Measure.SPREAD_RATIO
+        size = abs(log(found.effect) if is_ratio else found.effect - measure.neutral)
         if size > best[2]:
             best = k, found, size
     return best[:2]

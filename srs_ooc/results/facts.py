@@ -212,20 +212,17 @@ def _first(records: list[FeatureRecord]) -> str:
 def _prediction(report: Report) -> list[str]:
     """Return how well the features predict rows held out, or what measures it."""
     if (curve := report.held_out) is None:
-        return _unmeasured(
-            report, "compact {}", "repeats the selection without some rows and predicts them"
-        )
-    task, size = report.task, curve.smallest()
+        does = "repeats the selection without some rows and predicts them"
+        can = report.spec.model.is_tree and report.inputs.validation is None
+        return _unmeasured(report, "compact {}", does, can=can)
+    task, size, ends = report.task, curve.smallest(), held_out_interval(report, curve)
     mean = float(curve.means[curve.sizes.index(size)])
-    ends = held_out_interval(report, curve)
-    said = "{:.2f}" if task.is_regression else "{:.0%}"
-    what = "of the variance of" if task.is_regression else "of"
+    said, what = "{:.0%}", "of held-out rows right"
+    if task.is_regression:
+        said, what = "{:.2f}", "of the variance of held-out rows"
     interval = "" if ends is None else f" (95% interval {' to '.join(map(said.format, ends))})"
-    right = "" if task.is_regression else " right"
-    found = [
-        f"{counted(size, 'feature')} {'predicts' if size == 1 else 'predict'} {said.format(mean)} "
-        f"{what} held-out rows{right}{interval}."
-    ]
+    predict = "1 feature predicts" if size == 1 else f"{size} features predict"
+    found = [f"{predict} {said.format(mean)} {what}{interval}."]
     if not task.is_regression:
         largest = np.bincount(task.target.astype(int)).max() / task.n_rows
         found.append(f"The largest class alone: {largest:.0%}.")
@@ -243,7 +240,7 @@ def _steadiness(report: Report) -> list[str]:
     """Return what halves of the rows select, or what measures it."""
     if (halves := report.reading.halves) is None:
         does = "repeats the search on 20 halves of the rows"
-        return _unmeasured(report, "resume {} --halves 20", does)
+        return _unmeasured(report, "resume {} --halves 20", does, can=report.spec.judge != "none")
     often = sum(1 for record in report.records if 2 * (record.halves or 0) >= 1)
     return [
         f"{halves}.",
@@ -252,15 +249,15 @@ def _steadiness(report: Report) -> list[str]:
     ]
 
 
-def _unmeasured(report: Report, command: str, does: str) -> list[str]:
+def _unmeasured(report: Report, command: str, does: str, *, can: bool) -> list[str]:
     """Return that nothing was measured, and the command that does it where there is one."""
-    if report.reading.is_provisional:
-        return ["Not measured.", "The run has to be finished first."]
     run = quote(str(report.ledger.run))
-    return [
-        "Not measured.",
-        f"`srs-ooc {command.format(run)}` {does}; write this report again after it.",
-    ]
+    how = f"`srs-ooc {command.format(run)}` {does}; write this report again after it."
+    if not can or report.inputs.weights is not None:
+        how = "With the options of this run it cannot be."
+    elif report.reading.is_provisional:
+        how = "The run has to be finished first."
+    return ["Not measured.", how]
 
 
 def _surety(report: Report) -> list[str]:
@@ -394,9 +391,9 @@ def versions() -> dict[str, str]:
 LISTED_IN_TEXT = 50
 """Features of the table in Markdown."""
 _COLUMNS = (
-    *("rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score"),
-    *("importance", "tree_agreement", "cluster", "n_drawn"),
-)
+    "rank", "name", "q_value", "direction", "measure", "effect", "low", "high", "score",
+    "importance", "tree_agreement", "cluster", "n_drawn",
+)  # fmt: skip
 
 
 def json_of(report: Report) -> str:

@@ -93,6 +93,8 @@ def draw_effects(ax: Any, report: Report) -> None:
         ax.plot(reach, [at, at], **style)
         ax.plot([x], [at], marker="o" if x > 0 else "s", label=_plain(str(label)), **style)
     right = ax.secondary_yaxis("right")
+    ax.tick_params(axis="y", length=0)
+    right.tick_params(length=0)
     ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
     said = [size_text(vars(record)) for record in records]
     if len({record.measure for record in records}) == 1:
@@ -100,8 +102,6 @@ def draw_effects(ax: Any, report: Report) -> None:
     if not are_few:
         said = [f"{t}, {_short(str(r.direction))}" for t, r in zip(said, records, strict=True)]
     right.set_yticks(range(n), said, fontsize=size, parse_math=False)
-    for axis in (ax, right):
-        axis.tick_params(axis="y", length=0)
     right.spines["right"].set_visible(False)
     ax.set_ylim(max(n, 5) - 0.5, -0.5)
     _sign_axis(ax, report)
@@ -112,11 +112,8 @@ def _no_effects(report: Report) -> str:
         return "Effects come with the verdict."
     if report.reading.verdict is None:
         return "No effects: the judge of this run tests no single features."
-    if not any(record.measure for record in report.records):
-        return "No effects: no feature was found, or the run is of an earlier version."
-    if "groups" in report.manifest.row_columns:
-        return "No p-values of single features: rows come in groups."
-    return "No feature that was found is higher or lower by the target."
+    groups = " where rows come in groups" if "groups" in report.manifest.row_columns else ""
+    return f"No feature has an effect and a p-value to show{groups}."
 
 
 def _sign_axis(ax: Any, report: Report) -> None:
@@ -156,18 +153,15 @@ def draw_volcano(ax: Any, report: Report) -> None:
         style = {"color": GREEN, "linewidth": 1, "linestyle": ":"}
         ax.axhline(-np.log10(cutoff), label="marginally significant above", **style)
     named: list[int] = []
-    first = np.flatnonzero(chosen)
-    for i in first[np.argsort(-y[first], kind="stable")].tolist():
+    for i in sorted(np.flatnonzero(chosen).tolist(), key=lambda i: -y[i]):
         # names side by side would cover each other
-        if len(named) < _NAMED and all(
-            x[i] * x[j] < 0 or y[j] - y[i] > y.max() / 25 for j in named
-        ):
+        is_free = all(x[i] * x[j] < 0 or y[j] - y[i] > y.max() / 25 for j in named)
+        if is_free and len(named) < _NAMED:
             named.append(i)
-    for i in named:
-        name = _short(report.reading.name(int(stored[i])), 16)
-        side = ("right", (-5, 0)) if x[i] > 0 else ("left", (5, 0))
-        ax.annotate(name, (x[i], y[i]), side[1], textcoords="offset points", ha=side[0],
-                    va="center", fontsize=8, parse_math=False)  # fmt: skip
+            name = _short(report.reading.name(int(stored[i])), 16)
+            style = {"ha": "right" if x[i] > 0 else "left", "va": "center", "fontsize": 8}
+            away, place = (-5 if x[i] > 0 else 5, 0), {"textcoords": "offset points"}
+            ax.annotate(name, (x[i], y[i]), away, parse_math=False, **place, **style)
     ax.set(ylabel="-log10 p")
     ax.set_ylim(bottom=0)
     _sign_axis(ax, report)
@@ -284,15 +278,6 @@ def draw_memory(ax: Any, report: Report) -> None:
     _legend(ax)
 
 
-def draw_time(ax: Any, report: Report) -> None:
-    """Draw iterations done over the run's seconds."""
-    commits = [(0, 0.0, 0.0), *report.commits]
-    ax.plot([s for _, s, _ in commits], [i for i, _, _ in commits], color=BLUE, marker=".")
-    ax.set_xlim(left=0)
-    ax.set_ylim(bottom=0)
-    ax.set(xlabel="seconds of work", ylabel="iterations done")
-
-
 def draw_first(ax: Any, report: Report) -> None:
     """Draw the feature that comes first against the target."""
     if not report.records:
@@ -401,7 +386,6 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
     "correlation": (draw_correlations, (6.4, 5.2)),
     "accuracy": (draw_held_out, (6.4, 3)),
     "memory": (draw_memory, (6.4, 3)),
-    "time": (draw_time, (6.4, 3)),
 }
 """Figures by name: what draws one, and its size in inches."""
 _DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}

@@ -102,7 +102,6 @@ _CAPTIONS = {
         "Memory of the process as its work was saved. The peak includes what came after the "
         "iterations.",
     ),
-    "time": ("Time", "Iterations done by seconds of work."),
 }
 
 

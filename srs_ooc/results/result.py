@@ -88,16 +88,8 @@ class Sensitivity:
 SHOWN = 10
 _COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
 _VERDICT_COLUMNS = (
-    "rank",
-    "name",
-    "selected",
-    "q_value",
-    "direction",
-    "effect",
-    "score",
-    "importance",
-    "p_value",
-)
+    "rank", "name", "selected", "q_value", "direction", "effect", "score", "importance", "p_value"
+)  # fmt: skip
 
 
 def _facts(status: Status) -> str:
@@ -493,10 +485,6 @@ class Result:
     def plot_memory(self, ax: Any = None) -> Any:
         """Plot memory against the cap over the run; return the axes."""
         return self._plot("memory", ax)
-
-    def plot_time(self, ax: Any = None) -> Any:
-        """Plot iterations done by seconds of work; return the axes."""
-        return self._plot("time", ax)
 
     def plot_feature(self, name: str, ax: Any = None) -> Any:
         """Plot a feature against the target; return the axes.

@@ -39,7 +39,7 @@ class Status:
     where there is none. ``cluster`` is how a cluster stood when the run was last at work on it, as
     the process that holds the run noted; None if it never was. ``halves`` of the rows, if they were
     asked for: how many are ``asked`` and ``done``, what each selects (``n_selected``), and the
-    ``agreement`` of their first 20 features.
+    ``agreement`` of their first 20 features. ``is_provisional``: a verdict is still to come.
     """
 
     state: str
@@ -60,11 +60,7 @@ class Status:
     memory_is_growth: bool
     cluster: ClusterNote | None = None
     halves: dict[str, Any] | None = None
-
-    @property
-    def is_provisional(self) -> bool:
-        """Whether a verdict is still to come."""
-        return "fdr" in self.parts["judge"] and self.state != "finished"
+    is_provisional: bool = False
 
     @property
     def ranks_only(self) -> bool:
@@ -92,8 +88,10 @@ def status_of(ledger: Ledger) -> Status:
     planned = ledger.meta("planned") or {}
     verdict = VerdictReading.of(ledger)
     facts = {} if verdict is None else verdict.facts
+    halves = _halves(ledger)
+    n_left = 0 if halves is None else halves["asked"] - halves["done"]
     return Status(
-        state=_state(ledger, is_done=is_done(ledger, asked)),
+        state=_state(ledger, is_done=is_done(ledger, asked) and not n_left),
         iterations=progress.iteration,
         iterations_asked=asked,
         n_selected=progress.n_kept if verdict is None else verdict.n_selected,
@@ -112,7 +110,8 @@ def status_of(ledger: Ledger) -> Status:
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
         cluster=cluster_note(ledger),
-        halves=_halves(ledger),
+        halves=halves,
+        is_provisional=spec.concludes and verdict is None,
     )
 
 
@@ -143,7 +142,7 @@ def values_of(status: Status) -> dict[str, Any]:
     methods are left out, those of models from a run of trees, ``cluster`` from a run that never
     was on one, and ``halves`` from a run without.
     """
-    some = ("parts", "cluster", "halves")
+    some = ("parts", "cluster", "halves", "is_provisional")
     values = {name: v for name, v in vars(status).items() if name not in some}
     if status.cluster is not None:
         values["cluster"] = vars(status.cluster)

@@ -109,7 +109,7 @@ def halves_of(ledger: Ledger) -> HalvesRecord | None:
     None if no half is done. ``ledger`` is open for reading; the store is not needed.
     """
     n_asked = halves_asked(ledger)
-    halves = _done(ledger, n_asked)
+    halves = halves_done(ledger, n_asked)
     if not halves:
         return None
     firsts = [
@@ -126,7 +126,7 @@ def halves_of(ledger: Ledger) -> HalvesRecord | None:
     )
 
 
-def _done(ledger: Ledger, n_halves: int) -> dict[int, Half]:
+def halves_done(ledger: Ledger, n_halves: int) -> dict[int, Half]:
     """Return what is kept of those of the first so many halves that are done, by number."""
     kept = {number: ledger.read_arrays(f"half-{number}") for number in range(n_halves)}
     now = ledger.progress().iteration
@@ -278,7 +278,7 @@ def select_by_halves(
     each = replace(request, iterations=n_iterations, until_stable=False, halves=None)
     each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
     watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
-    done = _done(ledger, n_halves)
+    done = halves_done(ledger, n_halves)
     missing = [number for number in range(n_halves) if number not in done]
 
     def one_by_one() -> Iterator[tuple[int, Half]]:
@@ -298,7 +298,7 @@ def select_by_halves(
     for number, half in found:
         ledger.write_arrays(f"half-{number}", half)
         remove_part(folder / str(number))
-    if len(_done(ledger, n_halves)) == n_halves:
+    if len(halves_done(ledger, n_halves)) == n_halves:
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -17,7 +17,13 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.halves import HALVES, check_halves, halves_asked, select_by_halves
+from srs_ooc.runs.halves import (
+    HALVES,
+    check_halves,
+    halves_asked,
+    halves_done,
+    select_by_halves,
+)
 from srs_ooc.runs.inputs import (
     PLACES,
     WEIGHTS,
@@ -357,7 +363,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     check_store(ledger, store)
     ledger.check = store.check_unchanged
     n_halves = halves_asked(ledger) if request.halves is None else request.halves
-    if n_halves:
+    if len(halves_done(ledger, n_halves)) < n_halves:
         cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
         check_halves(spec_of(ledger), store, inputs_of(ledger), request, n_halves, cap_mb)
     _search(ledger, store, request, watch)

@@ -90,6 +90,9 @@ def test_a_fit_is_the_run_of_the_command_line_to_the_bit(tmp_path, n_rows, optio
             assert np.isnan(fitted.q_values_[i]) if q_value is None else (
                 fitted.q_values_[i] == q_value
             )  # fmt: skip
+            found = dict(zip(fitted.effects_.dtype.names, fitted.effects_[i].tolist(), strict=True))
+            expected = {name: record[name] for name in found}
+            assert {n: None if v != v else v for n, v in found.items()} == expected
 
 
 @pytest.mark.slow

@@ -242,6 +242,15 @@ def test_what_differs_in_spread_or_in_what_is_missing():
     assert measure.direction(found.effect, "b", "") == "less often missing in b"
 
 
+def test_a_class_that_no_stratum_has_beside_another_is_passed_over():
+    strata = np.repeat([0, 1, 2], 8)
+    labels = np.concatenate([np.tile([0, 1], 8), np.full(8, 2)])
+    for contrast in (Contrast.SPREAD, Contrast.LOCATION):
+        _, toward, found = said(np.arange(24) % 7, classes(labels, strata), contrast)
+        assert toward in (0, 1)
+        assert found.low < found.effect < found.high
+
+
 def test_with_numbers_as_target_spread_and_absence_follow_it():
     y = np.arange(40.0)
     fan = 20 + (np.arange(40) // 2) * np.where(np.arange(40) % 2, 1, -1)

@@ -53,6 +53,7 @@ def run_of(kind):
         "nothing": {"judge": "probe", "iterations": 5},
         "provisional": {"iterations": 300, "judge": "decoy"},
         "runs": {"iterations": 60, "permutations": 9},
+        "ranked": {"iterations": 20, "model": "knn", "judge": "none"},
     }
     store, run = folder() / f"{kind}.zarr", folder() / f"{kind}.run"
     target = targets.get(kind, np.where(y > 0, "ill", "well"))

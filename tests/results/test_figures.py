@@ -16,7 +16,7 @@ from srs_ooc.results.report import signed
 matplotlib = pytest.importorskip("matplotlib")
 PLOTS = (
     "effects", "volcano", "cut", "levels", "discoveries", "draws", "correlation", "accuracy",
-    "memory", "time",
+    "memory",
 )  # fmt: skip
 
 

@@ -151,6 +151,27 @@ def test_a_marginally_significant_feature_says_what_it_differs_in():
     assert found == ["spread", "location", "what is missing", None]
 
 
+def test_a_feature_says_which_way_it_differs_and_by_how_much():
+    """In --why too, and that this is overstated; the words and numbers of a record are these."""
+    assert "Alone, more spread in k2: ratio of spreads 2.50 (1.50 to 4.00); likely" in why(7)
+    assert "Alone, lower in k2: AUC 0.25 (0.12 to 0.50); likely overstated" in why(3)
+    assert "Alone" not in why(5)
+    found = verdict_of().row(7)
+    names = "direction", "measure", "effect", "low", "high"
+    assert [found[name] for name in names] == [
+        "more spread in k2", "ratio of spreads", 2.5, 1.5, 4.0,
+    ]  # fmt: skip
+    unknown = np.full(5, np.nan)
+    assert "Alone, lower in k2: AUC 0.25; likely" in why(3, low=unknown, high=unknown)
+    neither = np.array([2.5, 0.5, *[np.nan] * 3])
+    assert "Alone, no difference: AUC 0.50 (" in why(3, effect=neither)
+
+
+def test_a_level_whose_name_was_not_kept_has_its_number():
+    given = {"measure": np.full(5, 7, np.uint8), "toward": np.full(5, 2 * 2 + 1, np.int32)}
+    assert verdict_of(**given).row(7)["direction"] == "level no. 3 is more frequent in k2"
+
+
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory):
     """What is said of a run with its store, and the run without it."""

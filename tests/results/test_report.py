@@ -55,6 +55,7 @@ def test_what_was_not_measured_names_a_command_that_measures_it(tmp_path):
             ["selected at level 0.1", "expect at most", "`srs-ooc compact", "--halves 20`"],
         ),
         ("nothing", ["No feature was selected", "bounds no share", "Not measured", "Not measured"]),
+        ("ranked", ["none is selected", "orders features", "cannot be", "cannot be"]),
         ("provisional", ["no verdict yet", "Nothing is sure", "finished", "finished"]),
     ],
 )

@@ -1,13 +1,16 @@
 """Stability over rows: what halves select, however the work on them is cut short."""
 
 import itertools
+import signal
+import subprocess
+import time
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from closing import FEW, closing_trees
-from command import error_of, json_of, srs_ooc
+from command import command_line, error_of, json_of, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import make_store, noise_table
@@ -159,6 +162,39 @@ def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
     assert (run / "halves" / "0").exists()
     work(store, run, asked(None, iterations=None))
     assert found_of(run) == found_of(whole)
+    assert not (run / "halves").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_process_stopped_or_killed_amid_halves_is_gone_on_with(store, tmp_path, number):
+    asked = ("--iterations", 60, "--q", 20, "--seed", 3)
+    once, run = tmp_path / "once.run", tmp_path / "a.run"
+    srs_ooc("run", store.path, "--out", once, *asked, "--halves", 8)
+    process = subprocess.Popen(
+        command_line("run", store.path, "--out", run, *asked, "--halves", 8),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (run / "halves" / "1").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    status = json_of("status", run, "--json")
+    assert (status["state"], status["halves"]["asked"]) == ("running", 8)
+    process.send_signal(number)
+    said = process.communicate()[1]
+    n_done = len(found_of(run)[0])
+    assert 0 < n_done < 8
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert f"stopped after {n_done} of 8 halves; nothing is lost." in said
+    status = srs_ooc("status", run).stdout
+    assert "state       stopped" in status
+    assert f"next        srs-ooc resume {run}" in status
+    assert f"halves      {n_done} of 8 done" in status
+    verify_run(run)
+    srs_ooc("resume", run)
+    assert found_of(run) == found_of(once)
     assert not (run / "halves").exists()
 
 
