@@ -167,7 +167,7 @@ def _found(report: Report) -> list[str]:
     if reading.ranks_only:
         return [
             "Features are ranked, and none is selected.",
-            "This method ranks features and selects none: there is no verdict, and no level.",
+            "There is no verdict, and no level.",
         ]
     n = len(report.selected)
     if not n:

@@ -97,8 +97,6 @@ def draw_effects(ax: Any, report: Report) -> None:
     right.tick_params(length=0)
     ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
     said = [size_text(vars(record)) for record in records]
-    if len({record.measure for record in records}) == 1:
-        said = [text.removeprefix(f"{records[0].measure} ") for text in said]
     if not are_few:
         said = [f"{t}, {_short(str(r.direction))}" for t, r in zip(said, records, strict=True)]
     right.set_yticks(range(n), said, fontsize=size, parse_math=False)

@@ -66,9 +66,9 @@ _CAPTIONS = {
     ),
     "effects": (
         "Effects",
-        "How much the first features differ, alone, with 95% intervals; at the right in the units "
-        "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). The features were "
-        "selected on these rows, so effects are larger than they would be on others.",
+        "How much the first features differ, alone, with 95% intervals (none where rows come in "
+        "groups); at the right in the units of each measure. On the axis a ratio of spreads r is "
+        "(r - 1) / (r + 1). Effects are likely overstated, as the same rows chose the features.",
     ),
     "volcano": (
         "Volcano plot",

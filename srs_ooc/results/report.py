@@ -582,8 +582,6 @@ def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uin
 
 _BY_PLACE = ("higher in", "lower in", "rises", "falls")
 """Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
-BESIDE = 1000
-"""Features at most of which nothing is kept, but that are looked at for comparison."""
 
 
 def signed(measure: str, effect: float) -> float:
@@ -623,15 +621,16 @@ def _effects_of(report: Report) -> list[Effect]:
     verdict, found = report.reading.verdict, []
     if verdict is None:
         return []
-    rows = {stored: verdict.row(stored) for stored in verdict.features[:LISTED].tolist()}
-    known = {stored: row for stored, row in rows.items() if row.get("effect") is not None}
-    for stored, row in known.items():
-        if row["p_value"] is not None and str(row["direction"]).startswith(_BY_PLACE):
+    for stored in verdict.features[:LISTED].tolist():
+        row = verdict.row(stored)
+        if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
             effect = signed(row["measure"], row["effect"])
             found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
+    shown = [found[i] for i in _spaced(len(found), SHOWN)]
     if found and report.task.n_rows <= LOOKED_AT:
-        found += _beside(report, known.keys())
-    return found
+        known = {effect.stored for effect in found}.union(verdict.selected().tolist())
+        shown += _beside(report, known)
+    return shown
 
 
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
@@ -641,7 +640,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     of_tests = target_of(task)
     of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
     categories = report.store.categories()
-    spaced = np.array(_spaced(report.manifest.n_features, BESIDE))
+    spaced = np.array(_spaced(report.manifest.n_features, SHOWN))
     if (excluded := report.inputs.excluded) is not None:
         spaced = np.setdiff1d(spaced, excluded)
     left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
