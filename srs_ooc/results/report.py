@@ -634,7 +634,7 @@ def _effects_of(report: Report) -> list[Effect]:
 
 
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
-    """Yield effects of features that are not known yet, tested as the run tests."""
+    """Yield effects of features that are not known yet, tested about as the run tests."""
     task, missing = report.task, report.manifest.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
     of_tests = target_of(task)

@@ -93,7 +93,7 @@ def test_effects_are_drawn_on_the_side_they_are_of(plt, tmp_path, kind):
     assert at["f1"][0] == pytest.approx(drawn["f1"])
     assert at["f0"][1] == pytest.approx(-np.log10(effects["f0"]["p_value"]))
     others = ax.collections[0].get_offsets()
-    assert len(others) == 30 - len(names)
+    assert len(others) == 30 - len(effects)
     assert np.abs(others[:, 0]).max() < 0.5
     colours = {part.get_label(): part.get_facecolor()[0] for part in ax.collections}
     assert not np.array_equal(*[colours[f"selected, {way}"]
