@@ -151,7 +151,8 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
     The variance is that of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44, from the
     placements of rows: ``sum_i (V10_i - A)^2 / n_a^2 + sum_j (V01_j - A)^2 / n_b^2``. Strata:
     squared weights; as a pair of rows is in both sums, what pairs vary by is taken off once (half
-    of all at most). The interval is that of the logit, with one row more in each class that is
+    of all at most), and the variance is at least that of the pairs of rows if these were
+    independent, by A (in small strata that are all alike, placements do not vary). The interval is that of the logit, with one row more in each class that is
     above the other class with chance A (Agresti and Caffo 2000, Am. Stat. 54, add rows to shares
     likewise); its ends reach as far from A as from A with those rows. So it is defined where A is
     1, and holds with few rows.
@@ -173,10 +174,14 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
         both = parts[0] + parts[1]
         kept = np.maximum(1 - pairs / (n_a * n_b) ** 2 / np.where(both > 0, both, 1), 0.5)
         parts = [part * kept for part in parts]
-    variance = 0.0
+    variance, least = 0.0, 0.0
+    if len(weights) > 1:
+        of_pairs = np.maximum(centre * (1 - centre) - ties / (4 * n_a * n_b), 0) / (n_a * n_b)
+        least = float((weights**2 * of_pairs).sum())
     for n, part in zip(totals, parts, strict=True):
         sums = float((weights**2 * part).sum()) * n * n
         variance += (sums + centre * (1 - centre)) / (n + 1) ** 2
+    variance = max(variance, least)
     reach = exp(_Z * sqrt(variance) / (centre * (1 - centre)))
     ends = [a * to / (a * to + (1 - a)) for to in (1 / reach, reach) for a in (found, centre)]
     return Interval(found, min(ends), max(ends))

@@ -53,7 +53,8 @@ class RankTarget(NamedTuple):
     order : int32 (n_classes,)
         Classes, the smallest first: each is compared with all those after it.
     ascending : int32 (n_classes,) or None
-        The place of each class among all, where they are numbers: a trend is tested, too.
+        The place of each class among all, where three or more are different numbers: a trend is
+        tested, too.
     """
 
     rows: NDArray[np.int32]
@@ -80,6 +81,8 @@ class RankTarget(NamedTuple):
         sizes = np.bincount(labels, minlength=n_classes)
         order = np.argsort(sizes, kind="stable").astype(np.int32)
         ascending = _ascending(names) if 2 < len(names) <= TARGET_LEVELS else None
+        if ascending is not None and len(np.unique(ascending[sizes > 0])) < 3:
+            ascending = None  # two differ alike with a trend and without
         return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order, ascending)
 
     @classmethod
@@ -127,6 +130,8 @@ def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
         values = np.array([float(name) for name in names])
     except ValueError:
         return None
+    if np.isnan(values).any():
+        return None
     return np.unique(values, return_inverse=True)[1].astype(np.int32)
 
 
@@ -155,9 +160,9 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
 
 FIXED_SHARES = np.array([0.6, 0.2, 0.2])
 """Of the chance to be taken for more than noise, what each contrast gets where decoys judge."""
-CERTAIN = 0.09
-"""Features are counted for a contrast whose p-value, times the number of features, is up to it: a
-level of 0.1 selects them, alone and at a share of 0.9."""
+CERTAIN = 0.9
+"""Features are counted for a contrast whose p-value, times the number of features, is up to this
+part of the level: it selects them without shares too, alone and at a share of 0.9."""
 
 
 def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArray[np.float64]:

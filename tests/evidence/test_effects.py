@@ -157,6 +157,18 @@ def test_within_strata_an_auc_is_the_weighted_mean(seed, n_strata):
         assert found == pytest.approx(auc(Levels.of(codes, None), is_in))
 
 
+@pytest.mark.parametrize(("n", "of"), list(product((10, 20, 40, 100), (0.5, 0.8, 0.9, 0.95))))
+def test_in_pairs_the_interval_of_an_auc_covers(n, of):
+    """Counted over all numbers of pairs in which the class lies above; near 1 it may be all."""
+    strata, is_in, held = np.arange(2 * n) // 2, np.arange(2 * n) % 2 == 0, 0.0
+    for wins in range(n + 1):
+        codes = is_in == (strata < wins)
+        found = auc(Levels.of(codes.astype(np.uint8), strata), is_in)
+        assert found.effect == pytest.approx(wins / n)
+        held += stats.binom.pmf(wins, n, of) * (found.low <= of <= found.high)
+    assert held > 0.9
+
+
 def test_within_strata_a_share_is_the_weighted_mean_and_a_correlation_is_of_what_is_left():
     strata = np.repeat([0, 1], 20)
     is_in = np.arange(40) % 2 == 0

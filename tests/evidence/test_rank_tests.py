@@ -693,3 +693,24 @@ def test_a_trend_over_classes_that_are_numbers_is_seen() -> None:
     }
     assert found["texts"] == found["none"]
     assert found["trend"] > found["none"] + 1
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (("1", "1.0", "01"), [0, 1, 2]),
+        (("1", "2", "2.0"), [0, 1, 2]),
+        (("1", "2", "nan"), [0, 1, 2]),
+        (("1", "2", "3"), [0, 2, 2]),
+        (("1", "2", "high"), [0, 1, 2]),
+    ],
+)
+def test_no_trend_is_paid_for_where_there_are_not_three_numbers(names, labels) -> None:
+    """Numbers that are equal, no number at all, and a class of which there is no row."""
+    labels = np.repeat(labels, 20)
+    columns = np.random.default_rng(0).integers(0, 9, (5, 60)).astype(np.uint8)
+    with_names = RankTarget.of_classes(labels, 3, None, names)
+    plain = RankTarget.of_classes(labels, 3)
+    np.testing.assert_array_equal(
+        strengths(columns, MISSING, with_names), strengths(columns, MISSING, plain)
+    )

@@ -402,7 +402,8 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     assert (shown[found["is_selected"], 0] != NOBODY).any()
 
 
-def test_contrasts_share_the_level_by_what_the_other_features_show(tmp_path):
+@pytest.mark.parametrize("level", ["0.1", "0.001"])
+def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_path):
     """Twelve features differ in spread for certain, and others by the tests are judged by that."""
     values, _ = noise_table(TESTED_ROWS, TESTED_FEATURES)
     labels = np.arange(TESTED_ROWS) % 2
@@ -411,7 +412,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(tmp_path):
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=labels)
     opened = Store.open(store)
-    draft = RunDraft.of(opened, Request(Options(seed=SEED), iterations=60))
+    draft = RunDraft.of(opened, Request(Options(seed=SEED, fdr=level), iterations=60))
     learned = Task.of_run(draft.spec, opened, draft.inputs)
     with RunContext(draft.spec, opened, learned, 1 << 32, 1).resources() as resources:
         tests = MarginalTests(resources)
@@ -425,7 +426,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(tmp_path):
     even = np.full(3, 1 / 3)
     alone, contrasts = strongest_contrasts(codes, 255, tested, shares=even)
     np.testing.assert_array_equal(before, alone.astype(np.float32))
-    certain = alone >= np.log10(TESTED_FEATURES / CERTAIN)
+    certain = alone >= np.log10(TESTED_FEATURES / (CERTAIN * float(level)))
     assert np.count_nonzero(certain & (contrasts == Contrast.SPREAD)) >= 8
     for i in range(TESTED_FEATURES):
         others = [np.count_nonzero(certain & (contrasts == c)) for c in Contrast]
