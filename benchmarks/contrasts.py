@@ -61,7 +61,7 @@ def shared(codes: NDArray[Any], missing: int, target: RankTarget) -> NDArray[np.
     """Return the strengths by shares that are what the other features show."""
     even = np.full(NO_CONTRAST, 1 / NO_CONTRAST)
     found, own = strongest_contrasts(codes, missing, target, shares=even)
-    own[found < np.log10(len(codes) / (CERTAIN * LEVEL))] = NO_CONTRAST
+    own[found < np.log10(len(codes) / CERTAIN)] = NO_CONTRAST
     counts = np.bincount(own, minlength=NO_CONTRAST)[:NO_CONTRAST]
     shares = shares_beside(counts, own)
     return strongest_contrasts(codes, missing, target, shares=shares)[0]

@@ -160,9 +160,9 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
 
 FIXED_SHARES = np.array([0.6, 0.2, 0.2])
 """Of the chance to be taken for more than noise, what each contrast gets where decoys judge."""
-CERTAIN = 0.9
-"""Features are counted for a contrast whose p-value, times the number of features, is up to this
-part of the level: it selects them without shares too, alone and at a share of 0.9."""
+CERTAIN = 0.009
+"""Features are counted for a contrast whose p-value, times the number of features, is up to this: a
+level of 0.01 or more selects them without these shares too."""
 
 
 def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
@@ -434,8 +433,7 @@ class MarginalTests:
         """
         n_tested = int(np.count_nonzero(~np.isnan(strengths)))
         own = np.full(len(strengths), NO_CONTRAST, np.uint8)
-        least = CERTAIN * float(exact_share(self._resources.spec.fdr))
-        for items in _from(strengths, log(max(n_tested, 1) / least) / log(10.0)):
+        for items in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
             own[items] = self.contrasts_of(items)
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own

@@ -426,7 +426,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
     even = np.full(3, 1 / 3)
     alone, contrasts = strongest_contrasts(codes, 255, tested, shares=even)
     np.testing.assert_array_equal(before, alone.astype(np.float32))
-    certain = alone >= np.log10(TESTED_FEATURES / (CERTAIN * float(level)))
+    certain = alone >= np.log10(TESTED_FEATURES / CERTAIN)
     assert np.count_nonzero(certain & (contrasts == Contrast.SPREAD)) >= 8
     for i in range(TESTED_FEATURES):
         others = [np.count_nonzero(certain & (contrasts == c)) for c in Contrast]
