@@ -152,10 +152,10 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
     placements of rows: ``sum_i (V10_i - A)^2 / n_a^2 + sum_j (V01_j - A)^2 / n_b^2``. Strata:
     squared weights; as a pair of rows is in both sums, what pairs vary by is taken off once (half
     of all at most), and the variance is at least that of the pairs of rows if these were
-    independent, by A (in small strata that are all alike, placements do not vary). The interval is that of the logit, with one row more in each class that is
-    above the other class with chance A (Agresti and Caffo 2000, Am. Stat. 54, add rows to shares
-    likewise); its ends reach as far from A as from A with those rows. So it is defined where A is
-    1, and holds with few rows.
+    independent, by A (in small strata that are all alike, placements do not vary). The interval is
+    that of the logit, with one row more in each class that is above the other class with chance A
+    (Agresti and Caffo 2000, Am. Stat. 54, add rows to shares likewise); its ends reach as far from
+    A as from A with those rows. So it is defined where A is 1, and holds with few rows.
     """
     a, b, n_a, n_b, weights = levels.divided(is_in)
     if not weights.any():

@@ -18,6 +18,9 @@ TARGET_LEVELS = 32
 """Levels of a regression's target at most: neighbours by rank are put together."""
 MOST_LEVELS = 64
 """Levels of a categorical column; one of more is tested in the order of its codes."""
+RARE_LEVEL = 5
+"""Levels of a categorical column of fewer rows are taken together: one by one they show next to
+nothing, and many would hide what the others show."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
 _LN10 = log(10.0)
@@ -270,10 +273,14 @@ def _test_levels(
     one after the other is told from those after it, as levels are: each test is valid given the
     ones before, and Fisher's sum joins them.
     """
-    present, codes = np.unique(column[target.rows], return_inverse=True)
-    n_levels = int(np.count_nonzero(present < n_codes))
-    if not 2 < n_levels <= MOST_LEVELS:
+    present, codes, sizes = np.unique(column[target.rows], return_inverse=True, return_counts=True)
+    n_present = int(np.count_nonzero(present < n_codes))
+    is_rare = sizes[:n_present] < RARE_LEVEL
+    levels_of = np.where(is_rare, 0, np.cumsum(~is_rare) - (not is_rare.any()))
+    n_levels = int(levels_of.max(initial=-1)) + 1
+    if n_present < 3 or not 1 < n_levels <= MOST_LEVELS:
         return
+    codes = np.append(levels_of, np.full(len(present) - n_present, n_levels))[codes]
     is_left = np.zeros(len(column), np.bool_)
     is_left[target.rows] = codes < n_levels
     sizes = np.bincount(codes, minlength=n_levels)[:n_levels]

@@ -714,3 +714,25 @@ def test_no_trend_is_paid_for_where_there_are_not_three_numbers(names, labels) -
     np.testing.assert_array_equal(
         strengths(columns, MISSING, with_names), strengths(columns, MISSING, plain)
     )
+
+
+@pytest.mark.parametrize("kind", ["two", "five", "numbers"])
+def test_rare_levels_do_not_hide_what_the_others_show(kind: str) -> None:
+    """Four levels of which one differs, and sixty of one row or two."""
+    rng = np.random.default_rng(4)
+    rare = np.concatenate([np.arange(4, 64), np.arange(4, 34)])
+    columns = np.array([[*rng.integers(0, 4, 300), *rare] for _ in range(12)], np.uint8)
+    few, kinds = columns.copy(), np.ones(1, np.bool_)
+    few[few > 3] = 4
+    found = []
+    for column, merged in zip(columns, few, strict=True):
+        values = rng.normal(size=column.size) + 0.9 * (column == 2)
+        target = RankTarget.of_values(values)
+        if kind != "numbers":
+            n_classes = 2 if kind == "two" else 5
+            labels = (values.argsort().argsort() * n_classes // values.size).astype(np.int64)
+            target = RankTarget.of_classes(labels, n_classes)
+        both = [strengths(c[None], MISSING, target, categorical=kinds)[0] for c in (column, merged)]
+        assert both[0] == pytest.approx(both[1], rel=1e-9)
+        found.append(both[0])
+    assert np.median(found) > 3
