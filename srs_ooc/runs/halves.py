@@ -52,7 +52,8 @@ DEALING_NBYTES = 180
 
 Half = dict[str, Any]
 """What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
-features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32."""
+features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32; of how
+many (``n_ranked``)."""
 
 
 @dataclass(frozen=True)
