@@ -210,6 +210,7 @@ def _add_effects(table: UnitTable, rows: Rows, cutoff: float) -> None:
     target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
     passes = rows.p_values <= cutoff
     wanted = np.flatnonzero(rows.is_selected | passes)
+    wanted = wanted[~table.ranks_names(rows.features[wanted])]
     kinds = table.categorical(rows.features[wanted])
     is_categorical = np.zeros(len(rows), np.bool_)
     is_categorical[wanted] = False if kinds is None else kinds
