@@ -90,7 +90,7 @@ ROW = np.dtype(
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
         ("toward", np.int32),  # level * n_classes + class; -1 for neither
         ("effect", np.float64),  # NaN where not looked for
-        ("low", np.float64),  # its 95% interval; NaN where rows come in groups
+        ("low", np.float64),  # its 95% interval; NaN beside decoys of groups of rows
         ("high", np.float64),
     ]
 )
