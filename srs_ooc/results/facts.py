@@ -245,7 +245,7 @@ def _steadiness(report: Report) -> list[str]:
     return [
         f"{halves}.",
         f"Half of them or more select {often:,} of the {len(report.records):,} features listed. "
-        "A half finds less than all rows do.",
+        "Most halves find less than all rows do.",
     ]
 
 

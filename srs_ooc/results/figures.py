@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
-from srs_ooc.results.feature_record import size_text
+from srs_ooc.results.feature_record import FeatureRecord, size_text
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
@@ -27,6 +27,8 @@ COLOURS = (
 """Of classes: told apart by most people, whatever colours they see."""
 _TWO, _FEW_CLASSES = 2, 3
 _BARS, _FEW_NAMES = 10, 5
+_SHORT, _LINE = 24, 64
+"""Letters of a name on a legend, and of a line as long as a figure is wide."""
 MOST_EFFECTS, _NAMED = 30, 6
 """Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
@@ -84,7 +86,8 @@ def draw_effects(ax: Any, report: Report) -> None:
         _say(ax, _no_effects(report))
         return
     n, size = len(records), min(9, 240 / len(records))
-    are_few = len({record.direction for record in records}) <= _FEW_NAMES
+    ways = {str(record.direction) for record in records}
+    are_few = len(ways) <= _FEW_NAMES and max(map(len, ways)) <= _SHORT
     for at, record in enumerate(records):
         ends = (record.effect, record.low, record.high)
         x, *reach = (np.nan if end is None else signed(str(record.measure), end) for end in ends)
@@ -95,14 +98,22 @@ def draw_effects(ax: Any, report: Report) -> None:
     right = ax.secondary_yaxis("right")
     ax.tick_params(axis="y", length=0)
     right.tick_params(length=0)
-    ax.set_yticks(range(n), [_short(r.name, 24) for r in records], fontsize=size, parse_math=False)
+    names = [_short(record.name, _SHORT) for record in records]
+    ax.set_yticks(range(n), names, fontsize=size, parse_math=False)
     said = [size_text(vars(record)) for record in records]
     if not are_few:
-        said = [f"{t}, {_short(str(r.direction))}" for t, r in zip(said, records, strict=True)]
+        room = _LINE - max(map(len, names))
+        said = [_said(*both, room) for both in zip(said, records, strict=True)]
     right.set_yticks(range(n), said, fontsize=size, parse_math=False)
     right.spines["right"].set_visible(False)
     ax.set_ylim(max(n, 5) - 0.5, -0.5)
     _sign_axis(ax, report)
+
+
+def _said(size: str, record: FeatureRecord, most: int) -> str:
+    """Return how much and which way, without the interval where there is no room."""
+    text = f"{size}, {record.direction}"
+    return _short(text if len(text) <= most else f"{record.effect:.2f}, {record.direction}", most)
 
 
 def _no_effects(report: Report) -> str:
@@ -110,6 +121,8 @@ def _no_effects(report: Report) -> str:
         return "Effects come with the verdict."
     if report.reading.verdict is None:
         return "No effects: the judge of this run tests no single features."
+    if not any(record.selected or record.passes_alone for record in report.records):
+        return "No feature is selected or marginally significant."
     groups = " where rows come in groups" if "groups" in report.manifest.row_columns else ""
     return f"No feature has an effect and a p-value to show{groups}."
 
@@ -306,13 +319,14 @@ def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
         width = 0.8 / len(shares)
         for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
             ax.bar(at + (k - (len(shares) - 1) / 2) * width, share, width,
-                   color=COLOURS[k], label=_plain(label))  # fmt: skip
+                   color=COLOURS[k], label=_short(label, _SHORT))  # fmt: skip
         ax.set_ylabel("share of the class's rows")
     else:
         shares = counts / np.maximum(counts.sum(axis=0), 1)
         bottom = np.zeros(len(at))
         for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
-            ax.bar(at, share, 1.0, bottom, color=COLOURS[k % len(COLOURS)], label=_plain(label))
+            name, colour = _short(label, _SHORT), COLOURS[k % len(COLOURS)]
+            ax.bar(at, share, 1.0, bottom, color=colour, label=name)
             bottom += share
         ax.set_ylabel("classes of the rows with such values")
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "reverse": True}
@@ -340,12 +354,13 @@ def _are_texts(ends: list[Any]) -> bool:
 def _name_values(ax: Any, at: NDArray[np.float64], missing: float | None, ends: list[Any]) -> None:
     """Name the values on an axis of ranks, the ends or categories, and the missing ones' place."""
     if _are_texts(ends):
-        named = dict(zip(at.tolist(), map(_short, ends), strict=False))
+        named = {x: _short(end, _SHORT) for x, end in zip(at.tolist(), ends, strict=False)}
     else:
         low, high = [f"{end:g}" for end in ends] or ("lowest", "highest")
         named = {at[0]: low, at[-1]: high}
     named |= {} if missing is None else {missing: "missing"}
-    tilted = {"rotation": 30, "ha": "right"} if len(named) > _FEW_NAMES else {}
+    are_long = len(named) > _FEW_NAMES or 2 * sum(map(len, named.values())) > _LINE
+    tilted = {"rotation": 30, "ha": "right"} if are_long else {}
     ax.set_xticks(list(named), list(named.values()), parse_math=False, **tilted)
     ax.set_xlabel("values in their order")
 

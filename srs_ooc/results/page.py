@@ -66,9 +66,10 @@ _CAPTIONS = {
     ),
     "effects": (
         "Effects",
-        "How much the first features differ, alone, with 95% intervals (none where rows come in "
-        "groups); at the right in the units of each measure. On the axis a ratio of spreads r is "
-        "(r - 1) / (r + 1). Effects are likely overstated, as the same rows chose the features.",
+        "How much the first features differ, alone, with 95% intervals (none beside decoys where "
+        "rows come in groups); at the right in the units of each measure. On the axis a ratio of "
+        "spreads r is (r - 1) / (r + 1). Effects are likely overstated, as the same rows chose the "
+        "features.",
     ),
     "volcano": (
         "Volcano plot",

@@ -325,8 +325,8 @@ def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
             "features and selects none. `srs-ooc features RUN` shows ranks and scores."
         )
     return UsageError(
-        f"{option}: expected a run with a final verdict (--judge decoy, iterations done), found "
-        "none. Bring the run to its end with `srs-ooc resume`."
+        f"{option}: expected a run with a final verdict (--judge tests or decoy, iterations done), "
+        "found none. Bring the run to its end with `srs-ooc resume`."
     )
 
 

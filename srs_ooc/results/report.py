@@ -627,7 +627,7 @@ def _effects_of(report: Report) -> list[Effect]:
             effect = signed(row["measure"], row["effect"])
             found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
     shown = [found[i] for i in _spaced(len(found), SHOWN)]
-    if found and report.task.n_rows <= LOOKED_AT:
+    if verdict.tests_alone and report.task.n_rows <= LOOKED_AT:
         known = {effect.stored for effect in found}.union(verdict.selected().tolist())
         shown += _beside(report, known)
     return shown
@@ -635,9 +635,12 @@ def _effects_of(report: Report) -> list[Effect]:
 
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
-    task, missing = report.task, report.manifest.missing_code
+    task, coded, units = report.task, report.manifest.missing_code, None
+    if task.groups is not None:  # tests take one row a group
+        task, units = task.by_group(), task.exchangeability(in_order=False)
+    missing = coded if units is None else units.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    of_tests = target_of(task)
+    of_tests = target_of(task, by_trend=report.spec.decoy_judge is None)
     of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
     categories = report.store.categories()
     spaced = np.array(_spaced(report.manifest.n_features, SHOWN))
@@ -645,7 +648,8 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
         spaced = np.setdiff1d(spaced, excluded)
     left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
     for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
-        for place, column in zip(places.tolist(), columns, strict=True):
+        tested_on = columns if units is None else units.mean_ranks(columns, coded)
+        for place, column in zip(places.tolist(), tested_on, strict=True):
             used, codes = np.unique(column, return_inverse=True)
             tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
             strength = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])

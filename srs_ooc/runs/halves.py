@@ -52,7 +52,8 @@ DEALING_NBYTES = 180
 
 Half = dict[str, Any]
 """What a half selects, as the ledger keeps it: ``n_iterations`` of the run, ``n_selected``, which
-features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32."""
+features (``selected``, at most 30,000), and the first of its ranking (``first``); uint32; of how
+many (``n_ranked``)."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class HalvesRecord:
         Features that each half selects, of those that are done.
     agreement : float or None
         Share of the first 20 features of a half that are among the first 20 of the half with the
-        other rows, mean over pairs; None before a pair is done.
+        other rows, mean over pairs; None before a pair is done, and of 20 features or fewer.
+    by_chance : float
+        The same, expected of rankings in an order made by chance.
     features : uint32 (n,)
         Stored positions of the features that any half selects, ascending.
     counts : int64 (n,)
@@ -74,6 +77,7 @@ class HalvesRecord:
 
     n_selected: list[int]
     agreement: float | None
+    by_chance: float
     features: NDArray[np.uint32]
     counts: NDArray[np.int64]
 
@@ -91,10 +95,11 @@ class HalvesRecord:
         """Return it as one sentence, without a full stop."""
         n, heads = self.n_selected, ""
         if self.agreement is not None:
-            heads = f"; their first {FIRST} agree by {self.agreement:.2f}"
+            by_chance = f"{self.by_chance:.2f} by chance"
+            heads = f"; their first {FIRST} agree by {self.agreement:.2f} ({by_chance})"
         return (
-            f"{len(n)} halves of the rows select {min(n)} to {max(n)} features (median "
-            f"{median(n):g}){heads}"
+            f"{len(n)} halves of the rows select {min(n):,} to {max(n):,} features (median "
+            f"{median(n):,.10g}){heads}"
         )
 
 
@@ -117,11 +122,13 @@ def halves_of(ledger: Ledger) -> HalvesRecord | None:
         for i in range(0, n_asked, 2)
         if i in halves and i + 1 in halves
     ]
+    by_chance = min(FIRST / max(int(next(iter(halves.values()))["n_ranked"]), 1), 1.0)
     shares = [len(np.intersect1d(a, b)) / max(len(a), len(b), 1) for a, b in firsts]
     selected = np.concatenate([half["selected"] for half in halves.values()])
     return HalvesRecord(
         [int(half["n_selected"]) for half in halves.values()],
-        float(np.mean(shares)) if shares else None,
+        float(np.mean(shares)) if shares and by_chance < 1 else None,
+        by_chance,
         *np.unique(selected, return_counts=True),
     )
 
@@ -234,7 +241,8 @@ def _select(
         verdict = read_verdict(within) if spec.concludes else None
     first = (first if verdict is None else verdict[1])[:FIRST]
     found = {"n_iterations": request.iterations, "n_selected": n_selected}
-    return found | {"selected": selected, "first": first}
+    n_ranked = store.n_features - (0 if inputs.excluded is None else len(inputs.excluded))
+    return found | {"selected": selected, "first": first, "n_ranked": n_ranked}
 
 
 @dataclass(frozen=True)

@@ -395,6 +395,11 @@ class UnitTable:
         flags = self._resources.categorical if self._units is None else None
         return None if flags is None else flags[items]
 
+    def ranks_names(self, items: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return whose values are means of ranks of categories: higher or lower says nothing."""
+        flags = None if self._units is None else self._resources.categorical
+        return np.zeros(len(items), np.bool_) if flags is None else flags[items]
+
     def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
         """Yield the codes of items, as :func:`item_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code

@@ -90,7 +90,7 @@ ROW = np.dtype(
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
         ("toward", np.int32),  # level * n_classes + class; -1 for neither
         ("effect", np.float64),  # NaN where not looked for
-        ("low", np.float64),  # its 95% interval; NaN where rows come in groups
+        ("low", np.float64),  # its 95% interval; NaN beside decoys of groups of rows
         ("high", np.float64),
     ]
 )
@@ -210,6 +210,7 @@ def _add_effects(table: UnitTable, rows: Rows, cutoff: float) -> None:
     target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
     passes = rows.p_values <= cutoff
     wanted = np.flatnonzero(rows.is_selected | passes)
+    wanted = wanted[~table.ranks_names(rows.features[wanted])]
     kinds = table.categorical(rows.features[wanted])
     is_categorical = np.zeros(len(rows), np.bool_)
     is_categorical[wanted] = False if kinds is None else kinds

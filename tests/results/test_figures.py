@@ -1,5 +1,7 @@
 """Every figure is drawn of every kind of run, on axes that are given or new."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -135,3 +137,55 @@ def test_the_command_line_writes_single_figures_and_text(tmp_path):
     assert "expected the name of a file" in str(said)
     said = report_called(run, "--figure", "cut", "-o", tmp_path / "cut.gif").exception
     assert "expected a name that ends in .svg, .png, .pdf" in str(said)
+
+
+LONG = ["a class of <b>rows</b> whose name is long", "and one of which not much is shorter"]
+
+
+def test_long_names_stay_within_the_figure(plt, tmp_path):
+    """Of classes, of levels and of features."""
+    rng, codes = np.random.default_rng(5), np.arange(120) % 2
+    values = np.round(rng.standard_normal((120, 30)) + codes[:, None] * (np.arange(30) == 1), 3)
+    head = [f"the {i}th of the features of this table" for i in range(30)]
+    lines = [",".join([*head, "colour", "y"])]
+    for row, code in zip(values.tolist(), codes.tolist(), strict=True):
+        lines.append(",".join([*map(str, row), f"level {LONG[code]} of colour", LONG[code]]))
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr", target="y")
+    result = srs_ooc.run(tmp_path / "t.zarr", iterations=40, memory_mb=4000)
+    assert result.features("records")[0]["name"] == "colour"
+    feature = partial(result.plot_feature, "colour")
+    for draw in (result.plot_effects, result.plot_volcano, feature):
+        figure = plt.figure(figsize=(6.4, 5.2), layout="constrained")
+        draw(ax=figure.subplots())
+        figure.canvas.draw()
+        drawn = figure.get_tightbbox()
+        assert min(drawn.min) >= -0.01
+        assert (drawn.max <= figure.get_size_inches() + 0.01).all()
+
+
+def test_a_volcano_of_noise_shows_what_was_not_selected(plt, tmp_path):
+    values, target = np.random.default_rng(6).standard_normal((60, 30)), np.arange(60) % 2
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=target)
+    result = srs_ooc.run(tmp_path / "t.zarr", iterations=40, memory_mb=4000)
+    ax = result.plot_volcano(plt.figure().subplots())
+    assert len(ax.collections[0].get_offsets()) == 30
+    ax = result.plot_effects(plt.figure().subplots())
+    assert ax.texts[0].get_text() == "No feature is selected or marginally significant."
+
+
+def test_a_volcano_of_groups_takes_one_row_a_group(plt, tmp_path):
+    """Groups vary much, and so rows would make features strong that are not."""
+    rng, groups = np.random.default_rng(7), np.arange(120) // 4
+    values = rng.standard_normal((30, 40))
+    values[:, 0] += 3 * (np.arange(30) % 2)
+    given = {"target": groups % 2, "groups": groups.tolist()}
+    srs_ooc.ingest(np.repeat(values, 4, axis=0), tmp_path / "groups.zarr", **given)
+    srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(30) % 2)
+    found = []
+    for name in ("groups", "t"):
+        result = srs_ooc.run(tmp_path / f"{name}.zarr", iterations=40, memory_mb=4000)
+        ax = result.plot_volcano(plt.figure().subplots())
+        found.append(ax.collections[0].get_offsets())
+    np.testing.assert_allclose(*found)
+    assert len(found[0]) > 30

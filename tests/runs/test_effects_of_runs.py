@@ -119,14 +119,27 @@ def test_effects_of_groups_are_of_their_means(tmp_path):
     assert found["low"] < found["effect"] <= found["high"]
 
 
-def categorical(folder, target, is_red):
+def test_a_categorical_feature_has_no_direction_where_groups_are_tested(tmp_path):
+    """Its levels are in no order, and so their mean ranks are not."""
+    is_case = np.arange(N_ROWS) // 4 % 2 == 0
+    groups = [f"patient {i // 4}" for i in range(N_ROWS)]
+    result = categorical(tmp_path, is_case, is_case, groups)
+    found = by_name(result)["colour"]
+    assert found["selected"]
+    for name in ("direction", "measure", "effect", "low", "high"):
+        assert found[name] is None
+
+
+def categorical(folder, target, is_red, groups=None):
     colours = np.where(is_red, "red", np.where(np.arange(N_ROWS) % 2, "blue", "green"))
+    given = range(N_ROWS) if groups is None else groups
     with (folder / "t.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*(f"f{i}" for i in range(20)), "colour", "y"])
-        for values, colour, y in zip(NOISE[:, :20].tolist(), colours, target, strict=True):
-            writer.writerow([*values, colour, y])
-    srs_ooc.ingest(folder / "t.csv", folder / "t.zarr", target="y")
+        writer.writerow([*(f"f{i}" for i in range(20)), "colour", "y", "of"])
+        for values, *others in zip(NOISE[:, :20].tolist(), colours, target, given, strict=True):
+            writer.writerow([*values, *others])
+    how = {"ignore": ["of"]} if groups is None else {"groups": "of"}
+    srs_ooc.ingest(folder / "t.csv", folder / "t.zarr", target="y", **how)
     return srs_ooc.run(folder / "t.zarr", out=folder / "t.run", iterations=40)
 
 

@@ -95,6 +95,7 @@ def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
     heads = [{r["name"] for r in result.features("records", top=FIRST)} for result in results]
     shares = [len(a & b) / FIRST for a, b in zip(heads[::2], heads[1::2], strict=True)]
     assert found.agreement == pytest.approx(np.mean(shares))
+    assert found.by_chance == FIRST / N_FEATURES
 
 
 def test_no_answer_of_the_run_depends_on_its_halves(store, whole, tmp_path):
@@ -304,7 +305,7 @@ def test_halves_are_shown_where_a_run_is(tmp_path):
     assert (status["asked"], status["done"], len(status["n_selected"])) == (4, 4, 4)
     least, most = min(status["n_selected"]), max(status["n_selected"])
     assert f"\n4 halves of the rows select {least} to {most} features (median " in text
-    assert f"their first 20 agree by {status['agreement']:.2f}.\n" in text
+    assert f"their first 20 agree by {status['agreement']:.2f} (" in text
     assert "halves      4 of 4 done" in srs_ooc("status", run).stdout
     records = json_of("features", run, "--json")
     assert sum(record["halves"] for record in records) * 4 == sum(status["n_selected"])
@@ -322,3 +323,23 @@ def test_the_head_of_a_ranking_says_halves_without_the_store(store, whole, tmp_p
         kept = kept_records(ledger)
     shown = package.open_run(whole, store).features("records", top=len(kept))
     assert [record.halves for record in kept] == [record["halves"] for record in shown]
+
+
+@pytest.mark.parametrize(("n_features", "n_left_out"), [(FIRST, 0), (FIRST + 1, 1)])
+def test_where_all_features_are_among_the_first_nothing_is_said_of_agreement(
+    tmp_path, n_features, n_left_out
+):
+    place = make_store(tmp_path / "t.zarr", *noise_table(N_ROWS, n_features, n_relevant=1))
+    (tmp_path / "out.txt").write_text("\n".join(list(Store.open(place).names)[-1:]))
+    given = {"exclude": tmp_path / "out.txt"} if n_left_out else {}
+    result = package.run(place, q=5, iterations=30, judge="probe", halves=2, **given)
+    assert result.halves.agreement is None
+    assert "agree" not in str(result.halves)
+
+
+def test_counts_of_thousands_are_said_as_such():
+    record = halves.HalvesRecord([318, 2805], 0.15, 20 / 5966, *np.zeros((2, 0), np.uint32))
+    assert str(record) == (
+        "2 halves of the rows select 318 to 2,805 features (median 1,561.5); their first 20 agree "
+        "by 0.15 (0.00 by chance)"
+    )
