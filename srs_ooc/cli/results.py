@@ -90,7 +90,8 @@ def features_command(
                               of its trees that agree on its place
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
-    differs_in                what that test saw: location, spread, what is missing
+    differs_in                what that test saw: location, spread, what is missing,
+                              levels of a category
     direction, measure        which way it differs alone; in which measure
     effect, low, high         how much, with a 95% interval: of the rows that it was
                               chosen by, so likely overstated

@@ -42,6 +42,11 @@ class Measure(IntEnum):
         return _WORDS[self][0]
 
     @property
+    def is_of_level(self) -> bool:
+        """Whether it is of a level of a categorical feature."""
+        return self >= Measure.LEVEL_SHARES
+
+    @property
     def neutral(self) -> float:
         """The effect of a feature that makes no difference."""
         return _WORDS[self][1]

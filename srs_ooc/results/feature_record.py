@@ -88,6 +88,7 @@ class VerdictReading:
             return {}
         a = self._record
         cluster, p_value = int(a.groups[i]), none_if_nan(a.p_values[i])
+        is_of_level = Measure(int(a["measure"][i])).is_of_level
         passes = None if p_value is None else p_value <= self.facts["marginal_cutoff"]
         return {
             "selected": bool(a.is_selected[i]),
@@ -96,7 +97,7 @@ class VerdictReading:
             "tree_agreement": none_if_nan(a.stability[i]),
             "cluster": cluster + 1 if cluster >= 0 else None,
             "p_value": p_value,
-            "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
+            "differs_in": "levels" if is_of_level else DIFFERENCES.get(int(a.contrasts[i])),
             "passes_alone": passes,
             "beside": [int(of[i]) for of in (a.beside, a.beside_too) if of[i] != NOBODY],
         } | self._effect(i, feature)

@@ -593,7 +593,7 @@ def _first(texts: Iterable[str]) -> Iterator[bytes]:
 def keep_levels(ledger: Ledger, store: Store, rows: Rows) -> None:
     """Keep the names of the levels toward which effects of categorical features go."""
     categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
-    there = rows[np.isin(rows["measure"], (Measure.LEVEL_SHARES, Measure.LEVEL_AUC))]
+    there = rows[[Measure(measure).is_of_level for measure in rows["measure"].tolist()]]
     levels = zip(there["features"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
     texts = ((categories.of(feature) or [])[level] for feature, level in levels)
     _keep(ledger, LEVELS, there["features"], texts)
