@@ -350,8 +350,8 @@ def remarks_of(store: Store) -> Iterator[str]:
         )
     if task.startswith("classification") and "whole numbers" in task:
         yield (
-            f"the {len(manifest.classes)} whole numbers of the target were taken for classes in no "
-            "order. If they are steps of a score or a dose, say --task regression."
+            f"the {len(manifest.classes)} whole numbers of the target were taken for classes. If "
+            "they are steps of a score or a dose, say --task regression."
         )
     yield from _index(store)
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):

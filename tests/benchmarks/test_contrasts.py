@@ -10,7 +10,9 @@ def test_each_contrast_sees_its_own_design_and_all_are_joined(monkeypatch, capsy
     monkeypatch.setattr("sys.argv", ["contrasts.py", "--designs", "missing", "--seeds", "3", "4"])
     contrasts.main()
     cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
-    powers = dict(zip(contrasts.TESTS, (float(c.split(",")[0]) for c in cells[3:]), strict=True))
+    powers = dict(
+        zip(contrasts.HEADS[1:], (float(c.split(",")[0]) for c in cells[3:]), strict=True)
+    )
     assert powers["location"] == powers["spread"] == 0
     assert powers["absence"] >= powers["joined"] > 0.5
 

@@ -344,7 +344,7 @@ def test_tables_in_which_nothing_can_be_found_are_pointed_out(tmp_path):
 
 
 def test_few_whole_numbers_as_a_target_are_said_to_be_in_no_order(tmp_path):
-    note = "note: the 3 whole numbers of the target were taken for classes in no order"
+    note = "note: the 3 whole numbers of the target were taken for classes"
     for target, options, is_said in (
         ([1, 2, 3] * 8, (), True),
         ([1, 2, 3] * 8, ("--task", "regression"), False),
