@@ -56,6 +56,6 @@ def test_a_line_for_each_way(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
-    assert [line[1] for line in lines] == ["all features", "decoys", "permutation runs"]
+    assert [line[1] for line in lines] == ["all features", "tests", "decoys", "permutation runs"]
     assert lines[0][2] == f"{P}"
     assert 0.4 < float(lines[0][3]) <= 1
