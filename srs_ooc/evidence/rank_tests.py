@@ -270,7 +270,7 @@ def _test_levels(
     """Test whether the levels of a column, which have no order, differ in the target; in place.
 
     The two change sides: the target is a column, and levels are classes. Of more than two classes
-    one after the other is told from those after it, as levels are: each test is valid given the
+    one after the other is compared with those after it, as levels are: each test is valid given the
     ones before, and Fisher's sum joins them.
     """
     present, codes, sizes = np.unique(column[target.rows], return_inverse=True, return_counts=True)
