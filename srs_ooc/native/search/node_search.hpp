@@ -45,11 +45,12 @@ template <typename Code> struct TiledSearch {
 
     SRS_INLINE Split scan_all(const Scan &scan, int64_t from, int64_t to) const {
         const Data &tree = here.tree;
+        const int64_t ahead = TILE * tree.job.n_rows * (here.node.n >= 64 ? 1 : here.node.n >= 16 ? 2 : 4);
         Split best;
         for (int64_t first = from; first < to; first += TILE) {
             alignas(64) Code low[TILE], high[TILE];
             const BlockLines<Code> lines = tree.block_lines(first, here.node);
-            scan.range(lines, low, high);
+            scan.range(lines, low, high, ahead);
             const bool is_padded = first + TILE > tree.job.n_columns;
             const uint8_t *wanted = is_padded ? tree.real + first : nullptr;
             const uint8_t *categories = tree.categories_of_tile(first);

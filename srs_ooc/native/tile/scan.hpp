@@ -108,9 +108,12 @@ template <typename Code> struct TileScan : TileNode<Code> {
     using TileNode<Code>::TileNode, TileNode<Code>::stats, TileNode<Code>::scratch;
 
     // The lowest and the highest code of each lane.
-    template <typename Lines> SRS_INLINE void range(const Lines lines, Code *low, Code *high) const {
+    template <typename Lines> SRS_INLINE void range(const Lines lines, Code *low, Code *high, int64_t ahead = 0) const {
         V lo = V::load(lines[0]), hi = lo;
-        for (int64_t i = 1; i < stats.n; ++i) V::load(lines[i]).widen_range(lo, hi);
+        for (int64_t i = 0; i < stats.n; ++i) {
+            if (ahead) __builtin_prefetch(lines[i] + ahead, 0, 2);
+            V::load(lines[i]).widen_range(lo, hi);
+        }
         lo.store(low);
         hi.store(high);
     }
