@@ -73,7 +73,7 @@ template <typename Code> struct LaneSearch {
         alignas(64) int32_t bits[TILE];
         RandomSplits<Code> random;
         RandomThresholds<Code>{scan}.draw(lines, low, high, hashes, categories, columns, first, random);
-        scan.score(lines, random, bits);
+        scan.score(lines, random, best.score_bits, bits);
         for (int l = 0; wanted && l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
         scan.offer_lanes(bits, hashes, random, columns, first, best);
     }

@@ -41,8 +41,17 @@ template <typename Code> struct Lanes {
         }
     }
     SRS_INLINE void count_at_most(const Lanes &thresholds, Lanes &counters) const {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i)
+        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) {
+#if defined(__AVX512BW__) // compilers write the mask down first
+            const __m512i x = (__m512i)part[i], limit = (__m512i)thresholds.part[i], minus = _mm512_set1_epi8(-1);
+            __m512i own = (__m512i)counters.part[i];
+            if (sizeof(Code) == 1) own = _mm512_mask_sub_epi8(own, _mm512_cmple_epu8_mask(x, limit), own, minus);
+            else own = _mm512_mask_sub_epi16(own, _mm512_cmple_epu16_mask(x, limit), own, minus);
+            counters.part[i] = (R)own;
+#else
             counters.part[i] -= (R)(part[i] <= thresholds.part[i]); // a true lane is all ones, that is -1
+#endif
+        }
     }
 };
 

@@ -38,6 +38,12 @@ struct Simd {
     typedef int32_t HalfI __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
     typedef float HalfF __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
 
+    template <typename V, typename T> static SRS_INLINE V load(const T *from) {
+        V out;
+        __builtin_memcpy(&out, from, sizeof out);
+        return out;
+    }
+
     // A bit for each lane that is not 0.
     static SRS_INLINE uint32_t lanes_of(const I mask) {
 #if defined(__AVX512F__)

@@ -116,7 +116,7 @@ struct SortedLanes {
         const int64_t least_n = scan.stats.min_leaf, end = scan.stats.n - least_n;
         Sums sums;
         Simd::F weight{};
-        float least = least_of(best);
+        float least = least_of(best.score_bits);
         for (int64_t i = 0; i < end; ++i) {
             const Simd::I line = group.line(i), at = line & 255;
             sums.add(own, at);
@@ -128,7 +128,7 @@ struct SortedLanes {
             if (Simd::lanes_of(parts & (reach * reach >= least * sides)) == 0) continue;
             const Simd::F d = sums.exact(own, i, [&](int64_t k) { return group.line(k) & 255; });
             offer(group, parts, d * d / sides, line >> 8, best);
-            least = least_of(best);
+            least = least_of(best.score_bits);
         }
     }
 
@@ -162,7 +162,7 @@ struct SortedLanes {
     SRS_INLINE Simd::U ties_of(const Group &group) const {
         Simd::U hashes;
         __builtin_memcpy(&hashes, group.hashes, sizeof hashes);
-        return RandomLanes::mixed(hashes, scan.tie_key);
+        return mixed(hashes, scan.tie_key);
     }
 
     SRS_INLINE void offer(const Group &group, const Simd::I good, const Simd::F scores, const Simd::I thresholds,
@@ -207,7 +207,7 @@ struct CellLanes {
             if (Simd::lanes_of(lanes) == 0) continue;
             Simd::U own;
             __builtin_memcpy(&own, hashes + at, sizeof own);
-            const Simd::U ties = RandomLanes::mixed(own, scan.tie_key);
+            const Simd::U ties = mixed(own, scan.tie_key);
             count(lines, at);
             pass(lanes, ties, columns ? columns + at : nullptr, first + at, best);
         }
@@ -245,7 +245,7 @@ struct CellLanes {
         const float all = static_cast<float>(f.weight), fewest = static_cast<float>(f.min_leaf);
         const Sums *next = reinterpret_cast<const Sums *>(cells);
         Sums low{}, high{};
-        float least = least_of(best);
+        float least = least_of(best.score_bits);
         for (int code = 0; code < CODES; ++code, next += 2) {
             low += next[0];
             high += next[1];
@@ -257,7 +257,7 @@ struct CellLanes {
             if (Simd::lanes_of(good) == 0) continue;
             const Simd::U own = ties ^ (static_cast<uint32_t>(code) * TIE_FACTOR);
             offer_lanes(scan, good, (Simd::I)(square / sides), own, Simd::I{} + code, columns, first, best);
-            least = least_of(best);
+            least = least_of(best.score_bits);
         }
     }
 };

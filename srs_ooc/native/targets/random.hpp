@@ -5,13 +5,6 @@
 namespace srs::SRS_ISA {
 namespace {
 
-// What a square is at least, times its sides, if its score is that of the best so far: rounding takes less.
-SRS_INLINE float least_of(const Split &best) {
-    float score;
-    __builtin_memcpy(&score, &best.score_bits, sizeof score);
-    return best.score_bits < 0 ? -1.0f : score * (1.0f - 0x1p-20f);
-}
-
 // What each row of a node counts, in the order of its rows.
 struct Deviations {
     static constexpr int64_t MAX_ROWS = 512;
@@ -42,27 +35,9 @@ struct Deviations {
 // Offer the best of the lanes that are good; lane l is column columns[l], or first + l.
 SRS_INLINE void offer_lanes(const TileScan<uint8_t> &scan, const Simd::I good, const Simd::I bits, const Simd::U ties,
                             const Simd::I thresholds, const int32_t *columns, int64_t first, Split &best) {
-    uint32_t lanes = Simd::lanes_of(good & ((bits > best.score_bits) | ((bits == best.score_bits) & (ties >= best.tie))));
-    if (lanes == 0) return;
-    alignas(64) int32_t all_bits[Simd::WIDTH], all_thresholds[Simd::WIDTH];
-    alignas(64) uint32_t all_ties[Simd::WIDTH];
-    *reinterpret_cast<Simd::I *>(all_bits) = (bits & good) | ~good; // -1 where it is not
-    *reinterpret_cast<Simd::U *>(all_ties) = ties;
-    if ((lanes & (lanes - 1)) != 0) { // several: most often one is left
-        int32_t top = -1;
-        for (int l = 0; l < Simd::WIDTH; ++l) top = all_bits[l] > top ? all_bits[l] : top;
-        const Simd::I at_top = good & (bits == top);
-        *reinterpret_cast<Simd::U *>(all_ties) = ties & (Simd::U)at_top;
-        uint32_t tie = 0;
-        for (int l = 0; l < Simd::WIDTH; ++l) tie = all_ties[l] > tie ? all_ties[l] : tie;
-        lanes = Simd::lanes_of(at_top & (ties == tie));
-    }
-    *reinterpret_cast<Simd::I *>(all_thresholds) = thresholds;
-    for (; lanes != 0; lanes &= lanes - 1) {
-        const int l = __builtin_ctz(lanes);
-        const int64_t column = columns ? columns[l] : first + l;
-        scan.offer(best, Split{all_bits[l], all_ties[l], column, static_cast<uint32_t>(all_thresholds[l]), PLAIN});
-    }
+    scan.offer_register((bits & good) | ~good, ties, best, [&](int l) {
+        return Split{0, 0, columns ? columns[l] : first + l, static_cast<uint32_t>(thresholds[l]), PLAIN};
+    });
 }
 
 // A drawn split of each of many features at a node of few rows with targets, a register of features at a time.
@@ -84,8 +59,7 @@ struct RandomLanes {
             alignas(64) int32_t allowed[WIDTH];
             for (int l = 0; l < WIDTH; ++l) allowed[l] = l < n_lanes - at ? -1 : 0;
             for (int l = 0; wanted && l < WIDTH; ++l) allowed[l] = wanted[at + l] ? allowed[l] : 0;
-            Simd::U own_hashes;
-            __builtin_memcpy(&own_hashes, hashes + at, sizeof own_hashes);
+            const auto own_hashes = Simd::load<Simd::U>(hashes + at);
             const Simd::I from = line(low + at), to = line(high + at);
             const Simd::U draws = mixed(own_hashes, scan.threshold_key) >> 8; // as RandomThresholds::draw_thresholds
             const Simd::I threshold = from + (Simd::I)((draws * (Simd::U)(to - from)) >> 24);
@@ -93,17 +67,10 @@ struct RandomLanes {
             Simd::F square, sides;
             if (own.is_narrow) score<int32_t>(lines, at, own.narrow, threshold, good, square, sides);
             else score<int64_t>(lines, at, own.wide, threshold, good, square, sides);
-            if (!Simd::any_reaches(square, least_of(best) * sides)) continue; // none is as good as the best so far
+            if (!Simd::any_reaches(square, least_of(best.score_bits) * sides)) continue; // none is as good as the best so far
             offer_lanes(scan, good, (Simd::I)(square / sides), mixed(own_hashes, scan.tie_key), threshold,
                         columns ? columns + at : nullptr, first + at, best);
         }
-    }
-
-    static SRS_INLINE Simd::U mixed(Simd::U hashes, const LaneKey &key) { // as LaneKey, as mix32
-        Simd::U x = (hashes ^ key.low) + key.high;
-        x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
-        x = (x ^ (x >> 13)) * 0xC2B2AE35u;
-        return x ^ (x >> 16);
     }
 
   private:

@@ -73,7 +73,7 @@ template <typename Code> struct BestScan {
         alignas(64) int32_t found[TILE];
         for (int64_t i = 0; i < scan.stats.n; ++i) {
             const Code *line = lines[i];
-            scan.score_lines(lines, line, found);
+            scan.score_lines(lines, line, -1, found);
             keep(found, line);
         }
     }
@@ -116,7 +116,7 @@ template <typename Code> struct BestScan {
         if (any == 0) return;
         for (int64_t i = 0; i < cells; ++i) scan.scratch.counts[i] += counts[i];
         for (int64_t i = 0; i < cells * scan.job.n_channels; ++i) scan.scratch.sums[i] += numbers[i];
-        TileScores<Code>{scan}.score_counted(found);
+        TileScores<Code>{scan, -1}.score_counted(found);
         for (int l = 0; l < TILE; ++l) {
             found[l] = here[l] ? found[l] : -1;
             line[l] = static_cast<Code>(code);

@@ -118,10 +118,11 @@ template <typename Code> struct TileScan : TileNode<Code> {
         hi.store(high);
     }
 
-    // Score codes up to the thresholds going left.
-    template <typename Lines> SRS_INLINE void score_lines(const Lines lines, const Code *thresholds, int32_t *bits) const {
+    // Score codes up to the thresholds going left; lanes that cannot reach `floor` get -1.
+    template <typename Lines>
+    SRS_INLINE void score_lines(const Lines lines, const Code *thresholds, int32_t floor, int32_t *bits) const {
         const TileCounts<Code> counts{*this};
-        const TileScores<Code> scores{*this};
+        const TileScores<Code> scores{*this, floor};
         if (this->narrow) {
             Code *few = reinterpret_cast<Code *>(scratch.counts);
             counts.count_classes(lines, thresholds, few);
@@ -132,38 +133,56 @@ template <typename Code> struct TileScan : TileNode<Code> {
         scores.score_counted(bits);
     }
 
-    // Score the split of each lane; -1 where it may not be made.
-    template <typename Lines> SRS_INLINE void score(const Lines lines, const RandomSplits<Code> &random, int32_t *bits) const {
-        if (random.seen_through_map) score_mapped(lines, random, bits);
-        else score_lines(lines, random.thresholds, bits);
+    // Score the split of each lane; -1 where it may not be made, or is below `floor`.
+    template <typename Lines>
+    SRS_INLINE void score(const Lines lines, const RandomSplits<Code> &random, int32_t floor, int32_t *bits) const {
+        if (random.seen_through_map) score_mapped(lines, random, floor, bits);
+        else score_lines(lines, random.thresholds, floor, bits);
     }
 
     template <typename Lines>
-    __attribute__((noinline)) void score_mapped(const Lines lines, const RandomSplits<Code> &random, int32_t *bits) const {
-        score_lines(MappedLines<Code, Lines>{lines, &random.map, scratch.view}, random.thresholds, bits);
+    __attribute__((noinline)) void score_mapped(const Lines lines, const RandomSplits<Code> &random, int32_t floor,
+                                                int32_t *bits) const {
+        score_lines(MappedLines<Code, Lines>{lines, &random.map, scratch.view}, random.thresholds, floor, bits);
     }
 
     // Offer the lanes' best; lane l is column columns[l], or first + l without `columns`.
     SRS_INLINE void offer_lanes(const int32_t *bits, const uint32_t *hashes, const RandomSplits<Code> &random,
                                 const int32_t *columns, int64_t first, Split &best) const {
-        int32_t top = -1;
-        for (int l = 0; l < TILE; ++l) top = bits[l] > top ? bits[l] : top;
-        if (top < 0 || top < best.score_bits) return;
-        alignas(64) uint32_t ties[TILE];
-        uint32_t tie = 0;
-        for (int l = 0; l < TILE; ++l) ties[l] = this->tie_key(hashes[l]); // all: a condition would undo the lanes
-        for (int l = 0; l < TILE; ++l) {
-            ties[l] = bits[l] == top ? ties[l] : 0;
-            tie = ties[l] > tie ? ties[l] : tie;
+        for (int at = 0; at < TILE; at += Simd::WIDTH) {
+            const auto own = Simd::load<Simd::I>(bits + at);
+            if (Simd::lanes_of((own >= 0) & (own >= best.score_bits)) == 0) continue;
+            offer_register(own, mixed(Simd::load<Simd::U>(hashes + at), this->tie_key), best, [&](int l) {
+                const int32_t how = random.seen_through_map ? random.how[at + l] : int32_t(PLAIN);
+                return Split{0, 0, columns ? columns[at + l] : first + at + l, random.thresholds[at + l], how};
+            });
         }
-        int32_t winners = 0; // their number above bit 16, the sum of their lanes below: nearly always one
-        for (int l = 0; l < TILE; ++l) winners += bits[l] == top && ties[l] == tie ? (1 << 16) + l : 0;
-        const bool one = winners >> 16 == 1;
-        for (int l = one ? winners & 0xFFFF : 0; l < TILE; ++l) {
-            if (bits[l] == top && ties[l] == tie)
-                offer(best, Split{top, tie, columns ? columns[l] : first + l, random.thresholds[l],
-                                  random.seen_through_map ? random.how[l] : int32_t(PLAIN)});
-            if (one) break;
+    }
+
+    // Offer the best of a register of lanes, -1 where they are none; split_of(l): column, threshold and how of lane l.
+    template <typename SplitOf>
+    SRS_INLINE void offer_register(const Simd::I bits, const Simd::U ties, Split &best, const SplitOf split_of) const {
+        uint32_t lanes = Simd::lanes_of((bits >= 0) & ((bits > best.score_bits) | ((bits == best.score_bits) & (ties >= best.tie))));
+        if (lanes == 0) return;
+        alignas(64) int32_t all_bits[Simd::WIDTH];
+        alignas(64) uint32_t all_ties[Simd::WIDTH];
+        *reinterpret_cast<Simd::I *>(all_bits) = bits;
+        *reinterpret_cast<Simd::U *>(all_ties) = ties;
+        if ((lanes & (lanes - 1)) != 0) { // several: most often one is left
+            int32_t top = -1;
+            for (int l = 0; l < Simd::WIDTH; ++l) top = all_bits[l] > top ? all_bits[l] : top;
+            const Simd::I at_top = bits == top;
+            *reinterpret_cast<Simd::U *>(all_ties) = ties & (Simd::U)at_top;
+            uint32_t tie = 0;
+            for (int l = 0; l < Simd::WIDTH; ++l) tie = all_ties[l] > tie ? all_ties[l] : tie;
+            lanes = Simd::lanes_of(at_top & (ties == tie));
+        }
+        for (; lanes != 0; lanes &= lanes - 1) {
+            const int l = __builtin_ctz(lanes);
+            Split split = split_of(l);
+            split.score_bits = all_bits[l];
+            split.tie = all_ties[l];
+            offer(best, split);
         }
     }
 

@@ -6,6 +6,17 @@
 namespace srs::SRS_ISA {
 namespace {
 
+// What a square is at least, times its sides, if its score is that of `bits`: rounding takes less.
+SRS_INLINE float least_of(int32_t bits) { return bits < 0 ? -1.0f : float_of(bits) * (1.0f - 0x1p-20f); }
+
+// As LaneKey, of a register of hashes.
+SRS_INLINE Simd::U mixed(Simd::U hashes, const LaneKey &key) {
+    Simd::U x = (hashes ^ key.low) + key.high;
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
+
 // Memory of one thread for scoring a tile.
 template <typename Code> struct TileScratch {
     int32_t *counts; // [n_classes][TILE] rows of each class going left
@@ -96,9 +107,10 @@ template <typename Code> struct TileCounts {
     }
 };
 
-// What the splits of 64 features are worth, by what goes left; -1 where a split may not be made.
+// What the splits of 64 features are worth, by what goes left; -1 where a split may not be made, or is below `floor`.
 template <typename Code> struct TileScores {
     const TileNode<Code> &node;
+    const int32_t floor;
 
     // Score what scratch.counts and scratch.sums say goes left.
     SRS_INLINE void score_counted(int32_t *bits) const {
@@ -119,7 +131,7 @@ template <typename Code> struct TileScores {
     template <typename Count> SRS_INLINE void gini(const Count *going_left, int32_t *bits) const {
         const NodeStats &f = node.stats;
         alignas(64) int32_t n_left[TILE];
-        alignas(64) float sums[TILE];
+        alignas(64) float sums[TILE], sides[TILE];
         const int32_t n = static_cast<int32_t>(f.n);
         if (f.n_present == 2) { // D_0 = -D_1, so the sum is exactly twice one square
             const int32_t c0 = static_cast<int32_t>(f.counts[0]), c1 = static_cast<int32_t>(f.counts[1]);
@@ -142,23 +154,23 @@ template <typename Code> struct TileScores {
                 }
             }
         }
-        for (int l = 0; l < TILE; ++l)
-            sums[l] = sums[l] / (static_cast<float>(n_left[l]) * static_cast<float>(n - n_left[l]));
-        keep_valid(sums, n_left, bits);
+        for (int l = 0; l < TILE; ++l) sides[l] = static_cast<float>(n_left[l]) * static_cast<float>(n - n_left[l]);
+        divide(sums, sides, n_left, bits);
     }
 
   private:
     // As Criterion::variance_score for targets without weights, in integers wide enough for the node.
     template <typename Int, typename Unsigned> SRS_INLINE void variance(int32_t *bits) const {
-        alignas(64) float scores[TILE];
+        alignas(64) float squares[TILE], sides[TILE];
         const Unsigned n = static_cast<Unsigned>(node.stats.n), sum = static_cast<Unsigned>(node.stats.sum);
         for (int l = 0; l < TILE; ++l) {
             const int32_t n_left = node.scratch.counts[l];
             const Unsigned d = static_cast<Unsigned>(node.scratch.sums[l]) * n - sum * static_cast<Unsigned>(n_left);
             const float x = static_cast<float>(static_cast<Int>(d));
-            scores[l] = x * x / (static_cast<float>(n_left) * static_cast<float>(static_cast<int32_t>(n) - n_left));
+            squares[l] = x * x;
+            sides[l] = static_cast<float>(n_left) * static_cast<float>(static_cast<int32_t>(n) - n_left);
         }
-        keep_valid(scores, node.scratch.counts, bits);
+        divide(squares, sides, node.scratch.counts, bits);
     }
 
     // As Criterion::gini_score and variance_score in weights, for all lanes.
@@ -166,13 +178,13 @@ template <typename Code> struct TileScores {
         const NodeStats &f = node.stats;
         alignas(64) int64_t weights[TILE];
         alignas(64) int32_t n_left[TILE];
-        alignas(64) float scores[TILE];
+        alignas(64) float sums[TILE], sides[TILE];
         const uint64_t whole = static_cast<uint64_t>(f.weight);
         const int64_t stride = node.job.n_channels * TILE;
         for (int l = 0; l < TILE; ++l) {
             n_left[l] = node.scratch.counts[l];
             weights[l] = node.scratch.sums[l];
-            scores[l] = 0.0f;
+            sums[l] = 0.0f;
         }
         for (int64_t k = 1; k < f.n_present; ++k)
             for (int l = 0; l < TILE; ++l) {
@@ -180,17 +192,17 @@ template <typename Code> struct TileScores {
                 weights[l] += node.scratch.sums[k * stride + l];
             }
         for (int64_t k = 0; k < f.n_present; ++k) {
-            const int64_t *sums = node.scratch.sums + (k + 1) * stride - TILE;
+            const int64_t *left = node.scratch.sums + (k + 1) * stride - TILE;
             const uint64_t all = static_cast<uint64_t>(f.stats[(k + 1) * f.width - 1]);
             for (int l = 0; l < TILE; ++l) {
-                const uint64_t d = static_cast<uint64_t>(sums[l]) * whole - all * static_cast<uint64_t>(weights[l]);
+                const uint64_t d = static_cast<uint64_t>(left[l]) * whole - all * static_cast<uint64_t>(weights[l]);
                 const float x = static_cast<float>(static_cast<int64_t>(d));
-                scores[l] = scores[l] + x * x;
+                sums[l] = sums[l] + x * x;
             }
         }
         for (int l = 0; l < TILE; ++l)
-            scores[l] = scores[l] / (static_cast<float>(weights[l]) * static_cast<float>(f.weight - weights[l]));
-        keep_valid(scores, n_left, bits);
+            sides[l] = static_cast<float>(weights[l]) * static_cast<float>(f.weight - weights[l]);
+        divide(sums, sides, n_left, bits);
     }
 
     void lane_by_lane(int32_t *bits) const {
@@ -202,13 +214,19 @@ template <typename Code> struct TileScores {
         }
     }
 
-    // Bits of the scores; -1 where too few rows are left on a side.
-    SRS_INLINE void keep_valid(const float *scores, const int32_t *n_left, int32_t *bits) const {
+    // Bits of the scores; divisions are slow, and few lanes can be the best.
+    SRS_INLINE void divide(const float *squares, const float *sides, const int32_t *n_left, int32_t *bits) const {
         const int32_t n = static_cast<int32_t>(node.stats.n), min_leaf = static_cast<int32_t>(node.stats.min_leaf);
-        __builtin_memcpy(bits, scores, TILE * sizeof(float));
-        for (int l = 0; l < TILE; ++l) {
-            const bool valid = n_left[l] >= min_leaf && n - n_left[l] >= min_leaf;
-            bits[l] = valid ? bits[l] : -1;
+        const float least = least_of(floor);
+        for (int at = 0; at < TILE; at += Simd::WIDTH) {
+            const auto square = Simd::load<Simd::F>(squares + at), side = Simd::load<Simd::F>(sides + at);
+            Simd::I out = Simd::I{} - 1;
+            if (Simd::any_reaches(square, least * side)) {
+                const auto left = Simd::load<Simd::I>(n_left + at);
+                const Simd::I valid = (left >= min_leaf) & (n - left >= min_leaf);
+                out = ((Simd::I)(square / side) & valid) | ~valid;
+            }
+            __builtin_memcpy(bits + at, &out, sizeof out);
         }
     }
 };
