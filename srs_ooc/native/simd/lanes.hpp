@@ -40,6 +40,18 @@ template <typename Code> struct Lanes {
             high.part[i] = part[i] > high.part[i] ? part[i] : high.part[i];
         }
     }
+    SRS_INLINE bool any_is(Code code) const {
+#if defined(__AVX512BW__)
+        const auto own = (__m512i)part[0], other = (__m512i)(R{} + code);
+        if (sizeof(Code) == 1) return _mm512_cmpeq_epi8_mask(own, other) != 0;
+#endif
+        R any{};
+        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) any |= (R)(part[i] == code);
+        uint64_t words[sizeof(R) / 8], all = 0;
+        __builtin_memcpy(words, &any, sizeof words);
+        for (const uint64_t word : words) all |= word;
+        return all != 0;
+    }
     SRS_INLINE void count_at_most(const Lanes &thresholds, Lanes &counters) const {
         _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) {
 #if defined(__AVX512BW__) // compilers write the mask down first

@@ -23,9 +23,7 @@ template <typename Code> struct RandomThresholds {
     template <typename Lines>
     SRS_INLINE void draw(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
                          const uint8_t *categorical, const int32_t *columns, int64_t first, RandomSplits<Code> &random) const {
-        Code highest = 0;
-        for (int l = 0; l < TILE; ++l) highest = high[l] > highest ? high[l] : highest;
-        random.seen_through_map = categorical || highest == MISSING<Code>;
+        random.seen_through_map = categorical || V::load(high).any_is(MISSING<Code>);
         if (random.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, random);
         else draw_thresholds(low, high, hashes, random.thresholds);
         if (node.job.values) draw_values(low, high, hashes, columns, first, random);
