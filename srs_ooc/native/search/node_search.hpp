@@ -21,6 +21,7 @@ template <typename Code> struct TiledSearch {
     }
 
   private:
+    static constexpr int64_t ROWS_AHEAD = 16;
     enum Step { ALL, RANGES, CHOSEN };
 
     // The first candidates in the node's order that are not constant there.
@@ -45,7 +46,7 @@ template <typename Code> struct TiledSearch {
 
     SRS_INLINE Split scan_all(const Scan &scan, int64_t from, int64_t to) const {
         const Data &tree = here.tree;
-        const int64_t ahead = TILE * tree.job.n_rows * (here.node.n >= 64 ? 1 : here.node.n >= 16 ? 2 : 4);
+        const Ahead ahead = lines_ahead();
         Split best;
         for (int64_t first = from; first < to; first += TILE) {
             alignas(64) Code low[TILE], high[TILE];
@@ -58,6 +59,16 @@ template <typename Code> struct TiledSearch {
             lanes.search(lines, best);
         }
         return best;
+    }
+
+    // Of a block that the caches cannot hold: a tile that they can hold is asked for while another one is looked at.
+    Ahead lines_ahead() const {
+        constexpr int64_t CACHED = 1 << 22, TILE_CACHED = 1 << 17; // bytes
+        const GrowJob &job = here.tree.job;
+        const int64_t tile = job.n_rows * TILE, nbytes = tile * int64_t(sizeof(Code));
+        if (nbytes * (here.tree.padded() / TILE) < CACHED) return Ahead{};
+        if (nbytes > TILE_CACHED) return Ahead{here.node.n < job.n_rows, ROWS_AHEAD, 0};
+        return Ahead{true, 0, tile * (here.node.n >= 64 ? 1 : here.node.n >= 16 ? 2 : 4)};
     }
 
     SRS_INLINE Split find_ranges(const Scan &scan, int64_t from, int64_t to) const {

@@ -100,18 +100,27 @@ template <typename Code> struct RandomThresholds {
     }
 };
 
+// Where the lines lie that are asked for while others are looked at: so many rows, or codes, further on.
+struct Ahead {
+    bool is_asked = false;
+    int64_t rows = 0, codes = 0;
+};
+
 // One split of each of 64 features at a node: scored, and the best of them offered.
 template <typename Code> struct TileScan : TileNode<Code> {
     using V = Lanes<Code>;
     using TileNode<Code>::TileNode, TileNode<Code>::stats, TileNode<Code>::scratch;
 
     // The lowest and the highest code of each lane.
-    template <typename Lines> SRS_INLINE void range(const Lines lines, Code *low, Code *high, int64_t ahead = 0) const {
+    template <typename Lines>
+    SRS_INLINE void range(const Lines lines, Code *low, Code *high, const Ahead ahead = Ahead{}) const {
         V lo = V::load(lines[0]), hi = lo;
-        for (int64_t i = 0; i < stats.n; ++i) {
-            if (ahead) __builtin_prefetch(lines[i] + ahead, 0, 2);
+        int64_t i = 0;
+        for (const int64_t end = stats.n - ahead.rows; ahead.is_asked && i < end; ++i) {
+            __builtin_prefetch(lines[i + ahead.rows] + ahead.codes, 0, 2);
             V::load(lines[i]).widen_range(lo, hi);
         }
+        for (; i < stats.n; ++i) V::load(lines[i]).widen_range(lo, hi);
         lo.store(low);
         hi.store(high);
     }
