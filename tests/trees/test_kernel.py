@@ -122,6 +122,18 @@ def test_instruction_sets_agree_above_the_32_bit_counts(n_classes):
         assert_same(native_tree(codes, labels, n_classes, features, 9, limits, isa=isa), expected)
 
 
+@pytest.mark.parametrize(("n_rows", "n_columns"), [(270, 16_000), (2100, 2100)])
+def test_blocks_that_no_cache_holds_are_the_same(n_rows, n_columns):
+    """Lines are asked for ahead, of the next tile or of the next rows; the last ones have none."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 254, (n_columns, n_rows)).astype(np.uint8)
+    labels = (codes[5] > 99) ^ (rng.random(n_rows) < 0.2)
+    features, limits = np.arange(n_columns, dtype=np.uint32), TreeLimits(n_columns, max_depth=2)
+    expected = reference_tree(codes, labels, 2, features, 9, limits)
+    for isa in instruction_sets():
+        assert_same(native_tree(codes, labels, 2, features, 9, limits, isa=isa), expected)
+
+
 @examples(25)
 @given(problems(), st.randoms(use_true_random=False))
 def test_permuting_columns_permutes_importances_and_nothing_else(problem, random):
