@@ -12,7 +12,7 @@ constexpr int64_t SMALL_NODE = 32768;       // up to here integer products of co
 constexpr int64_t TINY_NODE = 16;           // up to here those of counts and sums of targets do
 constexpr int MAX_CHANNELS = 2;
 constexpr int MAX_THREADS = 64;
-constexpr int64_t SHARED_CELLS = 1 << 17;   // nodes of at least so many rows times columns are shared by threads
+constexpr int64_t SHARED_CELLS = 1 << 20;   // nodes of at least so many rows times columns are shared by threads
 constexpr uint32_t ALL_CODES = 65534;     // as a threshold: every value that is not missing goes left
 enum Impurity : int { GINI = 0, ENTROPY = 1, VARIANCE = 2 };
 

@@ -74,7 +74,7 @@ template <typename Code> struct RowPartition {
 
 // Subtrees small enough to be left to whichever thread is free.
 struct SubtreeTasks {
-    static constexpr int64_t MAX_TASKS = 1024, MIN_ROWS = 64;
+    static constexpr int64_t MAX_TASKS = 1024, MIN_CELLS = 1 << 14; // of a node, rows times columns
     const GrowJob &job;
     const int64_t slot_size; // numbers of a node, by class
     Node *nodes;             // [MAX_TASKS]
@@ -89,8 +89,8 @@ struct SubtreeTasks {
 
     // Leave the subtree below a node, if it is one to be left.
     bool leave(const Node &node, const int64_t *own_stats) {
-        const bool small = node.n * job.n_columns < SHARED_CELLS && node.n >= MIN_ROWS;
-        if (!small || node.n == job.n_root_rows || n == MAX_TASKS) return false;
+        const int64_t cells = node.n * job.n_columns;
+        if (cells >= SHARED_CELLS || cells < MIN_CELLS || node.n == job.n_root_rows || n == MAX_TASKS) return false;
         for (int64_t i = 0; i < slot_size; ++i) stats[n * slot_size + i] = own_stats[i];
         nodes[n++] = node;
         return true;
