@@ -123,11 +123,13 @@ struct SubsetJob : PresortedJob {
 struct TileJob {
     const void *columns;     // [TILE] where each is
     const void *next;        // [TILE] those of the next tile, asked for meanwhile as they lie at random; or null
-    const int32_t *partners; // [n_rows] in pairs: where each row goes; null: in order
+    int64_t n_rows;          // of a column
+    const int32_t *rows;     // [n_kept] of a column, ascending: which to lay out; null: all
+    int64_t n_kept;
+    const int32_t *partners; // [n_kept] in pairs: where each of these goes; null: in order
     int code_nbytes;         // 1 or 2
-    int64_t n_rows;
     bool streamed;           // past the caches: the tile is aligned to 64 bytes
-    void *tile;              // [n_rows][TILE]
+    void *tile;              // [n_kept][TILE]
 };
 
 // What each instruction set has a clone of. A job needs scratch of as many bytes as the function after it says.

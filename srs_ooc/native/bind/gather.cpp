@@ -49,6 +49,7 @@ GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_featur
     request.chunk_features = chunk_features;
     request.n_rows = n_rows;
     request.rows = rows.size() ? rows.data() : nullptr;
+    request.is_ascending = std::is_sorted(rows.data(), rows.data() + rows.size());
     request.n_kept = rows.size() ? static_cast<int64_t>(rows.size()) : n_rows;
     request.code_nbytes = code_nbytes;
     request.tiled = tiled;

@@ -46,18 +46,20 @@ inline int64_t tile_size(const GatherRequest &request, int64_t first) {
     return std::min<int64_t>(request.n_items - first, TILE);
 }
 
-// Whether decoys are copied before they are laid out.
+// Whether decoys, or the rows that are kept, are copied before they are laid out.
 inline bool copies_decoys(const GatherRequest &request, int64_t family) { return family < 0 || (family > 0 && !request.tiled); }
+inline bool copies_rows(const GatherRequest &request, int64_t family) {
+    return request.rows && (family < 0 || !request.tiled || !request.is_ascending);
+}
 
 // Room of a gather, made before it: no memory is taken while mapped files are read.
 template <typename Code> struct GatherRoom {
-    explicit GatherRoom(const GatherRequest &request)
-        : kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0),
-          empty(request.tiled ? static_cast<size_t>(request.n_kept) : 0) {
+    explicit GatherRoom(const GatherRequest &request) : empty(request.tiled ? static_cast<size_t>(request.n_rows) : 0) {
         bool any = false;
         for (int64_t first = 0; first < request.n_items && !any; first += TILE)
             any = copies_decoys(request, family_of_tile(request, first, tile_size(request, first)));
         permuted.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
+        kept.resize(copies_rows(request, any ? -1 : 0) ? static_cast<size_t>(TILE * request.n_kept) : 0);
     }
     std::vector<Code> kept, permuted;
     const std::vector<Code> empty;
@@ -73,7 +75,7 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
         return n;
     };
-    const bool ahead = Source::in_place && !request.rows;
+    const bool ahead = Source::in_place;
     const bool streamed = request.n_items * request.n_kept * request.code_nbytes >= STREAMED_NBYTES &&
                           reinterpret_cast<uintptr_t>(out) % 64 == 0;
     if (request.n_items > 0) load(0, columns[0]);
@@ -83,8 +85,9 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         const bool more = first + TILE < request.n_items;
         if (first > 0 && !ahead) load(first, now);
         if (more && ahead) load(first + TILE, next);
-        if (request.rows) keep_rows(request, n, now, room.kept);
         int64_t family = family_of_tile(request, first, n);
+        const bool copied = copies_rows(request, family);
+        if (copied) keep_rows(request, n, now, room.kept);
         if (copies_decoys(request, family)) {
             permute_decoys(request, first, n, now, room.permuted);
             family = 0;
@@ -94,8 +97,10 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
             for (int64_t i = 0; i < n; ++i)
                 std::memcpy(target + i * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
         } else { // families are of pairs: where a row comes from is where it goes
-            isa.lay_out({now, more && ahead ? next : nullptr, family > 0 ? request.partners(family) : nullptr, sizeof(Code),
-                         request.n_kept, streamed, target});
+            const bool some = request.rows && !copied;
+            isa.lay_out({now, more && ahead && !copied ? next : nullptr, some ? request.n_rows : request.n_kept,
+                         some ? request.rows : nullptr, request.n_kept, family > 0 ? request.partners(family) : nullptr,
+                         sizeof(Code), streamed, target});
         }
     }
 }

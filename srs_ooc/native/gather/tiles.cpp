@@ -83,45 +83,53 @@ template <bool STREAMED, typename R> SRS_INLINE void store(void *to, const R fro
     *static_cast<R *>(to) = from;
 }
 
-template <typename Code, bool STREAMED, bool SWAPPED> void lay_out_codes(const TileJob &job) {
+template <typename Code, bool STREAMED, bool MOVED> void lay_out_codes(const TileJob &job) {
     using S = Square<Code>;
+    using R = typename S::R;
     constexpr int N = S::N;
     constexpr int64_t LINE = 64 / static_cast<int64_t>(sizeof(Code));
+    // Past the caches lines of 64 bytes go whole: those in parts wait for each other.
+    constexpr bool AT_ONCE = !MOVED && (!STREAMED || VECTOR_NBYTES == 64);
     const auto *columns = static_cast<const Code *const *>(job.columns), *next = static_cast<const Code *const *>(job.next);
-    const auto line = [&](int64_t row) __attribute__((always_inline)) {
-        return static_cast<Code *>(job.tile) + (SWAPPED ? job.partners[row] : row) * TILE;
+    const int32_t *rows = MOVED ? job.rows : nullptr, *partners = MOVED ? job.partners : nullptr;
+    auto *tile = static_cast<Code *>(job.tile);
+    alignas(64) Code lines[N * TILE]; // of rows from `row` on
+    int64_t row = 0, line = 0;        // `line` of the tile is written next
+    const auto write_lines = [&](int64_t end) __attribute__((always_inline)) {
+        for (int64_t of; line < job.n_kept && (of = rows ? rows[line] : line) < end; ++line) {
+            Code *to = tile + (partners ? partners[line] : line) * TILE;
+#pragma GCC unroll 8
+            for (int l = 0; l < TILE; l += S::WIDTH)
+                store<STREAMED>(to + l, *reinterpret_cast<const R *>(lines + (of - row) * TILE + l));
+        }
     };
-    int64_t row = 0;
     for (; row + N <= job.n_rows; row += N) {
+        if (rows && (line == job.n_kept || rows[line] >= row + N)) continue;
         if (next) { // a few lines at a time: more would wait for each other
             const int64_t share = TILE * N / LINE, from = row % LINE / N * share;
             for (int64_t l = from; l < from + share; ++l) __builtin_prefetch(next[l] + row, 0, 2);
         }
-        typename S::R a[N];
-        // Past the caches lines of 64 bytes go whole: those in parts wait for each other.
-        constexpr bool IN_PARTS = STREAMED && VECTOR_NBYTES < 64;
-        alignas(64) Code lines[IN_PARTS ? N * TILE : 1];
+        Code *to = AT_ONCE ? tile + row * TILE : lines;
+        R a[N];
         for (int l = 0; l < TILE; l += S::WIDTH) {
             S::transpose(columns + l, row, a);
 #pragma GCC unroll 16
-            for (int i = 0; i < N; ++i) store<STREAMED && !IN_PARTS>((IN_PARTS ? lines + i * TILE : line(row + i)) + l, a[i]);
+            for (int i = 0; i < N; ++i) store<STREAMED && AT_ONCE>(to + i * TILE + l, a[i]);
         }
-        if (IN_PARTS)
-            for (int i = 0; i < N; ++i)
-#pragma GCC unroll 8
-                for (int l = 0; l < TILE; l += S::WIDTH)
-                    store<true>(line(row + i) + l, *reinterpret_cast<typename S::R *>(lines + i * TILE + l));
+        if (AT_ONCE) line += N;
+        else write_lines(row + N);
     }
-    for (; row < job.n_rows; ++row)
-        for (int l = 0; l < TILE; ++l) line(row)[l] = columns[l][row];
+    for (int64_t i = row; i < job.n_rows; ++i)
+        for (int l = 0; l < TILE; ++l) lines[(i - row) * TILE + l] = columns[l][i];
+    write_lines(job.n_rows);
 #if defined(__x86_64__)
     if (STREAMED) _mm_sfence(); // before another thread is told
 #endif
 }
 
 template <typename Code> void lay_out_any(const TileJob &job) {
-    if (job.streamed) job.partners ? lay_out_codes<Code, true, true>(job) : lay_out_codes<Code, true, false>(job);
-    else job.partners ? lay_out_codes<Code, false, true>(job) : lay_out_codes<Code, false, false>(job);
+    if (job.rows || job.partners) job.streamed ? lay_out_codes<Code, true, true>(job) : lay_out_codes<Code, false, true>(job);
+    else job.streamed ? lay_out_codes<Code, true, false>(job) : lay_out_codes<Code, false, false>(job);
 }
 
 } // namespace
