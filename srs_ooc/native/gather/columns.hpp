@@ -30,8 +30,8 @@ struct GatherRequest {
 
     // Most items are features themselves, for which nothing is divided.
     bool is_decoy(int64_t i) const { return items[i] >= n_features; }
-    int64_t feature(int64_t i) const { return is_decoy(i) ? items[i] % n_features : items[i]; }
-    int64_t family(int64_t i) const { return is_decoy(i) ? items[i] / n_features : 0; }
+    int64_t feature(int64_t i) const { return is_decoy(i) ? items[i] % static_cast<uint32_t>(n_features) : items[i]; }
+    int64_t family(int64_t i) const { return is_decoy(i) ? items[i] / static_cast<uint32_t>(n_features) : 0; }
     const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
 };
 

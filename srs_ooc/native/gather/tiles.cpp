@@ -4,7 +4,6 @@
 #include "kernels.hpp"
 #include "simd/registers.hpp"
 
-#include <type_traits>
 #include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
