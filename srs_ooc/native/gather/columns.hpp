@@ -63,7 +63,7 @@ class ChunkFiles { // chunk files read into a staging area, neighbours in one re
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n;) {
             const int64_t feature = request_.feature(first + i), chunk = feature / request_.chunk_features;
-            const int64_t place = feature - chunk * request_.chunk_features, most = std::min(n - i, request_.chunk_features - place);
+            const int64_t place = feature % request_.chunk_features, most = std::min(n - i, request_.chunk_features - place);
             int64_t run = 1;
             while (run < most && request_.feature(first + i + run) == feature + run) ++run;
             uint8_t *target = staging_.data() + i * column_nbytes;
