@@ -141,6 +141,7 @@ def gather_mapped(
     code_nbytes: int,
     tiled: bool,
     out: NDArray[np.uint8],
+    isa: str = "",
 ) -> None: ...
 def gather_files(
     descriptors: NDArray[np.int32],
@@ -153,6 +154,7 @@ def gather_files(
     code_nbytes: int,
     tiled: bool,
     out: NDArray[np.uint8],
+    isa: str = "",
 ) -> None: ...
 def advise_files(
     descriptors: NDArray[np.int32],

@@ -12,7 +12,7 @@ namespace srs {
 
 #define SRS_CLONE(isa)                                                                                                 \
     {#isa, isa::grow, isa::scratch_nbytes, isa::judge_subsets, isa::subset_scratch_nbytes, isa::grow_sorted,           \
-     isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back}
+     isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back, isa::lay_out}
 
 struct Isa {
     const char *name;
@@ -25,6 +25,7 @@ struct Isa {
     decltype(&baseline::add_products) add_products;
     decltype(&baseline::tridiagonalise) tridiagonalise;
     decltype(&baseline::reflect_back) reflect_back;
+    decltype(&baseline::lay_out) lay_out;
 };
 
 // The instruction sets this machine can run, best first.

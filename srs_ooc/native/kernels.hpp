@@ -119,6 +119,19 @@ struct SubsetJob : PresortedJob {
     int64_t n_trees = 0;       // result: that were grown
 };
 
+// 64 columns, and the tile that they are laid out as (gather/tiles.cpp).
+struct TileJob {
+    const void *columns;     // [TILE] where each is
+    const void *next;        // [TILE] those of the next tile, asked for meanwhile as they lie at random; or null
+    int64_t n_rows;          // of a column
+    const int32_t *rows;     // [n_kept] of a column, ascending: which to lay out; null: all
+    int64_t n_kept;
+    const int32_t *partners; // [n_kept] in pairs: where each of these goes; null: in order
+    int code_nbytes;         // 1 or 2
+    bool streamed;           // past the caches: the tile is aligned to 64 bytes
+    void *tile;              // [n_kept][TILE]
+};
+
 // What each instruction set has a clone of. A job needs scratch of as many bytes as the function after it says.
 #define SRS_DECLARE(isa)                                                                                                   \
     namespace isa {                                                                                                        \
@@ -131,6 +144,7 @@ struct SubsetJob : PresortedJob {
     void add_products(const double *a, const double *b, int64_t n_terms, int64_t n, int64_t m, double *out);               \
     void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, double *factors, double *scratch);         \
     void reflect_back(const double *a, int64_t n, const double *factors, double *vectors, int64_t count, double *scratch); \
+    void lay_out(const TileJob &job);                                                                                      \
     }
 SRS_DECLARE(baseline)
 SRS_DECLARE(avx2)

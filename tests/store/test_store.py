@@ -25,6 +25,7 @@ from srs_ooc.native import _native
 from srs_ooc.store.manifest import small_file
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.kernel import instruction_sets
 
 N_ROWS, N_FEATURES = 40, 12
 
@@ -157,31 +158,52 @@ def chunks(tmp_path_factory):
     st.booleans(),
     st.booleans(),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from([None, slice(0, None, 2), slice(5, None, 29), slice(None, None, -2)]),
+    st.sampled_from(instruction_sets()),
 )
 def test_gather_equals_indexing(
-    chunks, width, n_rows, n_families, data, ordered, tiled, mapped, subset
+    chunks, width, n_rows, n_families, data, ordered, tiled, mapped, subset, isa
 ):
     codes, parts, files = chunks[width, n_rows]
     drawn = data.draw(
         st.lists(st.integers(0, 91 * (1 + n_families) - 1), min_size=1, max_size=250, unique=True)
     )
     items = np.array(sorted(drawn) if ordered else drawn, dtype=np.uint32)
-    rows = np.arange(0, n_rows, 2, dtype=np.int32) if subset else np.zeros(0, dtype=np.int32)
-    n_kept = len(rows) if subset else n_rows
+    everywhere = np.arange(n_rows, dtype=np.int32)
+    rows = everywhere[:0] if subset is None else everywhere[subset].copy()
+    kept = codes[:, rows] if len(rows) else codes
+    n_kept = kept.shape[1]
     block = Block(len(items), n_kept, width, tiled=tiled)
     rows_of = Exchangeability(n_kept)
     families = np.array([rows_of.families(m, 1)[0] for m in range(n_families)], dtype=np.int32)
     shape = (91, families.reshape(-1), 7, n_rows, rows, width, tiled)
     if mapped:
         addresses = np.array([part.ctypes.data for part in parts], dtype=np.uint64)
-        _native.gather_mapped(addresses, items, *shape, block.codes)
+        _native.gather_mapped(addresses, items, *shape, block.codes, isa)
     else:
         descriptors = np.array([file.fileno() for file in files], dtype=np.int32)
-        _native.gather_files(descriptors, items, *shape, block.codes)
-    kept = codes[:, rows] if subset else codes
+        _native.gather_files(descriptors, items, *shape, block.codes, isa)
     everything = np.concatenate([kept, *(kept[:, family] for family in families)])
     np.testing.assert_array_equal(block.as_columns(), everything[items])
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_block_larger_than_the_caches_is_laid_out_alike(dtype, step, isa):
+    n_rows, width = 140_007, np.dtype(dtype).itemsize
+    codes = np.random.default_rng(2).integers(0, 250, (129, n_rows), dtype)
+    rows = np.arange(0, n_rows, step, dtype=np.int32) if step > 1 else np.zeros(0, np.int32)
+    kept = codes[:, ::step]
+    swapped = np.arange(kept.shape[1], dtype=np.int32)[::-1].copy()
+    block = Block(129, kept.shape[1], width, tiled=True)
+    items = np.r_[:64, 129:194].astype(np.uint32)  # the last 65 are decoys
+    address = np.array([codes.ctypes.data], dtype=np.uint64)
+    _native.gather_mapped(
+        address, items, 129, swapped, 129, n_rows, rows, width, True, block.codes, isa
+    )
+    expected = np.concatenate([kept[:64], kept[:65, swapped]])
+    np.testing.assert_array_equal(block.as_columns(), expected)
 
 
 @pytest.mark.parametrize("tiled", [True, False])

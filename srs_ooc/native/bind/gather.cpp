@@ -49,6 +49,7 @@ GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_featur
     request.chunk_features = chunk_features;
     request.n_rows = n_rows;
     request.rows = rows.size() ? rows.data() : nullptr;
+    request.is_ascending = std::is_sorted(rows.data(), rows.data() + rows.size());
     request.n_kept = rows.size() ? static_cast<int64_t>(rows.size()) : n_rows;
     request.code_nbytes = code_nbytes;
     request.tiled = tiled;
@@ -59,10 +60,11 @@ GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_featur
     return request;
 }
 
-template <typename Code> void fill_mapped(const GatherRequest &request, const uint64_t *addresses, size_t n_chunks) {
+template <typename Code>
+void fill_mapped(const GatherRequest &request, const srs::Isa &isa, const uint64_t *addresses, size_t n_chunks) {
     srs::GatherRoom<Code> room(request);
     srs::MappedChunks source(request, addresses);
-    if (srs::guarded([&] { srs::fill<Code>(request, source, room); })) return;
+    if (srs::guarded([&] { srs::fill<Code>(request, isa, source, room); })) return;
     const int64_t chunk_nbytes = request.chunk_features * request.n_rows * request.code_nbytes;
     std::string which = "a chunk file";
     for (size_t i = 0; i < n_chunks; ++i)
@@ -72,33 +74,35 @@ template <typename Code> void fill_mapped(const GatherRequest &request, const ui
                              " bytes, found that it was cut short, or cannot be read");
 }
 
-template <typename Code> void fill_read(const GatherRequest &request, const int32_t *descriptors) {
+template <typename Code> void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors) {
     srs::GatherRoom<Code> room(request);
     srs::ChunkFiles source(request, descriptors);
-    srs::fill<Code>(request, source, room);
+    srs::fill<Code>(request, isa, source, room);
 }
 
 void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> items, int64_t n_features,
                    Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
-                   int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+                   int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name) {
+    const srs::Isa &isa = srs::find_isa(isa_name);
     const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, addresses);
     for (size_t i = 0; i < addresses.size(); ++i)
         if (addresses(i) == 0 || addresses(i) % static_cast<uint64_t>(code_nbytes) != 0)
             srs::refuse("addresses[" + std::to_string(i) + "]", "where a chunk file is mapped", std::to_string(addresses(i)));
     nb::gil_scoped_release released;
-    if (code_nbytes == 1) fill_mapped<uint8_t>(request, addresses.data(), addresses.size());
-    else fill_mapped<uint16_t>(request, addresses.data(), addresses.size());
+    if (code_nbytes == 1) fill_mapped<uint8_t>(request, isa, addresses.data(), addresses.size());
+    else fill_mapped<uint16_t>(request, isa, addresses.data(), addresses.size());
 }
 
 void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
-                  int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+                  int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name) {
+    const srs::Isa &isa = srs::find_isa(isa_name);
     const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, descriptors);
     nb::gil_scoped_release released;
-    if (code_nbytes == 1) fill_read<uint8_t>(request, descriptors.data());
-    else fill_read<uint16_t>(request, descriptors.data());
+    if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data());
+    else fill_read<uint16_t>(request, isa, descriptors.data());
 }
 
 // Python binding that asks the system for columns of the store's files before they are needed.
@@ -169,10 +173,10 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 } // namespace
 
 void bind_gather(nb::module_ &module) {
-    srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
-               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
-    srs::define(module, "gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
-               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
+    srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a,
+               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
+    srs::define(module, "gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a,
+               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -21,13 +22,16 @@ struct GatherRequest {
     int64_t chunk_features;
     int64_t n_rows;       // of the store
     const int32_t *rows;  // rows to keep, or null for all
+    bool is_ascending;    // are they
     int64_t n_kept;       // rows of the block
     int64_t code_nbytes;
     bool tiled;
     uint8_t *out;
 
-    int64_t feature(int64_t i) const { return items[i] % n_features; }
-    int64_t family(int64_t i) const { return items[i] / n_features; }
+    // Most items are features themselves, for which nothing is divided.
+    bool is_decoy(int64_t i) const { return items[i] >= n_features; }
+    int64_t feature(int64_t i) const { return is_decoy(i) ? items[i] % static_cast<uint32_t>(n_features) : items[i]; }
+    int64_t family(int64_t i) const { return is_decoy(i) ? items[i] / static_cast<uint32_t>(n_features) : 0; }
     const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
 };
 
@@ -59,12 +63,11 @@ class ChunkFiles { // chunk files read into a staging area, neighbours in one re
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n;) {
             const int64_t feature = request_.feature(first + i), chunk = feature / request_.chunk_features;
+            const int64_t place = feature % request_.chunk_features, most = std::min(n - i, request_.chunk_features - place);
             int64_t run = 1;
-            while (i + run < n && request_.feature(first + i + run) == feature + run &&
-                   (feature + run) / request_.chunk_features == chunk)
-                ++run;
+            while (run < most && request_.feature(first + i + run) == feature + run) ++run;
             uint8_t *target = staging_.data() + i * column_nbytes;
-            read(chunk, (feature % request_.chunk_features) * column_nbytes, run * column_nbytes, target);
+            read(chunk, place * column_nbytes, run * column_nbytes, target);
             for (int64_t j = 0; j < run; ++j, ++i) columns[i] = target + j * column_nbytes;
         }
     }
