@@ -39,14 +39,14 @@ reading included.
 Then the bound of each size, from counts, as a virtual machine has no hardware counters: every code
 read once at the speed of the disk, cold; the bytes that subspaces move (read, written, and read by
 each level of a tree where a block is larger than the last cache) at the speed at which all cores
-copy memory; and the growing, level by level, at the speed of a block in a core's cache, on all
-cores. Levels are counted in one real tree. The closing stage and the tests are in no bound.
+copy and read memory; and the growing, level by level, at the speed of a block in a core's cache, on
+all cores. Levels are counted in one real tree. The closing stage and the tests are in no bound.
 
     python benchmarks/scale.py sizes --folder FOLDER [--only 1000x1000000 ...] [--turns 1]
         [--before PYTHON] [--before-iterations N] [--peers lightgbm ranksum ...] [--limit 900]
         [--options TEXT] [--figure FILE.svg]
 
-What is done is kept in FOLDER/sizes.jsonl, and not done again. ``--options`` are more of the run,
+What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are more of the run,
 such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
 
 ``less``: LESS on tables of 850,000 x 72 and 10^6 x 1,000 under a cap of 512 MB.
@@ -58,8 +58,8 @@ the operating system counts them: each command is a child of this small process.
 
     python benchmarks/scale.py less [--folder FOLDER] [--sizes 72x850000 1000x1000000]
 
-Stores are made in FOLDER where they are not there (61 MB and 1.1 GB), and kept. The
-process that starts others uses the standard library only.
+Stores are made in FOLDER where they are not there (61 MB and 1.1 GB), and kept. What starts
+other processes uses the standard library only.
 """
 
 import argparse
@@ -67,6 +67,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -142,17 +144,8 @@ def ingest(folder: Path, name: str, cap_mb: int | None, repeats: int) -> None:
             f"peak {done.peak_mb:.1f} MB of {cap}",
             flush=True,
         )
-        _remove(store)
+        shutil.rmtree(store)
     table.unlink()
-
-
-def _remove(folder: Path) -> None:
-    for item in folder.iterdir():
-        if item.is_dir():
-            _remove(item)
-        else:
-            item.unlink()
-    folder.rmdir()
 
 
 def ingest_main() -> None:
@@ -303,6 +296,8 @@ PEERS = ("lightgbm", "extra_trees_default", "ranksum", "adastamps")
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
 
+SPEEDS = ("levels", "moved GB", "disk GB/s", "copy GB/s", "read GB/s", "cells/ns")
+
 Record = dict[str, Any]
 
 
@@ -310,10 +305,10 @@ def needed_mb(peer: str, n: int, p: int) -> float:
     """Return about what a peer's arrays take: the table as it wants it, and what it is known for.
 
     LightGBM keeps a histogram of every feature for each of its 31 leaves, of 16 bytes a bin of
-    three rows or more.
+    three rows or more, and 5 kB a feature beside that (measured).
     """
     more = {
-        "lightgbm": 4 * n * p + 31 * 16 * p * min(255, max(2, n // 3)),
+        "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
         "extra_trees_default": 3 * n * p + 800 * p,
         "ranksum": 1000 * n * 64,
     }
@@ -340,23 +335,14 @@ def problem_of(size: str) -> str:
 
 def store_main() -> None:
     """Write a store without values, as a process of its own: ``scale.py store NxP.zarr``."""
-    from srs_ooc.base.files import published_folder
-    from srs_ooc.ingestion.ingest_memory import StoreForm
-    from srs_ooc.ingestion.rows import TableFacts
-    from srs_ooc.ingestion.scratch import text_blocks
-    from srs_ooc.ingestion.writer import write_store
-    from srs_ooc.synthetic.problem_tables import describe, truth_path
-    from srs_ooc.synthetic.problems import Madelon, Shift
+    from cold_store import write_without_values
+
+    from srs_ooc.synthetic.problems import PROBLEMS
 
     path = Path(sys.argv[1])
     n, p = map(int, path.stem.split("x"))
-    kind = {"shift": Shift, "madelon": Madelon}[problem_of(path.stem)]
-    problem = kind(n, p, N_RELEVANT, 1)
-    truth_path(path).write_text(json.dumps(describe(problem)))
-    facts, names = TableFacts("target", ("0", "1")), text_blocks(f"f{j}" for j in range(p))
-    with published_folder(path) as folder:
-        target = problem.target(0, n).astype("int32")
-        write_store(folder, problem, target, facts, names, form=StoreForm(values_dtype=None))
+    kind: Any = PROBLEMS[problem_of(path.stem)]
+    write_without_values(path, kind(n, p, N_RELEVANT, 1))
 
 
 OURS = [sys.executable, "-P", "-m", "srs_ooc"]
@@ -366,7 +352,7 @@ def judged(found: Iterable[str], store: Path) -> Record:
     """Return how many of the found features are relevant, and how many are not."""
     truth = json.loads(Path(f"{store}.truth.json").read_text())
     found, relevant = set(found), set(truth["relevant"])
-    return {"true": len(found & relevant), "false": len(found - relevant)}
+    return {"true of 20": len(found & relevant), "false": len(found - relevant)}
 
 
 def run_default(python: str, store: Path, options: list[str], n_iterations: int | None) -> Record:
@@ -435,14 +421,17 @@ def bound_main() -> None:
     store, cores = Store.open(path), os.cpu_count() or 1
     n, p = store.n_rows, store.n_features
 
-    source, copy = np.ones(1 << 25), np.zeros(1 << 25)  # 256 MB each
+    source, copy = np.ones(1 << 28, np.uint8), np.zeros(1 << 28, np.uint8)
     parts = list(zip(np.array_split(source, cores), np.array_split(copy, cores), strict=True))
-    copying = []
+    speeds: dict[str, float] = {}
+    work = {"copy": lambda part: np.copyto(part[1], part[0]), "read": lambda part: part[0].max()}
     with ThreadPoolExecutor(cores) as pool:
-        for _ in range(5):
-            start = time.perf_counter()
-            list(pool.map(lambda part: np.copyto(part[1], part[0]), parts))
-            copying.append(2 * source.nbytes / (time.perf_counter() - start))
+        for what, n_passes in ("copy", 2), ("read", 1):
+            for _ in range(5):
+                start = time.perf_counter()
+                list(pool.map(work[what], parts))
+                speed = n_passes * source.nbytes / (time.perf_counter() - start)
+                speeds[what] = max(speeds.get(what, 0), speed)
     del source, copy, parts
 
     files = chunk_files(path, store.manifest.n_chunks)
@@ -471,14 +460,15 @@ def bound_main() -> None:
     cache = int(LAST_CACHE.read_text().strip().removesuffix("K")) * 1024
     again = deep if q * n > cache else 0
     found = {
-        "disk_seconds": n * p / (n_bytes / seconds),
-        "memory_seconds": cells * (2 + again) / max(copying),
-        "work_seconds": cells * deep * warm / (few.size * shallow) / cores,
-        "disk_gb_s": n_bytes / seconds / 1e9,
-        "memory_gb_s": max(copying) / 1e9,
-        "moved_gb": cells * (2 + again) / 1e9,
+        "disk": n * p / (n_bytes / seconds),
+        "memory": cells * (2 / speeds["copy"] + again / speeds["read"]),
+        "work": cells * deep * warm / (few.size * shallow) / cores,
+        "disk GB/s": n_bytes / seconds / 1e9,
+        "copy GB/s": speeds["copy"] / 1e9,
+        "read GB/s": speeds["read"] / 1e9,
+        "moved GB": cells * (2 + again) / 1e9,
         "levels": deep,
-        "cells_a_ns": few.size * shallow / warm / 1e9,
+        "cells/ns": few.size * shallow / warm / 1e9,
     }
     print(json.dumps(found))
 
@@ -488,7 +478,13 @@ def bound_of(store: Path, record: Record) -> Record:
     words = [sys.executable, __file__, "bound", store, record["q"], record["iterations"]]
     done = subprocess.run([*map(str, words)], check=True, stdout=subprocess.PIPE, text=True)
     found: Record = json.loads(done.stdout)
-    return found | {"seconds": record["seconds"]}
+    return found | {"took": record["seconds"]}
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """Return lines of cells as a table, the first as its head."""
+    whole = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in whole)
 
 
 class Results:
@@ -505,42 +501,31 @@ class Results:
         for record in self.records:
             if record.items() >= key.items():
                 return record
-        self.records.append(key | work())
-        with self._path.open("a") as file:
-            file.write(json.dumps(self.records[-1]) + "\n")
-        print(f"{size} {who}: {self.records[-1]}", file=sys.stderr, flush=True)
-        return self.records[-1]
+        self.records.append(record := key | work())
+        print(f"{size} {who}: {record}", file=sys.stderr, flush=True)
+        if not record.get("note", "").startswith("failed"):
+            with self._path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+        return record
 
     def table(self, sizes: list[str]) -> str:
-        """Return the table: medians of the turns, of the peak the largest."""
-        lines = [
-            "| rows x features | who | seconds | CPU s | peak MB | true of 20 | false | |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
+        """Return the tables: medians of the turns, of the peak the largest; and the bounds."""
+        lines = [["size", "who", "seconds", "cpu", "peak_mb", "true of 20", "false", "note"]]
         groups: dict[tuple[str, str], list[Record]] = {}
         for record in self.records:
             if record["size"] in sizes and record["who"] != BOUND:
                 groups.setdefault((record["size"], record["who"]), []).append(record)
         for (size, who), turns in groups.items():
-            cells = []
-            for name, kind in ("seconds", median), ("cpu", median), ("peak_mb", max):
-                values = [turn[name] for turn in turns if name in turn]
-                cells.append(f"{kind(values):,.0f}" if values else "")
-            cells += [str(turns[-1].get(name, "")) for name in ("true", "false", "note")]
-            lines.append(f"| {size} ({problem_of(size)}) | {who} | {' | '.join(cells)} |")
-        lines += [
-            "",
-            "| rows x features | took s | disk s | memory s | work s | levels | GB moved |",
-        ]
-        lines += ["|---|---|---|---|---|---|---|"]
-        for b in self.bounds(sizes):
-            lines.append(
-                f"| {b['size']} | {b['seconds']:.0f} | {b['disk_seconds']:.1f} | "
-                f"{b['memory_seconds']:.1f} | {b['work_seconds']:.1f} | {b['levels']:.1f} | "
-                f"{b['moved_gb']:,.0f} | <!-- disk {b['disk_gb_s']:.2f} GB/s, memory "
-                f"{b['memory_gb_s']:.1f} GB/s, {b['cells_a_ns']:.2f} cells a ns and core -->"
-            )
-        return "\n".join(lines)
+            cells = [f"{size} ({problem_of(size)})", who]
+            for name in lines[0][2:5]:
+                values = [turn[name] for turn in turns if name in turn] or [nan]
+                cells.append(f"{max(values) if name == 'peak_mb' else median(values):,.0f}")
+            lines.append(cells + [str(turns[-1].get(name, "")) for name in lines[0][5:]])
+        names = ["took", "disk", "memory", "work", *SPEEDS]
+        bounds = [["size", *names]]
+        for record in self.bounds(sizes):
+            bounds.append([record["size"], *(f"{record[name]:,.3g}" for name in names)])
+        return f"{markdown(lines)}\n\n{markdown(bounds)}"
 
     def bounds(self, sizes: list[str]) -> list[Record]:
         """Return the bounds of some sizes, in their order."""
@@ -559,10 +544,10 @@ def figure_main() -> None:
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
     for i, kind in enumerate(("disk", "memory", "work")):
         places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
-        axes.barh(places, [b[f"{kind}_seconds"] for b in bounds], 0.22, label=f"if only {kind}")
+        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"if only {kind}")
     for place, b in enumerate(bounds):
         label = None if place else "the run took"
-        axes.plot([b["seconds"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
+        axes.plot([b["took"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
     axes.set_yticks(range(len(bounds)), [b["size"].replace("x", " x ") for b in bounds])
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -573,9 +558,8 @@ def figure_main() -> None:
 
 def sizes_main() -> None:
     """Make, run, compare, bound, draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    text = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=text)
     parser.add_argument("--folder", type=Path, required=True, help="stores and results, kept")
     parser.add_argument("--only", nargs="+", default=list(TABLES), metavar="ROWSxFEATURES")
     parser.add_argument("--turns", type=int, default=1)
