@@ -46,8 +46,8 @@ all cores. Levels are counted in one real tree. The closing stage and the tests 
         [--before PYTHON] [--before-iterations N] [--peers lightgbm ranksum ...] [--limit 900]
         [--options TEXT] [--figure FILE.svg]
 
-What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are more of the run,
-such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
+What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are
+more of the run, such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
 
 ``less``: LESS on tables of 850,000 x 72 and 10^6 x 1,000 under a cap of 512 MB.
 
@@ -75,7 +75,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -289,9 +289,8 @@ def less_main() -> None:
     measure_all(asked.folder, asked.sizes, asked.iterations)
 
 
-N_RELEVANT = 20
 TABLES = ("50x1000000", "72x850000", "1000x1000000", "500x10000000", "17000x450000", "60000x5000")
-MOST_MB, MOST_CELLS, FEW_ROWS = 20_000, 1_000_000_000, 200
+N_RELEVANT, MOST_MB, MOST_CELLS, FEW_ROWS = 20, 20_000, 1_000_000_000, 200
 PEERS = ("lightgbm", "extra_trees_default", "ranksum", "adastamps")
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
@@ -311,8 +310,9 @@ def needed_mb(peer: str, n: int, p: int) -> float:
         "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
         "extra_trees_default": 3 * n * p + 800 * p,
         "ranksum": 1000 * n * 64,
+        "adastamps": n * p / 5,
     }
-    return (n * p + more.get(peer, 0)) / MB
+    return (n * p + more.get(peer, 11 * n * p)) / MB
 
 
 def make_sized(folder: Path, size: str) -> Path:
@@ -363,7 +363,7 @@ def run_default(python: str, store: Path, options: list[str], n_iterations: int 
         return subprocess.run([*command, *words], check=True, capture_output=True, text=True).stdout
 
     with tempfile.TemporaryDirectory(dir=store.parent) as scratch:
-        run, errors = f"{scratch}/a.run", f"{scratch}/errors"
+        run, errors = f"{scratch}/a.run", f"{scratch}/err"
         words = ["run", str(store), "--out", run, "--memory-mb", str(CAP_MB), *options]
         words += ["--iterations", str(n_iterations)] if n_iterations else []
         done = measure([*command, *words], out=os.devnull, errors=errors)
@@ -497,16 +497,17 @@ class Results:
 
     def have(self, size: str, who: str, turn: int, work: Callable[[], Record]) -> Record:
         """Return what is known, or what the work comes to, which is kept."""
-        key = {"size": size, "who": who, "turn": turn}
+        key: Record = {"size": size, "who": who, "turn": turn}
         for record in self.records:
             if record.items() >= key.items():
                 return record
-        self.records.append(record := key | work())
-        print(f"{size} {who}: {record}", file=sys.stderr, flush=True)
-        if not record.get("note", "").startswith("failed"):
+        done = key | work()
+        self.records.append(done)
+        print(f"{size} {who}: {done}", file=sys.stderr, flush=True)
+        if not done.get("note", "").startswith("failed"):
             with self._path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-        return record
+                file.write(json.dumps(done) + "\n")
+        return done
 
     def table(self, sizes: list[str]) -> str:
         """Return the tables: medians of the turns, of the peak the largest; and the bounds."""
@@ -519,7 +520,8 @@ class Results:
             cells = [f"{size} ({problem_of(size)})", who]
             for name in lines[0][2:5]:
                 values = [turn[name] for turn in turns if name in turn] or [nan]
-                cells.append(f"{max(values) if name == 'peak_mb' else median(values):,.0f}")
+                value = max(values) if name == "peak_mb" else median(values)
+                cells.append("" if isnan(value) else f"{value:,.0f}")
             lines.append(cells + [str(turns[-1].get(name, "")) for name in lines[0][5:]])
         names = ["took", "disk", "memory", "work", *SPEEDS]
         bounds = [["size", *names]]
@@ -558,8 +560,7 @@ def figure_main() -> None:
 
 def sizes_main() -> None:
     """Make, run, compare, bound, draw."""
-    text = argparse.RawTextHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=text)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="stores and results, kept")
     parser.add_argument("--only", nargs="+", default=list(TABLES), metavar="ROWSxFEATURES")
     parser.add_argument("--turns", type=int, default=1)
@@ -595,7 +596,5 @@ def sizes_main() -> None:
 
 
 if __name__ == "__main__":
-    subcommand(
-        ingest=ingest_main, run=run_main, less=less_main, sizes=sizes_main, store=store_main,
-        bound=bound_main, figure=figure_main,
-    )  # fmt: skip
+    parts = {"store": store_main, "bound": bound_main, "figure": figure_main}  # of ``sizes``
+    subcommand(ingest=ingest_main, run=run_main, less=less_main, sizes=sizes_main, **parts)
