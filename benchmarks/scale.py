@@ -28,13 +28,13 @@ read from files, at about 1 microsecond each, cached or not.
 ``sizes``: the command with its defaults on six sizes of table, beside what else there is.
 
 A store is made where it is not there: of up to 10^9 cells by ``srs-ooc synth`` (9 bytes a cell),
-of more the same problem without values (7.7 GB for 17,000 x 450,000, 5 GB for 500 x 10^7). Fewer
-than 200 rows are `shift`, since interactions need more, others `madelon`; 20 features are relevant.
-Its codes are read once before anything is timed. Then, in turns, ``srs-ooc run STORE --memory-mb
-512``, the same by the Python of another version (``--before``; with ``--before-iterations`` only so
-many, scaled to that version's default, and marked so), and each peer with the same codes in memory,
-where its arrays fit 20 GB. Seconds, processor seconds and peaks are of whole processes, start and
-reading included.
+of more the same problem to one decimal and without values (9.5 GB for 17,000 x 450,000, 12 GB for
+500 x 10^7). Fewer than 200 rows are `shift`, since interactions need more, others `madelon`; 20
+features are relevant. Its codes are read once before anything is timed. Then, in turns, ``srs-ooc
+run STORE --memory-mb 512``, the same by the Python of another version (``--before``; with
+``--before-iterations`` only so many, scaled to that version's default, and marked so), and each
+peer with the same codes in memory, where its arrays fit 20 GB. Seconds, processor seconds and peaks
+are of whole processes, start and reading included.
 
 Then the bound of each size, from counts, as a virtual machine has no hardware counters: every code
 read once at the speed of the disk, cold; the bytes that subspaces move (read, written, and read by
