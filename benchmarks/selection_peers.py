@@ -233,9 +233,11 @@ FUNCTIONS: dict[str, Callable[[NDArray[np.float32], NDArray[np.generic], int], S
     function.__name__: function
     for function in (
         ranksum, ftest, mutual_info, random_forest, extra_trees, lightgbm, boruta, lasso, knockoffs,
-        ipss, extra_trees_default, adastamps,
+        ipss,
     )
 }  # fmt: skip
+OF_SIZES = {"extra_trees_default": extra_trees_default, "adastamps": adastamps}
+"""Those of ``scale.py sizes`` alone."""
 
 
 ON_CODES = {"ranksum", "adastamps"}
@@ -267,7 +269,7 @@ def main() -> None:
     else:
         values = np.load(folder / "values.npy", mmap_mode="r")
         target = np.load(folder / "target.npy")
-    selected, scores = FUNCTIONS[name](values, target, seed)
+    selected, scores = (FUNCTIONS | OF_SIZES)[name](values, target, seed)
     ties = np.random.default_rng(seed).permutation(len(scores))
     order = np.lexsort((ties, -scores))
     columns = order[:TOP] if selected is None else order[selected[order]]
