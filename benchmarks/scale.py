@@ -308,7 +308,7 @@ def needed_mb(peer: str, n: int, p: int) -> float:
     """
     more = {
         "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
-        "extra_trees_default": 3 * n * p + 800 * p,
+        "extra_trees_default": 3 * n * p + 1700 * p,
         "ranksum": 1000 * n * 64,
         "adastamps": n * p / 5,
     }
@@ -516,7 +516,9 @@ class Results:
         for record in self.records:
             if record["size"] in sizes and record["who"] != BOUND:
                 groups.setdefault((record["size"], record["who"]), []).append(record)
-        for (size, who), turns in groups.items():
+        for (size, who), turns in sorted(
+            groups.items(), key=lambda group: sizes.index(group[0][0])
+        ):
             cells = [f"{size} ({problem_of(size)})", who]
             for name in lines[0][2:5]:
                 values = [turn[name] for turn in turns if name in turn] or [nan]
@@ -546,7 +548,7 @@ def figure_main() -> None:
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
     for i, kind in enumerate(("disk", "memory", "work")):
         places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
-        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"if only {kind}")
+        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"{kind} alone")
     for place, b in enumerate(bounds):
         label = None if place else "the run took"
         axes.plot([b["took"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
