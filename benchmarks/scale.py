@@ -516,9 +516,8 @@ class Results:
         for record in self.records:
             if record["size"] in sizes and record["who"] != BOUND:
                 groups.setdefault((record["size"], record["who"]), []).append(record)
-        for (size, who), turns in sorted(
-            groups.items(), key=lambda group: sizes.index(group[0][0])
-        ):
+        in_order = sorted(groups.items(), key=lambda group: sizes.index(group[0][0]))
+        for (size, who), turns in in_order:
             cells = [f"{size} ({problem_of(size)})", who]
             for name in lines[0][2:5]:
                 values = [turn[name] for turn in turns if name in turn] or [nan]
