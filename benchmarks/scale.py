@@ -237,7 +237,6 @@ def run_main() -> None:
 
 CAP_MB = 512
 SIZES = ("72x850000", "1000x1000000")
-"""Rows and features."""
 
 
 def measure_all(folder: Path, sizes: list[str], iterations: int) -> None:
@@ -592,8 +591,8 @@ def sizes_main() -> None:
             results.have(size, BOUND, 0, partial(bound_of, store, ours))
     print(results.table(asked.only))
     if asked.figure:
-        words = [__file__, "figure", folder / "sizes.jsonl", asked.figure, *asked.only]
-        subprocess.run([sys.executable, *map(str, words)], check=True)
+        words = map(str, [__file__, "figure", folder / "sizes.jsonl", asked.figure, *asked.only])
+        subprocess.run([sys.executable, *words], check=True)
 
 
 if __name__ == "__main__":
