@@ -1,7 +1,8 @@
-"""A large store of noise, made quickly, and its files in and out of the page cache."""
+"""Large stores without values or made quickly, and their files in and out of the page cache."""
 
 import ctypes
 import dataclasses
+import json
 import mmap
 import os
 import tempfile
@@ -31,6 +32,7 @@ from srs_ooc.store.writing import (
     write_texts,
 )
 from srs_ooc.store.zarr_group import make_group
+from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
 
 
 class Noise:
@@ -108,6 +110,32 @@ def _n_value_chunks(one: Manifest, n_features: int) -> int:
     features, rows = one.values_chunk
     assert rows == one.n_rows, "chunks of some of the rows"
     return -(-n_features // features)
+
+
+class Tenths:
+    """The columns of a problem, to one decimal: a ``StoredColumns``."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.n_rows, self.n_features = problem.n_rows, problem.n_features
+        self._problem = problem
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return some columns."""
+        return np.round(self._problem.read(start, stop), 1)
+
+
+def write_without_values(path: Path, problem: Problem) -> None:
+    """Write the codes of a synthetic problem of two classes as a store, and the truth beside it.
+
+    Its numbers are of one decimal, since what each code stands for is kept: 254 of four decimals
+    take 4 kB a feature.
+    """
+    target = problem.target(0, problem.n_rows).astype(np.int32)
+    facts, form = TableFacts("target", ("0", "1")), StoreForm(values_dtype=None)
+    names = text_blocks(feature_name(j) for j in range(problem.n_features))
+    truth_path(path).write_text(json.dumps(describe(problem)))
+    with published_folder(path) as folder:
+        write_store(folder, Tenths(problem), target, facts, names, form=form)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:

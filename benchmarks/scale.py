@@ -1,4 +1,4 @@
-"""What large tables take, by four subcommands.
+"""What large tables take, by subcommands.
 
 ``ingest``: ingest of tables larger than the cap, of every shape: seconds, cost a GB, peak against
 cap.
@@ -25,16 +25,29 @@ read from files, at about 1 microsecond each, cached or not.
 
     python benchmarks/scale.py run [--folder FOLDER] [--iterations 10000]
 
-``wide``: ten million features of 500 rows, made and run under 512 MB: time, peak of each process,
-results.
+``sizes``: the command with its defaults on six sizes of table, beside what else there is.
 
-Writes a table of whole numbers as one .npy of 5 GB (column by column; 20 columns tell the classes
-apart, the others are random), ingests it without values, and runs it with one thread, with two,
-and on one and two Dask workers of this machine. All must end with the same ranking. Peaks are
-those of the operating system, of the process itself and of each of its children. Needs 10 GB of
-disk, and the extra ``dask``.
+A store is made where it is not there: of up to 10^9 cells by ``srs-ooc synth`` (9 bytes a cell),
+of more the same problem to one decimal and without values (9.5 GB for 17,000 x 450,000, 12 GB for
+500 x 10^7). Fewer than 200 rows are `shift`, since interactions need more, others `madelon`; 20
+features are relevant. Its codes are read once before anything is timed. Then, in turns, ``srs-ooc
+run STORE --memory-mb 512``, the same by the Python of another version (``--before``; with
+``--before-iterations`` only so many, scaled to that version's default, and marked so), and each
+peer with the same codes in memory, where its arrays fit 20 GB. Seconds, processor seconds and peaks
+are of whole processes, start and reading included.
 
-    python benchmarks/scale.py wide [--folder FOLDER] [--features 10000000] [--iterations 2000]
+Then the bound of each size, from counts, as a virtual machine has no hardware counters: every code
+read once at the speed of the disk, cold; the bytes that subspaces move (read, written, and read by
+each level of a tree where a block is larger than the last cache) at the speed at which all cores
+copy and read memory; and the growing, level by level, at the speed of a block in a core's cache, on
+all cores. Levels are counted in one real tree. The closing stage and the tests are in no bound.
+
+    python benchmarks/scale.py sizes --folder FOLDER [--only 1000x1000000 ...] [--turns 1]
+        [--before PYTHON] [--before-iterations N] [--peers lightgbm ranksum ...] [--limit 900]
+        [--options TEXT] [--figure FILE.svg]
+
+What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are
+more of the run, such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
 
 ``less``: LESS on tables of 850,000 x 72 and 10^6 x 1,000 under a cap of 512 MB.
 
@@ -45,26 +58,29 @@ the operating system counts them: each command is a child of this small process.
 
     python benchmarks/scale.py less [--folder FOLDER] [--sizes 72x850000 1000x1000000]
 
-Stores are made in FOLDER where they are not there (61 MB and 1.1 GB), and kept. Uses the standard
-library only.
+Stores are made in FOLDER where they are not there (61 MB and 1.1 GB), and kept. What starts
+other processes uses the standard library only.
 """
 
 import argparse
-import hashlib
+import csv
+import json
 import os
 import random
-import signal
+import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from math import isnan, nan
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from measured import MB, find_srs_ooc, measure, srs_ooc, subcommand
+from measured import MB, measure, srs_ooc, subcommand
 
 _POOL = 100_003
 _STEP = 7919
@@ -128,17 +144,8 @@ def ingest(folder: Path, name: str, cap_mb: int | None, repeats: int) -> None:
             f"peak {done.peak_mb:.1f} MB of {cap}",
             flush=True,
         )
-        _remove(store)
+        shutil.rmtree(store)
     table.unlink()
-
-
-def _remove(folder: Path) -> None:
-    for item in folder.iterdir():
-        if item.is_dir():
-            _remove(item)
-        else:
-            item.unlink()
-    folder.rmdir()
 
 
 def ingest_main() -> None:
@@ -228,142 +235,8 @@ def run_main() -> None:
         by_width(folder, 100, 2500, 128, few=500, many=5500)
 
 
-N_ROWS, N_RELEVANT, CAP_MB = 500, 20, 512
-LOOK_SECONDS = 0.2
-WRITE = """
-import sys
-import numpy as np
-path, n, p, relevant = sys.argv[1], *map(int, sys.argv[2:])
-rng = np.random.default_rng(0)
-target = rng.permutation(n) % 2
-np.save(path + ".target.npy", target)
-header = {"descr": "|u1", "fortran_order": True, "shape": (n, p)}
-with open(path, "wb") as file:
-    np.lib.format.write_array_header_1_0(file, header)
-    for start in range(0, p, 100_000):
-        columns = np.frombuffer(rng.bytes(n * min(100_000, p - start)), np.uint8) & 127
-        columns = columns.reshape(-1, n)
-        if start == 0:
-            columns[:relevant] += (20 * target).astype(np.uint8)
-        file.write(columns.tobytes())
-"""
-"""Run in a process of its own: a child's peak begins at its parent's."""
-
-
-class Peaks:
-    """The peaks of a process and of its children, looked at until it ends."""
-
-    def __init__(self, pid: int) -> None:
-        self.of: dict[int, tuple[str, float]] = {}
-        self._pid, self._over = pid, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
-            for pid in family(self._pid):
-                try:
-                    status = Path(f"/proc/{pid}/status").read_text()
-                except OSError:
-                    continue
-                fields = dict(line.split(":", 1) for line in status.splitlines())
-                if "VmHWM" in fields:
-                    peak = int(fields["VmHWM"].split()[0]) * 1024 / MB
-                    self.of[pid] = (fields["Name"].strip(), peak)
-
-    def stop(self) -> str:
-        """Return the peaks, largest first."""
-        self._over.set()
-        self._thread.join()
-        peaks = sorted((peak for _, peak in self.of.values()), reverse=True)
-        return ", ".join(f"{peak:.0f}" for peak in peaks)
-
-
-def family(pid: int) -> list[int]:
-    """Return a process and all that come from it."""
-    children: list[str] = []
-    for of_thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            children += of_thread.read_text().split()
-    return [pid, *(one for child in children for one in family(int(child)))]
-
-
-def timed(name: str, *words: Any) -> None:
-    """Run srs-ooc, print seconds and peaks; anything but success ends the benchmark."""
-    line = [find_srs_ooc(), *map(str, words)]
-    start = time.perf_counter()
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        peaks = Peaks(process.pid)
-        try:
-            status = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    seconds = time.perf_counter() - start
-    print(f"{name}: {seconds:.0f} s; peak MB of each process: {peaks.stop()}", flush=True)
-    if status:
-        raise SystemExit(f"failed: {' '.join(line)}")
-
-
-def digest_of(run: Path, store: Path) -> str:
-    """Return a digest of all that a run says of its first 1,000,000 features."""
-    words = ("features", str(run), "--store", str(store), "--csv", "--top", "1000000")
-    found = hashlib.sha256()
-    with subprocess.Popen([find_srs_ooc(), *words], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        while part := process.stdout.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()[:16]
-
-
-def wide_main() -> None:
-    """Make, ingest, run four times."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--folder", type=Path, help="keep the store here and use it again")
-    parser.add_argument("--features", type=int, default=10_000_000)
-    parser.add_argument("--iterations", type=int, default=2000)
-    parser.add_argument("--q", type=int, default=10_000)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder) as scratch:
-        store = (asked.folder or Path(scratch)) / f"{N_ROWS}x{asked.features}.zarr"
-        if not store.exists():
-            ingest_wide(Path(scratch) / "table.npy", store, asked.features)
-        options: tuple[Any, ...] = (
-            "--judge",
-            "probe",
-            "--q",
-            asked.q,
-            "--iterations",
-            asked.iterations,
-        )
-        options += ("--round-size", 1000, "--memory-mb", CAP_MB)
-        digests = set()
-        for name, how in (
-            ("1 thread", ("--threads", 1)),
-            ("2 threads", ("--threads", 2)),
-            ("1 worker", ("--dask", "local:1", "--worker-memory-mb", CAP_MB)),
-            ("2 workers", ("--dask", "local:2", "--worker-memory-mb", CAP_MB)),
-        ):
-            run = Path(scratch) / f"{name.replace(' ', '-')}.run"
-            timed(name, "run", store, "--out", run, *options, *how)
-            digests.add(digest_of(run, store))
-    print(f"rankings: {'the same' if len(digests) == 1 else 'they differ'} ({', '.join(digests)})")
-
-
-def ingest_wide(table: Path, store: Path, n_features: int) -> None:
-    """Make the table, then the store."""
-    numbers = map(str, (N_ROWS, n_features, N_RELEVANT))
-    subprocess.run([sys.executable, "-c", WRITE, str(table), *numbers], check=True)
-    labels = f"{table}.target.npy"
-    options = ("--target-file", labels, "--no-values", "--memory-mb", CAP_MB)
-    timed(f"ingest of {table.stat().st_size / 1e9:.1f} GB", "ingest", table, store, *options)
-    table.unlink()
-
-
+CAP_MB = 512
 SIZES = ("72x850000", "1000x1000000")
-"""Rows and features."""
 
 
 def measure_all(folder: Path, sizes: list[str], iterations: int) -> None:
@@ -415,5 +288,313 @@ def less_main() -> None:
     measure_all(asked.folder, asked.sizes, asked.iterations)
 
 
+TABLES = ("50x1000000", "72x850000", "1000x1000000", "500x10000000", "17000x450000", "60000x5000")
+N_RELEVANT, MOST_MB, MOST_CELLS, FEW_ROWS = 20, 20_000, 1_000_000_000, 200
+PEERS = ("lightgbm", "extra_trees_default", "ranksum", "adastamps")
+LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
+
+SPEEDS = ("levels", "moved GB", "disk GB/s", "copy GB/s", "read GB/s", "cells/ns")
+
+Record = dict[str, Any]
+
+
+def needed_mb(peer: str, n: int, p: int) -> float:
+    """Return about what a peer's arrays take: the table as it wants it, and what it is known for.
+
+    LightGBM keeps a histogram of every feature for each of its 31 leaves, of 16 bytes a bin of
+    three rows or more, and 5 kB a feature beside that (measured).
+    """
+    more = {
+        "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
+        "extra_trees_default": 3 * n * p + 1700 * p,
+        "ranksum": 1000 * n * 64,
+        "adastamps": n * p / 5,
+    }
+    return (n * p + more.get(peer, 11 * n * p)) / MB
+
+
+def make_sized(folder: Path, size: str) -> Path:
+    """Return the store of a size, made if it is not there."""
+    store, (n, p) = folder / f"{size}.zarr", map(int, size.split("x"))
+    if not store.exists():
+        make = [sys.executable, __file__, "store", store]
+        if n * p <= MOST_CELLS:
+            table = ("--rows", n, "--features", p, "--relevant", N_RELEVANT, "--seed", 1)
+            make = [*OURS, "synth", problem_of(size), store, *table]
+        if measure([*map(str, make)], out=os.devnull).status:
+            raise SystemExit(f"failed: {make}")
+    return store
+
+
+def problem_of(size: str) -> str:
+    """Return the synthetic problem of a size."""
+    return "shift" if int(size.partition("x")[0]) < FEW_ROWS else "madelon"
+
+
+def store_main() -> None:
+    """Write a store without values, as a process of its own: ``scale.py store NxP.zarr``."""
+    from cold_store import write_without_values
+
+    from srs_ooc.synthetic.problems import PROBLEMS
+
+    path = Path(sys.argv[1])
+    n, p = map(int, path.stem.split("x"))
+    kind: Any = PROBLEMS[problem_of(path.stem)]
+    write_without_values(path, kind(n, p, N_RELEVANT, 1))
+
+
+OURS = [sys.executable, "-P", "-m", "srs_ooc"]
+
+
+def judged(found: Iterable[str], store: Path) -> Record:
+    """Return how many of the found features are relevant, and how many are not."""
+    truth = json.loads(Path(f"{store}.truth.json").read_text())
+    found, relevant = set(found), set(truth["relevant"])
+    return {"true of 20": len(found & relevant), "false": len(found - relevant)}
+
+
+def run_default(python: str, store: Path, options: list[str], n_iterations: int | None) -> Record:
+    """Run the command by some Python; with a number of iterations, scale to what it would do."""
+    command = [python, *OURS[1:]]
+
+    def said(*words: str) -> str:
+        return subprocess.run([*command, *words], check=True, capture_output=True, text=True).stdout
+
+    with tempfile.TemporaryDirectory(dir=store.parent) as scratch:
+        run, errors = f"{scratch}/a.run", f"{scratch}/err"
+        words = ["run", str(store), "--out", run, "--memory-mb", str(CAP_MB), *options]
+        words += ["--iterations", str(n_iterations)] if n_iterations else []
+        done = measure([*command, *words], out=os.devnull, errors=errors)
+        if done.status:
+            raise SystemExit(f"failed: {words}: {Path(errors).read_text()}")
+        status = json.loads(said("status", run, "--json"))
+        found = csv.DictReader(said("features", run, "--selected", "--csv").splitlines())
+        record = judged([line["name"] for line in found], store)
+    record |= {"q": status["subspace_size"], "iterations": status["iterations"], "note": ""}
+    factor = 1.0
+    if n_iterations:
+        wanted = json.loads(said("plan", str(store), "--json"))["iterations"]
+        rest = (wanted - n_iterations) * status["seconds_per_iteration"]
+        factor = 1 + rest / done.seconds
+        record["note"] = f"scaled from {n_iterations} of {wanted} iterations"
+    costs = {"seconds": factor * done.seconds, "cpu": factor * done.cpu_seconds}
+    return record | costs | {"peak_mb": done.peak_mb}
+
+
+def run_peer(peer: str, store: Path, limit: float) -> Record:
+    """Run a peer on the codes of a store, in memory; of what it cannot do the note says why."""
+    n, p = map(int, store.stem.split("x"))
+    if (needed := needed_mb(peer, n, p)) > MOST_MB:
+        return {"note": f"does not fit: about {needed / 1000:,.0f} GB"}
+    program = str(Path(__file__).with_name("selection_peers.py"))
+    with tempfile.TemporaryDirectory(dir=store.parent) as scratch:
+        errors = f"{scratch}/errors"
+        words = [sys.executable, program, peer, scratch, "0", str(store)]
+        done = measure(words, limit_seconds=limit, out=os.devnull, errors=errors)
+        if done.status is None:
+            return {"note": f"over {limit:.0f} s", "peak_mb": done.peak_mb}
+        if done.status:
+            why = (Path(errors).read_text().strip().splitlines() or [""])[-1]
+            return {"note": f"failed ({done.status}): {why[:100]}", "peak_mb": done.peak_mb}
+        found = json.loads(Path(scratch, "selected.json").read_text())
+    costs = {"seconds": done.seconds, "cpu": done.cpu_seconds, "peak_mb": done.peak_mb}
+    return costs | judged([f"f{j}" for j in found], store) | {"note": ""}
+
+
+def bound_main() -> None:
+    """Print what bounds a run, as a process of its own: ``scale.py bound STORE Q ITERATIONS``."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+    from bench_tree import Case, our_milliseconds
+    from cold_store import chunk_files, drop_cache
+
+    from srs_ooc.store.store import Store
+    from srs_ooc.trees.block import Block
+    from srs_ooc.trees.kernel import grow_tree, instruction_sets
+    from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
+    from srs_ooc.trees.saved import LEAF, decode_trees
+
+    path, q, iterations = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    store, cores = Store.open(path), os.cpu_count() or 1
+    n, p = store.n_rows, store.n_features
+
+    source, copy = np.ones(1 << 28, np.uint8), np.zeros(1 << 28, np.uint8)
+    parts = list(zip(np.array_split(source, cores), np.array_split(copy, cores), strict=True))
+    speeds: dict[str, float] = {}
+    work = {"copy": lambda part: np.copyto(part[1], part[0]), "read": lambda part: part[0].max()}
+    with ThreadPoolExecutor(cores) as pool:
+        for what, n_passes in ("copy", 2), ("read", 1):
+            for _ in range(5):
+                start = time.perf_counter()
+                list(pool.map(work[what], parts))
+                speed = n_passes * source.nbytes / (time.perf_counter() - start)
+                speeds[what] = max(speeds.get(what, 0), speed)
+    del source, copy, parts
+
+    files = chunk_files(path, store.manifest.n_chunks)
+    drop_cache(files)
+    n_bytes, seconds = read_codes(path)
+    first = files[: -(-q // store.manifest.chunk_features)]
+    read = np.concatenate([np.fromfile(file, np.uint8) for file in first])
+    codes = read[: q * n].reshape(q, n)
+    rows = TrainingRows.of(Response.classes(store.target().astype(np.int32), 2), "gini")
+
+    def levels(columns: Any) -> float:
+        """Return by how many nodes of a tree a row passes, on average."""
+        width = len(columns)
+        block = Block(width, n, 1, tiled=False)
+        block.codes[: columns.size] = columns.reshape(-1)
+        features, limits = np.arange(width, dtype=np.uint32), TreeLimits(width, impurity="gini")
+        record = grow_tree(block, features, rows, 1, limits, record=True).record or b""
+        tree = decode_trees(record, np.array([0]), np.array([len(record)]))
+        return float(tree.n_rows[tree.feature != LEAF].sum() / n)
+
+    few = codes[: max(64, 500_000 // n)]
+    isa = instruction_sets()[0]
+    warm = our_milliseconds(Case(n, len(few), 2), few, rows, isa, 21) / 1000
+    deep, shallow = levels(codes), levels(few)
+    cells = iterations * q * n
+    cache = int(LAST_CACHE.read_text().strip().removesuffix("K")) * 1024
+    again = deep if q * n > cache else 0
+    found = {
+        "disk": n * p / (n_bytes / seconds),
+        "memory": cells * (2 / speeds["copy"] + again / speeds["read"]),
+        "work": cells * deep * warm / (few.size * shallow) / cores,
+        "disk GB/s": n_bytes / seconds / 1e9,
+        "copy GB/s": speeds["copy"] / 1e9,
+        "read GB/s": speeds["read"] / 1e9,
+        "moved GB": cells * (2 + again) / 1e9,
+        "levels": deep,
+        "cells/ns": few.size * shallow / warm / 1e9,
+    }
+    print(json.dumps(found))
+
+
+def bound_of(store: Path, record: Record) -> Record:
+    """Return what bounds the run that a record is of."""
+    words = [sys.executable, __file__, "bound", store, record["q"], record["iterations"]]
+    done = subprocess.run([*map(str, words)], check=True, stdout=subprocess.PIPE, text=True)
+    found: Record = json.loads(done.stdout)
+    return found | {"took": record["seconds"]}
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """Return lines of cells as a table, the first as its head."""
+    whole = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in whole)
+
+
+class Results:
+    """Records in a file of JSON lines, one of each size, party and turn."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.records: list[Record] = [json.loads(line) for line in lines]
+
+    def have(self, size: str, who: str, turn: int, work: Callable[[], Record]) -> Record:
+        """Return what is known, or what the work comes to, which is kept."""
+        key: Record = {"size": size, "who": who, "turn": turn}
+        for record in self.records:
+            if record.items() >= key.items():
+                return record
+        done = key | work()
+        self.records.append(done)
+        print(f"{size} {who}: {done}", file=sys.stderr, flush=True)
+        if not done.get("note", "").startswith("failed"):
+            with self._path.open("a") as file:
+                file.write(json.dumps(done) + "\n")
+        return done
+
+    def table(self, sizes: list[str]) -> str:
+        """Return the tables: medians of the turns, of the peak the largest; and the bounds."""
+        lines = [["size", "who", "seconds", "cpu", "peak_mb", "true of 20", "false", "note"]]
+        groups: dict[tuple[str, str], list[Record]] = {}
+        for record in self.records:
+            if record["size"] in sizes and record["who"] != BOUND:
+                groups.setdefault((record["size"], record["who"]), []).append(record)
+        in_order = sorted(groups.items(), key=lambda group: sizes.index(group[0][0]))
+        for (size, who), turns in in_order:
+            cells = [f"{size} ({problem_of(size)})", who]
+            for name in lines[0][2:5]:
+                values = [turn[name] for turn in turns if name in turn] or [nan]
+                value = max(values) if name == "peak_mb" else median(values)
+                cells.append("" if isnan(value) else f"{value:,.0f}")
+            lines.append(cells + [str(turns[-1].get(name, "")) for name in lines[0][5:]])
+        names = ["took", "disk", "memory", "work", *SPEEDS]
+        bounds = [["size", *names]]
+        for record in self.bounds(sizes):
+            bounds.append([record["size"], *(f"{record[name]:,.3g}" for name in names)])
+        return f"{markdown(lines)}\n\n{markdown(bounds)}"
+
+    def bounds(self, sizes: list[str]) -> list[Record]:
+        """Return the bounds of some sizes, in their order."""
+        found = [record for record in self.records if record["who"] == BOUND]
+        return [record for size in sizes for record in found if record["size"] == size]
+
+
+def figure_main() -> None:
+    """Draw the bounds, as a process of its own: ``scale.py figure RESULTS FILE SIZE ...``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    bounds = Results(Path(sys.argv[1])).bounds(sys.argv[3:])
+    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
+    for i, kind in enumerate(("disk", "memory", "work")):
+        places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
+        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"{kind} alone")
+    for place, b in enumerate(bounds):
+        label = None if place else "the run took"
+        axes.plot([b["took"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
+    axes.set_yticks(range(len(bounds)), [b["size"].replace("x", " x ") for b in bounds])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds")
+    axes.legend(fontsize="small")
+    figure.savefig(sys.argv[2])
+
+
+def sizes_main() -> None:
+    """Make, run, compare, bound, draw."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="stores and results, kept")
+    parser.add_argument("--only", nargs="+", default=list(TABLES), metavar="ROWSxFEATURES")
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--before", metavar="PYTHON", help="of an environment with another version")
+    parser.add_argument("--before-iterations", type=int, metavar="N")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), metavar="NAME")
+    parser.add_argument("--limit", type=float, default=900, help="seconds of a peer")
+    parser.add_argument("--options", default="", help="more options of the run")
+    parser.add_argument("--figure", type=Path)
+    asked = parser.parse_args()
+    options, folder = asked.options.split(), asked.folder.absolute()
+    results = Results(folder / "sizes.jsonl")
+    for size in asked.only:
+        store = make_sized(folder, size)
+        read_codes(store)
+        parties = [(AFTER, sys.executable, None)]
+        if asked.before:
+            parties.append((BEFORE, str(Path(asked.before).absolute()), asked.before_iterations))
+        for turn in range(asked.turns):
+            for who, python, some in parties:
+                work = partial(run_default, python, store, options, some)
+                results.have(size, " ".join([who, *options]), turn, work)
+        ours = results.have(size, " ".join([AFTER, *options]), 0, dict)
+        for peer in asked.peers:
+            results.have(size, peer, 0, partial(run_peer, peer, store, asked.limit))
+        results.have(size, "ranger", 0, lambda: {"note": "not run: needs R"})
+        if not options:
+            results.have(size, BOUND, 0, partial(bound_of, store, ours))
+    print(results.table(asked.only))
+    if asked.figure:
+        words = map(str, [__file__, "figure", folder / "sizes.jsonl", asked.figure, *asked.only])
+        subprocess.run([sys.executable, *words], check=True)
+
+
 if __name__ == "__main__":
-    subcommand(ingest=ingest_main, run=run_main, wide=wide_main, less=less_main)
+    parts = {"store": store_main, "bound": bound_main, "figure": figure_main}  # of ``sizes``
+    subcommand(ingest=ingest_main, run=run_main, less=less_main, sizes=sizes_main, **parts)

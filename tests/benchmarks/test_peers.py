@@ -14,7 +14,10 @@ RELEVANT = {4, 17, 30}
 PACKAGES = {"lightgbm": "lightgbm", "boruta": "boruta", "knockoffs": "knockpy"}
 QUICK = [
     *("ranksum", "ftest", "lasso", "knockoffs"),
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("mutual_info", "lightgbm")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("mutual_info", "lightgbm", "extra_trees_default", "adastamps")
+    ),
 ]
 
 
@@ -31,7 +34,7 @@ def table(task):
 def answer(name, task):
     pytest.importorskip(PACKAGES.get(name, "sklearn"))
     x, y = table(task)
-    selected, scores = peers.FUNCTIONS[name](x, y, 0)
+    selected, scores = (peers.FUNCTIONS | peers.OF_SIZES)[name](x, y, 0)
     assert scores.shape == (40,)
     return selected, scores
 
