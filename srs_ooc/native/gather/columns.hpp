@@ -22,7 +22,7 @@ struct GatherRequest {
     int64_t chunk_features;
     int64_t n_rows;       // of the store
     const int32_t *rows;  // rows to keep, or null for all
-    bool is_ascending;    // are they
+    bool is_ascending;    // are they, or are they all
     int64_t n_kept;       // rows of the block
     int64_t code_nbytes;
     bool tiled;

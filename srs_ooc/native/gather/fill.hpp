@@ -12,25 +12,22 @@ namespace srs {
 
 constexpr int64_t STREAMED_NBYTES = 8 << 20; // of a block: from here on caches would not keep it until it is looked at
 
-// Copy the kept rows of each column into `kept`, and point `columns` there.
+// Copy the rows that are kept of each column, those of decoys permuted, and point `columns` there.
 template <typename Code>
-void keep_rows(const GatherRequest &request, int64_t n, const Code **columns, std::vector<Code> &kept) {
-    for (int64_t i = 0; i < n; ++i) {
-        Code *target = kept.data() + i * request.n_kept;
-        for (int64_t r = 0; r < request.n_kept; ++r) target[r] = columns[i][request.rows[r]];
-        columns[i] = target;
-    }
-}
-
-// Copy the decoys of a tile that also holds other columns, rows permuted, and point `columns` there.
-template <typename Code>
-void permute_decoys(const GatherRequest &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &permuted) {
+void copy_rows(const GatherRequest &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &copies) {
     for (int64_t i = 0; i < n; ++i) {
         const int64_t family = request.family(first + i);
-        if (family == 0) continue;
-        const int32_t *partners = request.partners(family);
-        Code *target = permuted.data() + i * request.n_kept;
-        for (int64_t r = 0; r < request.n_kept; ++r) target[r] = columns[i][partners[r]];
+        if (family == 0 && !request.rows) continue;
+        const int32_t *rows = request.rows, *partners = family > 0 ? request.partners(family) : nullptr;
+        const Code *from = columns[i];
+        const int64_t n_kept = request.n_kept;
+        Code *target = copies.data() + i * n_kept;
+        if (!rows)
+#pragma GCC unroll 4
+            for (int64_t r = 0; r < n_kept; ++r) target[r] = from[partners[r]];
+        else
+#pragma GCC unroll 4
+            for (int64_t r = 0; r < n_kept; ++r) target[r] = from[rows[partners ? partners[r] : r]];
         columns[i] = target;
     }
 }
@@ -46,10 +43,9 @@ inline int64_t tile_size(const GatherRequest &request, int64_t first) {
     return std::min<int64_t>(request.n_items - first, TILE);
 }
 
-// Whether decoys, or the rows that are kept, are copied before they are laid out.
-inline bool copies_decoys(const GatherRequest &request, int64_t family) { return family < 0 || (family > 0 && !request.tiled); }
+// Whether columns are copied before they are laid out: tiles can be of one family, and of ascending rows.
 inline bool copies_rows(const GatherRequest &request, int64_t family) {
-    return request.rows && (family < 0 || !request.tiled || !request.is_ascending);
+    return request.tiled ? family < 0 || !request.is_ascending : family != 0 || request.rows;
 }
 
 // Room of a gather, made before it: no memory is taken while mapped files are read.
@@ -57,11 +53,10 @@ template <typename Code> struct GatherRoom {
     explicit GatherRoom(const GatherRequest &request) : empty(request.tiled ? static_cast<size_t>(request.n_rows) : 0) {
         bool any = false;
         for (int64_t first = 0; first < request.n_items && !any; first += TILE)
-            any = copies_decoys(request, family_of_tile(request, first, tile_size(request, first)));
-        permuted.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
-        kept.resize(copies_rows(request, any ? -1 : 0) ? static_cast<size_t>(TILE * request.n_kept) : 0);
+            any = copies_rows(request, family_of_tile(request, first, tile_size(request, first)));
+        copies.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
     }
-    std::vector<Code> kept, permuted;
+    std::vector<Code> copies;
     const std::vector<Code> empty;
 };
 
@@ -75,7 +70,6 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
         return n;
     };
-    const bool ahead = Source::in_place;
     const bool streamed = request.n_items * request.n_kept * request.code_nbytes >= STREAMED_NBYTES &&
                           reinterpret_cast<uintptr_t>(out) % 64 == 0;
     if (request.n_items > 0) load(0, columns[0]);
@@ -83,24 +77,20 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         const Code **now = columns[turn], **next = columns[turn ^ 1];
         const int64_t n = tile_size(request, first);
         const bool more = first + TILE < request.n_items;
-        if (first > 0 && !ahead) load(first, now);
-        if (more && ahead) load(first + TILE, next);
-        int64_t family = family_of_tile(request, first, n);
+        if (first > 0 && !Source::in_place) load(first, now);
+        if (more && Source::in_place) load(first + TILE, next);
+        const int64_t family = family_of_tile(request, first, n);
         const bool copied = copies_rows(request, family);
-        if (copied) keep_rows(request, n, now, room.kept);
-        if (copies_decoys(request, family)) {
-            permute_decoys(request, first, n, now, room.permuted);
-            family = 0;
-        }
+        if (copied) copy_rows(request, first, n, now, room.copies);
         Code *target = out + first * request.n_kept;
         if (!request.tiled) {
             for (int64_t i = 0; i < n; ++i)
                 std::memcpy(target + i * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
         } else { // families are of pairs: where a row comes from is where it goes
-            const bool some = request.rows && !copied;
-            isa.lay_out({now, more && ahead && !copied ? next : nullptr, some ? request.n_rows : request.n_kept,
-                         some ? request.rows : nullptr, request.n_kept, family > 0 ? request.partners(family) : nullptr,
-                         sizeof(Code), streamed, target});
+            const int32_t *rows = copied ? nullptr : request.rows;
+            const int32_t *partners = copied || family == 0 ? nullptr : request.partners(family);
+            isa.lay_out({now, more && Source::in_place ? next : nullptr, rows ? request.n_rows : request.n_kept, rows,
+                         request.n_kept, partners, sizeof(Code), streamed, target});
         }
     }
 }
