@@ -409,14 +409,14 @@ def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
 
     What the first takes is in the allowance for the verdict. Groups are compared by one.
     """
-    n_bytes, n_testers = testing_nbytes(shape), 1
+    n_bytes, n_testers = another_tester_nbytes(shape), 1
     while n_testers < threads and not shape.has_groups and budget.fits(n_bytes):
         budget.grant("another thread of tests", n_bytes)
         n_testers += 1
     return n_testers
 
 
-def testing_nbytes(shape: TrainingShape) -> int:
+def another_tester_nbytes(shape: TrainingShape) -> int:
     """Return what a thread takes that tests single items.
 
     Its columns twice, and three tiles of which they are made; tables and distributions.

@@ -30,10 +30,10 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, RunContext
 from srs_ooc.runs.run_memory import (
     RunBudget,
+    another_tester_nbytes,
     needed_nbytes,
     run_leases,
     shape_of,
-    testing_nbytes,
 )
 from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, _strongest, read_verdict
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
@@ -492,9 +492,9 @@ def test_threads_that_test_features_stay_within_the_cap(tmp_path):
     least = PROCESS_NBYTES + needed_nbytes(run_leases(draft.spec, shape))
     for cap, expected in (
         (least, 1),
-        (least + testing_nbytes(shape) - 1, 1),
-        (least + 2 * testing_nbytes(shape), 3),
-        (least + 9 * testing_nbytes(shape), 4),
+        (least + another_tester_nbytes(shape) - 1, 1),
+        (least + 2 * another_tester_nbytes(shape), 3),
+        (least + 9 * another_tester_nbytes(shape), 4),
     ):
         budget = RunBudget.of_run(draft.spec, shape, cap, 4, PROCESS_NBYTES, grows=False)
         assert (budget.n_testers, budget.n_workers) == (expected, 1)
