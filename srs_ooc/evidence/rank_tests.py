@@ -229,6 +229,28 @@ def strongest_contrasts(
     contrasts : uint8 (n_columns,)
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
     """
+    log_p = contrasts_log_p(
+        columns, missing_code, target, exactly=exactly, only=only, categorical=categorical
+    )
+    return strongest_of(log_p, shares)
+
+
+def contrasts_log_p(
+    columns: NDArray[Any],
+    missing_code: int,
+    target: RankTarget,
+    *,
+    exactly: bool = False,
+    only: Contrast | None = None,
+    categorical: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Test each column, as :func:`strongest_contrasts` does; which contrast shows most is open.
+
+    Returns
+    -------
+    float64 (n_columns, 3)
+        Natural logarithms of the p-values of the contrasts; NaN of those that a column has not.
+    """
     log_p = _log_p(columns, missing_code, target, exactly, only)
     if target.ascending is not None:
         by_trend = target.of_levels(target.ascending[target.targets])
@@ -237,12 +259,22 @@ def strongest_contrasts(
     if categorical is not None and only in (None, Contrast.LOCATION):
         for i in np.flatnonzero(categorical):
             _test_levels(columns[i], missing_code, target, exactly, log_p[i])
+    return log_p
+
+
+def strongest_of(
+    log_p: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Return strengths and contrasts as :func:`strongest_contrasts` does, by these p-values.
+
+    ``log_p``: (n_columns, 3), as of :func:`contrasts_log_p`.
+    """
     own = np.where(np.isnan(log_p), 0.0, shares)
     among = own[:, 0] + own[:, 1] + own[:, 2]
-    best, contrasts = np.zeros(len(columns)), np.full(len(columns), NO_CONTRAST, np.uint8)
+    best, contrasts = np.zeros(len(log_p)), np.full(len(log_p), NO_CONTRAST, np.uint8)
     for number in range(NO_CONTRAST):
         is_there = own[:, number] > 0
-        joined = np.zeros(len(columns))
+        joined = np.zeros(len(log_p))
         share = own[is_there, number] / among[is_there]
         joined[is_there] = log_p[is_there, number] - logs(share)
         wins = joined < best

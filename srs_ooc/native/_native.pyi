@@ -121,6 +121,7 @@ def scratch_nbytes(
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]
 ) -> None: ...
+def sort_items(items: NDArray[np.uint32]) -> None: ...
 def draw_blocks(
     key: int,
     bound: int,

@@ -116,6 +116,7 @@ def best_of(
         closed = screen_and_close(resources, ledger, n_iterations, context.watch, stage, seed=seed)
         if closed is None:
             return None
+    with _resources(replace(context, cluster=None), number, grows=False) as resources:
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
 
 
@@ -138,11 +139,13 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
     ledger.write_arrays(BESTS, done)
 
 
-def _resources(context: RunContext, number: int) -> AbstractContextManager[Resources]:
+def _resources(
+    context: RunContext, number: int, *, grows: bool = True
+) -> AbstractContextManager[Resources]:
     """Return the resources of a permutation run, with its target, as a context."""
     key = key_of(context.spec.seed, Purpose.PERMUTATION, number)
     task = context.task.permuted(context.task.exchangeability().permutation(key))
-    return replace(context, task=task).resources()
+    return replace(context, task=task).resources(grows=grows)
 
 
 # Whole runs done by workers: the store and memory of each, and how far all of them are.

@@ -6,6 +6,7 @@ workers elsewhere is noted.
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,14 +18,16 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import (
     CERTAIN,
     FIXED_SHARES,
     NO_CONTRAST,
     RankTarget,
+    contrasts_log_p,
     shares_beside,
-    strongest_contrasts,
+    strongest_of,
 )
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
@@ -43,6 +46,7 @@ from srs_ooc.runs.engine import (
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import (
     ORDERS_NBYTES,
+    TESTED_CELLS,
     RunBudget,
     TrainingShape,
     shape_of,
@@ -94,7 +98,9 @@ class RunContext:
     watch: Callable[[Step], bool] = lambda _: True
 
     @contextmanager
-    def resources(self, *, saves: bool = False, beside_nbytes: int = 0) -> "Iterator[Resources]":
+    def resources(
+        self, *, saves: bool = False, beside_nbytes: int = 0, grows: bool = True
+    ) -> "Iterator[Resources]":
         """Yield the resources of a stage of a run within the cap, and close them after.
 
         Parameters
@@ -103,6 +109,8 @@ class RunContext:
             Trees are kept.
         beside_nbytes : int
             Bytes of the cap that are left to the caller.
+        grows : bool
+            Something is grown; else what more workers would take is left to tests of items.
 
         Raises
         ------
@@ -118,7 +126,9 @@ class RunContext:
         if self.cluster is not None:
             check_cluster(self.spec)
         with self.store.unchanged(), ExitStack() as stack:
-            resources = Resources(self, stack, saves=saves, beside_nbytes=beside_nbytes)
+            resources = Resources(
+                self, stack, saves=saves, beside_nbytes=beside_nbytes, grows=grows
+            )
             self.store.check_unchanged()  # what is open by now stays what it is
             yield resources
 
@@ -151,12 +161,20 @@ class Resources:
         One a worker.
     executor : Executor
         The workers.
+    n_testers : int
+        Threads that test single items.
     response : Response
         What the rows say.
     """
 
     def __init__(
-        self, context: RunContext, stack: ExitStack, *, saves: bool, beside_nbytes: int
+        self,
+        context: RunContext,
+        stack: ExitStack,
+        *,
+        saves: bool,
+        beside_nbytes: int,
+        grows: bool,
     ) -> None:
         spec, store, task = context.spec, context.store, context.task
         self.spec, self.task, self.manifest = spec, task, store.manifest
@@ -171,7 +189,10 @@ class Resources:
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
         room = context.cap_nbytes, threads
-        budget = RunBudget.of_run(spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes)
+        budget = RunBudget.of_run(
+            spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes, grows=grows
+        )
+        self.n_testers = budget.n_testers
         self.response = training_response(task)
         self.learner: Learner = learner_of(
             spec, store, task, self.response, budget.n_threads, records=saves
@@ -340,10 +361,13 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.
 
-_CELLS = 1 << 20
-"""Codes looked at together."""
 _COLUMNS = 64
-_PIECE = 1 << 16
+_TESTED = 256
+"""Columns that a thread tests together."""
+_PIECE = 1 << 15
+"""Items whose p-values are held together, while they become strengths."""
+_KEPT, _LEAST_KEPT = 8, 1 << 14
+"""Of a promising item the p-values are kept, if these are no more than one in so many, or few."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
@@ -400,10 +424,10 @@ class UnitTable:
         flags = None if self._units is None else self._resources.categorical
         return np.zeros(len(items), np.bool_) if flags is None else flags[items]
 
-    def columns(self, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
+    def columns(self, items: NDArray[np.uint32], at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
         """Yield the codes of items, as :func:`item_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code
-        for columns in item_columns(self._resources, items):
+        for columns in item_columns(self._resources, items, at_once):
             yield columns if units is None else units.mean_ranks(columns, missing_code)
 
 
@@ -425,6 +449,8 @@ class MarginalTests:
         self._target = self.table.target()
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
+        # Tested items, ascending, with the p-values of their contrasts: they are not read again.
+        self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
 
     def share_out(self, strengths: NDArray[np.float32]) -> None:
         """Give each contrast of a feature its share by what the other features show.
@@ -444,6 +470,7 @@ class MarginalTests:
         self._own = own
         for items in _from(strengths, _PROMISING):
             strengths[items] = self.of(items)
+        self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
     def shares_of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return the shares of the contrasts of some items; float64 (n, 3)."""
@@ -458,51 +485,85 @@ class MarginalTests:
         Of single precision, as there are many; NaN where left out.
         """
         n_items = self._resources.spec.n_items(self._manifest.n_features)
-        found = self.of(np.arange(n_items, dtype=np.uint32))
-        candidates = self._resources.candidates
-        if candidates is not None:
-            is_out = np.ones(n_items, np.bool_)
-            is_out[candidates] = False
-            found[is_out] = np.nan
+        found, candidates = np.full(n_items, np.nan, np.float32), self._resources.candidates
+        most = max(n_items // _KEPT, _LEAST_KEPT) if self._resources.spec.decoy_judge is None else 0
+        kept, log_ps, n_kept = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST)), 0
+        for at in _pieces(n_items if candidates is None else len(candidates), _PIECE):
+            items = np.arange(at.start, at.stop, dtype=np.uint32)
+            items = items if candidates is None else candidates[items]
+            log_p = self._log_p(items)
+            found[items] = some = self._strongest(log_p, items)[0].astype(np.float32)
+            promising = np.flatnonzero(some >= _PROMISING)[: most - n_kept]
+            to = slice(n_kept, n_kept + len(promising))
+            kept[to], log_ps[to], n_kept = items[promising], log_p[promising], to.stop
+        self._kept, self._kept_log_p = kept[:n_kept], log_ps[:n_kept]
         return found
 
     def of(self, items: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Return the strengths of some items, the same as among all."""
-        found, done = np.zeros(len(items), np.float32), 0
-        for some, _ in self._tested(items):
-            found[done : done + len(some)] = some
-            done += len(some)
+        found = np.zeros(len(items), np.float32)
+        for at in _pieces(len(items), _PIECE):
+            found[at] = self._strongest(self._log_p(items[at]), items[at])[0]
         return found
 
     def contrasts_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Return the :class:`Contrast` that shows most of each of some items."""
-        some = [contrasts for _, contrasts in self._tested(items)]
-        return np.concatenate([np.zeros(0, np.uint8), *some])
+        found = np.zeros(len(items), np.uint8)
+        for at in _pieces(len(items), _PIECE):
+            found[at] = self._strongest(self._log_p(items[at]), items[at])[1]
+        return found
 
-    def _tested(
-        self, items: NDArray[np.uint32]
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
-        done = 0
-        for columns in self.table.columns(items):
-            codes, n_codes = columns, self.table.missing_code
-            if codes.itemsize > 1:
-                codes, n_codes = _dense(codes, n_codes)
-            some = items[done : done + len(codes)]
-            done += len(codes)
-            shares, kinds = self.shares_of(some), None
-            if self._resources.spec.decoy_judge is None:
-                kinds = self.table.categorical(some)
-            yield strongest_contrasts(
-                codes, n_codes, self._target, shares=shares, categorical=kinds
-            )
+    def _strongest(
+        self, log_p: NDArray[np.float64], items: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        return strongest_of(log_p, self.shares_of(items))
+
+    def _log_p(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the p-values of the contrasts of some items, as kept or as tested now."""
+        found = np.empty((len(items), NO_CONTRAST))
+        places = np.searchsorted(self._kept, items)
+        is_kept = np.append(self._kept, np.uint32(0))[places] == items
+        is_kept &= places < len(self._kept)
+        found[is_kept] = self._kept_log_p[places[is_kept]]
+        found[~is_kept] = self._tested(items[~is_kept])
+        return found
+
+    def _tested(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Test items, by several threads, whose columns are read each by its own."""
+        found = np.empty((len(items), NO_CONTRAST))
+        n_threads = self._resources.n_testers
+
+        def test(at: slice) -> None:
+            done = at.start
+            for columns in self.table.columns(items[at], _TESTED):
+                codes, n_codes = columns, self.table.missing_code
+                if codes.itemsize > 1:
+                    codes, n_codes = _dense(codes, n_codes)
+                some, kinds = slice(done, done + len(codes)), None
+                if self._resources.spec.decoy_judge is None:
+                    kinds = self.table.categorical(items[some])
+                found[some] = contrasts_log_p(codes, n_codes, self._target, categorical=kinds)
+                done = some.stop
+
+        if n_threads == 1 or len(items) <= _COLUMNS:
+            test(slice(0, len(items)))
+            return found
+        size = max(_COLUMNS, ceil_div(len(items), 4 * n_threads))  # not all take as long
+        with ThreadPoolExecutor(n_threads, "test") as pool:
+            list(pool.map(test, _pieces(len(items), size)))
+        return found
+
+
+def _pieces(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def _from(strengths: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
     """Yield the items of a strength from ``bar`` on, some at a time."""
-    for start in range(0, len(strengths), _PIECE):
-        some = np.flatnonzero(strengths[start : start + _PIECE] >= bar)
+    for at in _pieces(len(strengths), 8 * _PIECE):
+        some = np.flatnonzero(strengths[at] >= bar)
         if len(some):
-            yield (start + some).astype(np.uint32)
+            yield (at.start + some).astype(np.uint32)
 
 
 def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.uint16], int]:
@@ -519,10 +580,12 @@ def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.u
     return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
-def item_columns(resources: Resources, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
-    """Yield the codes of items, some (n_columns, n_rows) at a time; the memory is used again."""
+def item_columns(
+    resources: Resources, items: NDArray[np.uint32], at_once: int = _COLUMNS
+) -> Iterator[NDArray[Any]]:
+    """Yield the codes of items, at most ``at_once`` (n_columns, n_rows) at a time."""
     n_rows = resources.n_rows
-    size = max(1, min(_COLUMNS, _CELLS // n_rows, len(items)))
+    size = max(1, min(at_once, TESTED_CELLS // n_rows, len(items)))
     block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
     for start in range(0, len(items), size):
         some = np.ascontiguousarray(items[start : start + size])

@@ -68,6 +68,10 @@ CONCLUSION_NBYTES = 12 * MB
 """Allowance for ranking, closing and judging, besides the blocks that closing shares."""
 TESTS_NBYTES = 10 * MB
 """The same without decoys, besides the features that are tested beside one another."""
+TESTING_NBYTES = 6 * MB
+"""What another thread of tests builds and keeps of distributions, and has of levels, at most."""
+TESTED_CELLS = 1 << 20
+"""Codes that a thread tests together."""
 BATCH_NBYTES = 8 * MB
 """What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
 STRATUM_ROW_NBYTES = 850
@@ -339,12 +343,15 @@ class RunBudget(Budget):
     ----------
     n_workers, n_threads : int
         Blocks on which trees are grown at once, and the threads of each.
+    n_testers : int
+        Threads that test single items, where nothing is grown.
     mapped : bool
         Whether the whole store stays in memory.
     """
 
     n_workers: int = 1
     n_threads: int = 1
+    n_testers: int = 1
     mapped: bool = False
 
     @classmethod
@@ -358,8 +365,11 @@ class RunBudget(Budget):
         *,
         saves: bool = False,
         beside_nbytes: int = 0,
+        grows: bool = True,
     ) -> Self:
         """Return what :func:`run_leases` says granted, and the rest spent on up to ``threads``.
+
+        Unless something ``grows``, these test single items.
 
         Raises
         ------
@@ -370,6 +380,10 @@ class RunBudget(Budget):
         budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
         budget.check()
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
+        if not grows:
+            budget.n_testers = grant_testers(budget, shape, n_most)
+            budget.mapped = budget.fits(shape.codes_nbytes)
+            return budget
         budget.n_workers = n_workers = grant_workers(budget, each, n_most)
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
@@ -388,6 +402,31 @@ def grant_workers(budget: Budget, each_nbytes: int, threads: int | None) -> int:
         budget.grant("another worker", each_nbytes)
         n_workers += 1
     return n_workers
+
+
+def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
+    """Grant more threads that test single items while the cap holds them; return how many.
+
+    What the first takes is in the allowance for the verdict. Groups are compared by one.
+    """
+    n_bytes, n_testers = another_tester_nbytes(shape), 1
+    while n_testers < threads and not shape.has_groups and budget.fits(n_bytes):
+        budget.grant("another thread of tests", n_bytes)
+        n_testers += 1
+    return n_testers
+
+
+def another_tester_nbytes(shape: TrainingShape) -> int:
+    """Return what a thread takes that tests single items.
+
+    Its columns twice, and three tiles of which they are made; tables and distributions.
+    """
+    n_rows = max(shape.n_rows, shape.n_stored_rows)
+    each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
+    each_row += STRATUM_ROW_NBYTES * shape.has_strata
+    columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
+    tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
+    return columns + tiles + TESTING_NBYTES + each_row * n_rows
 
 
 def n_cores() -> int:

@@ -644,7 +644,7 @@ def conclude(
         permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return
-    with replace(context, cluster=None).resources() as resources:
+    with replace(context, cluster=None).resources(grows=False) as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         rows, facts, strengths = verdict_on(resources, state, key, permuted)
         order = first_by_worth(resources, ledger, rows, strengths)

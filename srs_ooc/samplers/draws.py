@@ -230,7 +230,7 @@ class Drawing:
         if self.candidates is not None:
             fresh = self.candidates[fresh]
         subspace = np.concatenate([retained, fresh])
-        subspace.sort()
+        _native.sort_items(subspace)
         return subspace
 
     def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:

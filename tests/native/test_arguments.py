@@ -287,6 +287,7 @@ CALLS = {
             "out": np.zeros(4, np.uint32),
         },
     ),
+    "sort_items": lambda: (_native.sort_items, {"items": of(np.uint32, 3, 1, 2)}),
     "draw_subsets": lambda: (
         _native.draw_subsets,
         {
@@ -439,7 +440,7 @@ OUTPUTS = {
     ),
     *("n_missing", "n_codes of code_columns", "exact", "kinds of code_columns", "lows", "highs"),
     *("panel of set_panel", "panel of put_rows", "log_p", "contrasts", "symmetric"),
-    *("values of top_eigenvectors", "vectors"),
+    *("values of top_eigenvectors", "vectors", "items of sort_items"),
 }
 """Arguments that are written to; of a function alone where others have one of the name."""
 

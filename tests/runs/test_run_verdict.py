@@ -12,6 +12,7 @@ from scipy import stats
 from stores import make_store, noise_table
 
 import srs_ooc as package
+from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
@@ -22,10 +23,18 @@ from srs_ooc.evidence.rank_tests import CERTAIN, Contrast, RankTarget, strongest
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Ranking
+from srs_ooc.runs import resources as run_resources
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, RunContext
+from srs_ooc.runs.run_memory import (
+    RunBudget,
+    another_tester_nbytes,
+    needed_nbytes,
+    run_leases,
+    shape_of,
+)
 from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, _strongest, read_verdict
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
@@ -442,6 +451,54 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
         else:
             assert found[i] == before[i]
     assert (found[certain] > before[certain]).any()
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_verdicts_and_kept_p_values_do_not_depend_on_threads(task, tmp_path, monkeypatch):
+    """Some promising features are kept, and those there is no room for are tested again."""
+    values, labels = noise_table(TESTED_ROWS, 700)
+    values = values + np.where(np.arange(700) % 3 == 0, 0.8, 0.0)[:, None] * labels
+    values[::5, ::7] = np.nan
+    target = labels if task == "classification" else values[1] + labels
+    store = tmp_path / "t.zarr"
+    package.ingest(values.T, store, target=target, task=task)
+    opened, request = Store.open(store), Request(Options(seed=SEED), iterations=1, memory_mb=4000)
+    draft = RunDraft.of(opened, request)
+    learned = Task.of_run(draft.spec, opened, draft.inputs)
+    found = []
+    for threads, room in ((1, 0), (3, 0), (3, 1 << 14)):
+        monkeypatch.setattr(run_resources, "_LEAST_KEPT", room)
+        context = RunContext(draft.spec, opened, learned, 1 << 32, threads)
+        with context.resources(grows=False) as resources:
+            assert resources.n_testers == threads
+            tests = MarginalTests(resources)
+            strengths = tests.of_all()
+            before = strengths.copy()
+            tests.share_out(strengths)
+            contrasts = tests.contrasts_of(np.arange(700, dtype=np.uint32))
+        found.append(np.stack([before, strengths, contrasts.astype(np.float32)]))
+    assert np.count_nonzero(found[0][0] >= 1) > 100
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_threads_that_test_features_stay_within_the_cap(tmp_path):
+    values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    store = tmp_path / "t.zarr"
+    package.ingest(values.T, store, target=labels)
+    opened, request = Store.open(store), Request(Options(seed=SEED), iterations=1, memory_mb=4000)
+    draft = RunDraft.of(opened, request)
+    shape = shape_of(opened.manifest, draft.inputs)
+    least = PROCESS_NBYTES + needed_nbytes(run_leases(draft.spec, shape))
+    for cap, expected in (
+        (least, 1),
+        (least + another_tester_nbytes(shape) - 1, 1),
+        (least + 2 * another_tester_nbytes(shape), 3),
+        (least + 9 * another_tester_nbytes(shape), 4),
+    ):
+        budget = RunBudget.of_run(draft.spec, shape, cap, 4, PROCESS_NBYTES, grows=False)
+        assert (budget.n_testers, budget.n_workers) == (expected, 1)
+        assert budget.free_nbytes >= 0
 
 
 def shifted(n_shifted):

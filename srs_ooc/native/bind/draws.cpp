@@ -99,6 +99,26 @@ void draw_blocks(uint64_t key, uint64_t bound, uint64_t block_size, Vector<const
     take(begin_of(first), start);
 }
 
+// Sort items in place, some bits at a time from the lowest: many sooner than by comparing them.
+void sort_items(Vector<uint32_t> items) {
+    constexpr unsigned BITS = 11;
+    constexpr uint32_t MASK = (1u << BITS) - 1;
+    nb::gil_scoped_release released;
+    const size_t n = items.size();
+    uint32_t most = 0, *from = items.data();
+    for (size_t i = 0; i < n; ++i) most = std::max(most, from[i]);
+    std::vector<uint32_t> room(n);
+    uint32_t *to = room.data();
+    for (unsigned shift = 0; shift < 32 && most >> shift; shift += BITS) {
+        uint32_t ends[MASK + 2] = {}; // one place on, so that sums are where each begins
+        for (size_t i = 0; i < n; ++i) ++ends[(from[i] >> shift & MASK) + 1];
+        for (uint32_t b = 0; b < MASK; ++b) ends[b + 1] += ends[b];
+        for (size_t i = 0; i < n; ++i) to[ends[from[i] >> shift & MASK]++] = from[i];
+        std::swap(from, to);
+    }
+    if (from != items.data()) std::copy(from, from + n, items.data());
+}
+
 // Python binding of the draws of weighted subsets. Twin: samplers/draws.py.
 constexpr double UNIT = 0x1p-53;
 
@@ -229,6 +249,7 @@ void bind_draws(nb::module_ &module) {
     module.def("mix32", &srs::mix32, "x"_a);
     srs::define(module, "draw_subsets", &draw_subsets, "key"_a, "first"_a, "largest"_a, "n_candidates"_a, "heavy"_a,
                "counts"_a, "unit"_a, "light"_a, "bounds"_a);
+    srs::define(module, "sort_items", &sort_items, "items"_a);
     srs::define(module, "add_outcome", &add_outcome, "features"_a, "importance"_a, "compared_with"_a, "sums"_a, "n_drawn"_a,
                "n_better"_a, "changed"_a, "page_items"_a);
     srs::define(module, "passes", &passes, "features"_a, "n_drawn"_a, "n_better"_a, "min_draws"_a, "numerator"_a,

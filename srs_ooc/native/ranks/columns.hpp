@@ -42,6 +42,12 @@ template <class Code> class Tabulation {
     void tabulate_one(const Code *column, std::int64_t from, std::int64_t to, ContingencyTable &out) {
         const std::size_t n_targets = target_.n_targets;
         out.n_targets = n_targets, out.n_levels = 0;
+        if ((n_codes_ + 1) * n_targets <= 2 * static_cast<std::size_t>(to - from)) {
+            if (n_targets == 2) cross_all<2>(column, from, to, out);
+            else cross_all<0>(column, from, to, out);
+            if (tiny_strata) codes_.insert(codes_.end(), present_.begin(), present_.end());
+            return;
+        }
         if (static_cast<std::size_t>(to - from) < n_codes_ / 4) find_sorted(column, from, to);
         else find_counted(column, from, to);
         for (const std::size_t code : present_) slots_[code] = n_targets * out.n_levels++;
@@ -51,6 +57,29 @@ template <class Code> class Tabulation {
             ++out.cells[slots_[code_at(column, i)] + static_cast<std::size_t>(target_.targets[i])];
         for (const std::size_t code : present_) slots_[code] = 0;
         if (tiny_strata) codes_.insert(codes_.end(), present_.begin(), present_.end());
+    }
+    // Where all codes are few beside the rows: counted at once, even rows and odd ones apart, as those next to each
+    // other are often of the same cell; levels with no rows are then left out. ``N`` targets, 0: any number.
+    template <std::size_t N> void cross_all(const Code *column, std::int64_t from, std::int64_t to, ContingencyTable &out) {
+        const std::size_t n_targets = N ? N : target_.n_targets, n_cells = (n_codes_ + 1) * n_targets;
+        crossed_.assign(2 * n_cells, 0);
+        std::int32_t *even = crossed_.data(), *odd = even + n_cells;
+        const auto cell = [&](std::int64_t i) {
+            return code_at(column, i) * n_targets + static_cast<std::size_t>(target_.targets[i]);
+        };
+        std::int64_t i = from;
+        for (; i + 1 < to; i += 2) ++even[cell(i)], ++odd[cell(i + 1)];
+        if (i < to) ++even[cell(i)];
+        for (std::size_t c = 0; c < n_cells; ++c) even[c] += odd[c];
+        present_.resize(n_codes_ + 1), out.cells.resize(n_cells);
+        for (std::size_t code = 0; code <= n_codes_; ++code) {
+            const std::int32_t *own = even + code * n_targets;
+            std::int32_t *left = out.cells.data() + out.n_levels * n_targets, any = 0;
+            for (std::size_t y = 0; y < n_targets; ++y) any |= own[y], left[y] = own[y];
+            present_[out.n_levels] = code;
+            out.n_levels += code < n_codes_ && any;
+        }
+        present_.resize(out.n_levels), out.cells.resize((out.n_levels + 1) * n_targets);
     }
     void take_absent(ContingencyTable &table, std::int32_t *own) {
         const std::size_t n_cells = table.n_levels * table.n_targets;
@@ -81,6 +110,7 @@ template <class Code> class Tabulation {
     std::size_t n_codes_;
     std::vector<std::size_t> slots_, present_, codes_;
     std::vector<char> seen_;
+    std::vector<std::int32_t> crossed_; // rows of a stratum, [half][code][target]
     AlignedRanks aligned_;
 
   public:
