@@ -411,7 +411,7 @@ def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
     """
     n_bytes, n_testers = another_tester_nbytes(shape), 1
     while n_testers < threads and not shape.has_groups and budget.fits(n_bytes):
-        budget.grant("another thread of tests", n_bytes)
+        budget.grant("another worker", n_bytes)
         n_testers += 1
     return n_testers
 
