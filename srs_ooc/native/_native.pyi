@@ -156,6 +156,7 @@ def gather_files(
     tiled: bool,
     out: NDArray[np.uint8],
     isa: str = "",
+    n_threads: int = 1,
 ) -> None: ...
 def advise_files(
     descriptors: NDArray[np.int32],

@@ -34,6 +34,7 @@ from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
     block_nbytes,
+    padded_columns,
     record_nbytes,
     recorded_nbytes,
     rows_nbytes,
@@ -387,6 +388,7 @@ class RunBudget(Budget):
         budget.n_workers = n_workers = grant_workers(budget, each, n_most)
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
+        one += 2 * n_workers * padded_columns(1) * shape.column_nbytes  # what it gathers
         shares = spec.model.is_tree
         while shares and (budget.n_threads + 1) * n_workers <= n_most and budget.fits(one):
             budget.grant("another thread for each tree", one)

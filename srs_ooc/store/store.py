@@ -82,6 +82,8 @@ class ColumnStore(Closing):
 
     n_ahead = 2
     """Subspaces to ask for beyond those being paged in and grown."""
+    n_threads = 1
+    """Threads that share a large gather from files."""
 
     def __init__(self, path: Path, manifest: Manifest, *, mapped: bool) -> None:
         self.path = path
@@ -163,7 +165,9 @@ class ColumnStore(Closing):
             if self.mapped:
                 _native.gather_mapped(self._addresses, items, *shape, *layout)
             else:
-                _native.gather_files(self._descriptors, items, *shape, *layout)
+                _native.gather_files(
+                    self._descriptors, items, *shape, *layout, n_threads=self.n_threads
+                )
         except RuntimeError as error:
             raise StoreError(
                 f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "

@@ -1,5 +1,6 @@
 """A store is opened once: what is read is its own, and as NumPy indexes; no cut kills."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -190,7 +191,7 @@ def test_gather_equals_indexing(
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("step", [1, 2])
-def test_a_block_larger_than_the_caches_is_laid_out_alike(dtype, step, isa):
+def test_a_block_larger_than_the_caches_is_laid_out_alike(dtype, step, isa, tmp_path):
     n_rows, width = 140_007, np.dtype(dtype).itemsize
     codes = np.random.default_rng(2).integers(0, 250, (129, n_rows), dtype)
     rows = np.arange(0, n_rows, step, dtype=np.int32) if step > 1 else np.zeros(0, np.int32)
@@ -204,6 +205,20 @@ def test_a_block_larger_than_the_caches_is_laid_out_alike(dtype, step, isa):
     )
     expected = np.concatenate([kept[:64], kept[:65, swapped]])
     np.testing.assert_array_equal(block.as_columns(), expected)
+    file = tmp_path / "chunk"
+    codes.tofile(file)
+    shape = (items, 129, swapped, 129, n_rows, rows, width, True)
+    for n_threads in (1, 2, 5):
+        block.codes[:] = 0
+        with file.open("rb") as handle:
+            descriptor = np.array([handle.fileno()], dtype=np.int32)
+            _native.gather_files(descriptor, *shape, block.codes, isa, n_threads)
+        np.testing.assert_array_equal(block.as_columns(), expected)
+    os.truncate(file, 64 * n_rows * width)  # of the last tile, which the second thread reads
+    with file.open("rb") as handle:
+        descriptor = np.array([handle.fileno()], dtype=np.int32)
+        with pytest.raises(RuntimeError, match="end of the file"):
+            _native.gather_files(descriptor, *shape, block.codes, isa, 2)
 
 
 @pytest.mark.parametrize("tiled", [True, False])

@@ -1,11 +1,14 @@
 // Bindings that fill a block with columns of the store, mapped or read, and copy columns within it.
 #include "bind/arguments.hpp"
+#include "bind/thread_team.hpp"
 #include "gather/bus_guard.hpp"
 #include "gather/fill.hpp"
 #include "hash.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fcntl.h>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -74,10 +77,24 @@ void fill_mapped(const GatherRequest &request, const srs::Isa &isa, const uint64
                              " bytes, found that it was cut short, or cannot be read");
 }
 
-template <typename Code> void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors) {
-    srs::GatherRoom<Code> room(request);
-    srs::ChunkFiles source(request, descriptors);
-    srs::fill<Code>(request, isa, source, room);
+// Threads share the tiles of a block that is worth it.
+template <typename Code>
+void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors, int n_threads) {
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const int64_t n_tiles = (request.n_items + TILE - 1) / TILE;
+    srs::in_threads(n_tiles, request.is_large() ? n_threads : 1, [&](int64_t first, int64_t last) {
+        try {
+            const GatherRequest part = request.tiles(first, last);
+            srs::GatherRoom<Code> room(part);
+            srs::ChunkFiles source(part, descriptors);
+            srs::fill<Code>(part, isa, source, room);
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(mutex);
+            failure = std::current_exception();
+        }
+    });
+    if (failure) std::rethrow_exception(failure);
 }
 
 void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> items, int64_t n_features,
@@ -96,13 +113,13 @@ void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> item
 
 void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
-                  int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name) {
+                  int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name, int n_threads) {
     const srs::Isa &isa = srs::find_isa(isa_name);
     const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, descriptors);
     nb::gil_scoped_release released;
-    if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data());
-    else fill_read<uint16_t>(request, isa, descriptors.data());
+    if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data(), n_threads);
+    else fill_read<uint16_t>(request, isa, descriptors.data(), n_threads);
 }
 
 // Python binding that asks the system for columns of the store's files before they are needed.
@@ -176,7 +193,7 @@ void bind_gather(nb::module_ &module) {
     srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a,
                "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
     srs::define(module, "gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a,
-               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
+               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);

@@ -33,6 +33,17 @@ struct GatherRequest {
     int64_t feature(int64_t i) const { return is_decoy(i) ? items[i] % static_cast<uint32_t>(n_features) : items[i]; }
     int64_t family(int64_t i) const { return is_decoy(i) ? items[i] / static_cast<uint32_t>(n_features) : 0; }
     const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
+
+    // Whether caches would not keep the block until it is looked at.
+    bool is_large() const { return n_items * n_kept * code_nbytes >= (8 << 20); }
+
+    GatherRequest tiles(int64_t first, int64_t last) const {
+        GatherRequest part = *this;
+        part.items += first * TILE;
+        part.n_items = std::min(n_items, last * TILE) - first * TILE;
+        part.out += first * TILE * n_kept * code_nbytes;
+        return part;
+    }
 };
 
 class MappedChunks { // chunk files mapped into memory

@@ -10,8 +10,6 @@
 
 namespace srs {
 
-constexpr int64_t STREAMED_NBYTES = 8 << 20; // of a block: from here on caches would not keep it until it is looked at
-
 // Copy the rows that are kept of each column, those of decoys permuted, and point `columns` there.
 template <typename Code>
 void copy_rows(const GatherRequest &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &copies) {
@@ -70,8 +68,7 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
         return n;
     };
-    const bool streamed = request.n_items * request.n_kept * request.code_nbytes >= STREAMED_NBYTES &&
-                          reinterpret_cast<uintptr_t>(out) % 64 == 0;
+    const bool streamed = request.is_large() && reinterpret_cast<uintptr_t>(out) % 64 == 0;
     if (request.n_items > 0) load(0, columns[0]);
     for (int64_t first = 0, turn = 0; first < request.n_items; first += TILE, turn ^= 1) {
         const Code **now = columns[turn], **next = columns[turn ^ 1];
