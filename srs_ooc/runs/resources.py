@@ -298,7 +298,7 @@ def open_source(
     by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
     values = stack.enter_context(store.value_tables()) if by_value else None
     columns = stack.enter_context(store.columns(mapped=budget.mapped))
-    columns.n_threads = budget.n_threads
+    columns.n_threads = budget.n_readers
     ahead = stack.enter_context(ReadAhead(columns))
     return ItemSource(columns, task.rows, decoy_families(spec, task), values), ahead
 

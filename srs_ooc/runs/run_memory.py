@@ -344,6 +344,8 @@ class RunBudget(Budget):
     ----------
     n_workers, n_threads : int
         Blocks on which trees are grown at once, and the threads of each.
+    n_readers : int
+        Threads that read the columns of a block.
     n_testers : int
         Threads that test single items, where nothing is grown.
     mapped : bool
@@ -352,6 +354,7 @@ class RunBudget(Budget):
 
     n_workers: int = 1
     n_threads: int = 1
+    n_readers: int = 1
     n_testers: int = 1
     mapped: bool = False
 
@@ -388,12 +391,14 @@ class RunBudget(Budget):
         budget.n_workers = n_workers = grant_workers(budget, each, n_most)
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
-        one += 2 * n_workers * padded_columns(1) * shape.column_nbytes  # what it gathers
         shares = spec.model.is_tree
         while shares and (budget.n_threads + 1) * n_workers <= n_most and budget.fits(one):
             budget.grant("another thread for each tree", one)
             budget.n_threads += 1
         budget.mapped = budget.fits(shape.codes_nbytes)
+        tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1) * shape.column_nbytes
+        if not budget.mapped and budget.fits(tiles):
+            budget.n_readers = budget.n_threads
         return budget
 
 
