@@ -50,6 +50,9 @@ struct Simd {
         return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
 #elif defined(__AVX2__)
         return static_cast<uint32_t>(_mm256_movemask_ps((__m256)mask));
+#elif defined(__SSE2__)
+        typedef float Four __attribute__((vector_size(16)));
+        return static_cast<uint32_t>(__builtin_ia32_movmskps((Four)mask));
 #else
         uint32_t bits = 0;
         for (int l = 0; l < WIDTH; ++l) bits |= static_cast<uint32_t>(mask[l] & 1) << l;
