@@ -31,6 +31,7 @@ import numpy as np
 from evidence_designs import (
     CORRELATED,
     DESIGNS,
+    FOLLOWING,
     PAIRS,
     SYNTH,
     Table,
@@ -48,7 +49,7 @@ MOST_FALSE, MOST_LOSS = 0.125, 0.03
 """Criteria: what the 95% bounds of the mean false share and of the mean loss of power may be."""
 SURE = 0.95
 REAL = real_designs()
-MADE = DESIGNS | CORRELATED | PAIRS | REAL
+MADE = DESIGNS | CORRELATED | PAIRS | REAL | FOLLOWING
 SETS = {"correlated": [*CORRELATED], "pairs-table": [*PAIRS], "real": [*REAL]}
 OURS, TEST, SCAN = "ours", "told test", "pair scan"
 PEERS = Path(__file__).parent / "selection_peers.py"

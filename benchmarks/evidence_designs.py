@@ -305,6 +305,40 @@ def missing(rng: Rng) -> Table:
     return Table(values, target, tuple(range(20)), test="missing")
 
 
+def missing_together(rng: Rng, draw: Draw, n_sections: int) -> Table:
+    """Return three shifted features and others, whose cells are missing together.
+
+    In sections of columns, each of which a row lacks as a whole, by a chance of a quarter. In one
+    section all of a row are missing, in every second of the columns.
+    """
+    values, target = draw(rng, (N, P)), _classes(rng)
+    values[:, :3] = rng.normal(size=(N, 3)) + 1.5 * target[:, None]
+    section = rng.permutation(P) % n_sections
+    section[:3] = 0
+    is_missing = (rng.random((N, n_sections)) < 0.25)[:, section]
+    if n_sections == 1:
+        is_missing[:, 1::2] = False
+    values[is_missing] = np.nan
+    return Table(values, target, tuple(range(3)))
+
+
+def following(rng: Rng) -> Table:
+    """Return one cause c and 20 columns |c| + noise, which say nothing beside c."""
+    values, cause = _normal(rng), rng.normal(size=N)
+    target = _above(cause + 0.5 * rng.normal(size=N))
+    values[:, 0] = cause
+    values[:, 1:21] += 2 * np.abs(cause)[:, None]
+    return Table(values, target, (0,))
+
+
+def _binary(rng: Rng, shape: tuple[int, int]) -> Values:
+    return rng.integers(0, 2, shape).astype(np.float64)
+
+
+def _few_counts(rng: Rng, shape: tuple[int, int]) -> Values:
+    return rng.poisson(2.0, shape).astype(np.float64)
+
+
 _CORRELATED = {"blocks": blocks, "AR(1)": autoregressive, "factors": factors}
 
 DESIGNS: dict[str, Make] = {
@@ -366,6 +400,11 @@ DESIGNS: dict[str, Make] = {
     "XOR among 200": partial(lone_pair, n=N, p=200),
     "pairs": partial(pairs, shift=1.0),
     "missing": missing,
+    **{
+        f"missing by {by}, {name}": partial(missing_together, draw=draw, n_sections=n_sections)
+        for name, draw in {"binary": _binary, "counts": _few_counts, "numbers": _normal}.items()
+        for by, n_sections in {"row": 1, "section": 10}.items()
+    },
 }
 
 CORRELATED: dict[str, Make] = {
@@ -382,6 +421,9 @@ PAIRS: dict[str, Make] = {
     for n in (200, 400, 1000, 2000)
 }
 """One pair by features and rows."""
+
+FOLLOWING: dict[str, Make] = {"20 that follow a cause": following}
+"""Selected though irrelevant by Definition 1 of the paper: not of the null that is tested."""
 
 SYNTH: dict[str, Callable[[int], tuple[Problem, str]]] = {
     "chain of 3": lambda seed: (problems.Chain(1000, 5000, 3, seed, exact=False), ""),

@@ -1,8 +1,9 @@
 """Tests of a feature beside others: within the halves of one, within the quarters of two.
 
 What shows only together with others no test of single features can see, and trees do not say how
-sure it is. Here the rows are parted by other features, at the cut of each nearest its median, and
-the feature is tested by ranks within each part. The p-values of the parts are put together
+sure it is. Here the rows are parted by other features, at the cut of each nearest its median, rows
+where one of these is missing apart, and the feature is tested by ranks within each part. The
+p-values of the parts are put together
 (:func:`combined`), and multiplied by the number of ways in which the rows could have been parted:
 so the ways that look best may be chosen by whatever means, from the same rows.
 """
@@ -16,7 +17,7 @@ from math import comb, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.rank_tests import RankTarget, combined, strongest_contrasts
+from srs_ooc.evidence.rank_tests import RankTarget, combined, contrasts_log_p, strongest_of
 from srs_ooc.native.numerics import Floats, log
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
@@ -81,16 +82,19 @@ def held_nbytes(n_rows: int, n_features: int, n_classes: int, code_nbytes: int) 
     return 2 * min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * code_nbytes
 
 
-def halves(codes: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return which rows are above the cut of each column nearest its median; bool (n, n_rows)."""
+def halves(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.bool_]:
+    """Return which rows are above the cut of each column nearest its median; bool (n, n_rows).
+
+    Of the rows that are known; the others are not above it.
+    """
     is_high = np.zeros(codes.shape, np.bool_)
     for column, high in zip(codes, is_high, strict=True):
-        counts = np.bincount(column)
+        counts = np.bincount(column, minlength=1)[:missing_code]
         below = np.cumsum(counts)
         used = np.flatnonzero(counts)[:-1]
         if len(used):
-            cut = used[np.argmin(np.abs(2 * below[used] - len(column)))]
-            np.greater(column, cut, out=high)
+            cut = used[np.argmin(np.abs(2 * below[used] - below[-1]))]
+            np.logical_and(column > cut, column < missing_code, out=high)
     return is_high
 
 
@@ -124,7 +128,7 @@ class Halved:
 
     def add(self, codes: NDArray[np.integer], missing_code: int) -> None:
         """Add features; integers (n, n_rows)."""
-        is_high = halves(_without_missing(codes, missing_code))
+        is_high = halves(_without_missing(codes, missing_code), missing_code)
         self._bits = np.concatenate([self._bits, np.packbits(is_high, axis=1)])
 
     def __len__(self) -> int:
@@ -262,31 +266,45 @@ class Proposed:
                 yield way, some // k
 
 
-def parts_of(is_high: NDArray[np.bool_], way: list[int]) -> NDArray[np.bool_]:
-    """Return the rows of each part; bool (2**len(way), n_rows)."""
-    number = np.zeros(is_high.shape[1], np.int64)
-    for place in way:
-        number = 2 * number + is_high[place]
-    parts: NDArray[np.bool_] = number == np.arange(1 << len(way))[:, None]
-    return parts
-
-
 class Looked:
     """Features looked at beside one another, by squared correlations within parts of the rows.
 
     Parameters
     ----------
     codes : uint8 or uint16 (n, n_rows)
-        Of features, missing values replaced.
+        Of features; codes from ``missing_code`` on are missing.
+    missing_code : int
+        Number of codes that are not.
     target : RankTarget
         Of these rows.
+
+    Attributes
+    ----------
+    is_high, is_known : bool (n, n_rows)
+        Which rows are in the upper half of each feature, and which are in either.
     """
 
-    def __init__(self, codes: NDArray[np.integer], target: RankTarget) -> None:
-        self.is_high = halves(codes)
-        self._sums = _Sums(codes, target)
+    def __init__(self, codes: NDArray[np.integer], missing_code: int, target: RankTarget) -> None:
+        self.is_high, self.is_known = halves(codes, missing_code), codes < missing_code
+        self._sums = _Sums(_without_missing(codes, missing_code), target)
         every = np.ones((1, codes.shape[1]), np.bool_)
         self._whole = [self._sums.over(every, score) for score in range(1 + self._sums.n_scores)]
+        self._all_known = bool(self.is_known.all())
+
+    def parts(self, way: list[int], target: RankTarget) -> list[RankTarget]:
+        """Return the target within each part that a way makes: the halves, or quarters.
+
+        One more is of the rows where one of the others is missing, if there are any. There, rows
+        trade places only where the same others are missing and the known ones in the same half.
+        """
+        number, unknown = np.zeros((2, self.is_high.shape[1]), np.int64)
+        for place in way:
+            number = 2 * number + self.is_high[place]
+            unknown = 2 * unknown + ~self.is_known[place]
+        parts = [target.within((number == part) & (unknown == 0)) for part in range(1 << len(way))]
+        if unknown.any():
+            parts.append(target.within(unknown > 0).in_strata((unknown << len(way)) + number))
+        return parts
 
     def strengths(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return about how strong each column is within the parts that each way makes.
@@ -304,17 +322,29 @@ class Looked:
         return best / (2 * _LN10)
 
     def _parts(self, ways: NDArray[np.integer], score: int) -> list[NDArray[np.float64]]:
-        """Return the sums over each part, from those over few of them."""
-        whole, (left, *others) = self._whole[score], (self._over(of, score) for of in ways.T)
-        if not others:
-            return [left, whole - left]
-        both = self._sums.over(self.is_high[ways].all(axis=1), score)
-        return [both, left - both, others[0] - both, whole - left - others[0] + both]
+        """Return the sums over each part, from those over few of them; of known rows alone."""
+        high, known, whole = self.is_high, self.is_known, self._whole[score]
+        if ways.shape[1] == 1:
+            left = self._over(high, ways[:, 0], score)
+            return [left, self._over(known, ways[:, 0], score) - left]
+        one, other = ways.T
+        both = self._sums.over(high[one] & high[other], score)
+        if self._all_known:
+            left, right = (self._over(high, of, score) for of in ways.T)
+        else:
+            left = self._sums.over(high[one] & known[other], score)
+            right = self._sums.over(known[one] & high[other], score)
+            whole = self._sums.over(known[one] & known[other], score)
+        return [both, left - both, right - both, whole - left - right + both]
 
-    def _over(self, places: NDArray[np.integer], score: int) -> NDArray[np.float64]:
-        """Return the sums over the upper half of each of some features, which may repeat."""
+    def _over(
+        self, of: NDArray[np.bool_], places: NDArray[np.integer], score: int
+    ) -> NDArray[np.float64]:
+        """Return the sums over the rows of some features, which may repeat."""
+        if of is self.is_known and self._all_known:
+            return self._whole[score]
         distinct, which = np.unique(places, return_inverse=True)
-        sums: NDArray[np.float64] = self._sums.over(self.is_high[distinct], score)
+        sums: NDArray[np.float64] = self._sums.over(of[distinct], score)
         return sums[..., which]
 
     def propose(
@@ -344,39 +374,43 @@ class Looked:
 
 
 def leading(
-    looked: Looked, alone: NDArray[np.float64], n_leading: int, n_strong: int
+    looked: Looked, order: NDArray[np.intp], alone: NDArray[np.float64], n_leading: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which others lead, of those beside which a feature is tested: by one, and by two.
 
-    For each feature, the ``n_leading`` of all others that are strongest alone; and of the
-    ``n_strong`` others that are strongest alone, as many that are strongest alone or beside one of
-    the former. The feature itself has no part in either.
+    For each feature, the ``n_leading`` of all others that are strongest alone; and of the others
+    of ``order`` that are strongest alone, as many that are strongest alone or beside one of the
+    former. The feature itself has no part in either.
 
     Parameters
     ----------
     looked : Looked
         Of n features.
-    alone : float64 (n,)
-        Their strengths alone.
-    n_leading, n_strong : int
-        Below n, as the features that are strongest alone are all among these.
+    order : int (m,)
+        The m features of all that are strongest alone, strongest first. Where they are not all
+        there are, the last of them is left out for all that are not among them: so each of n has
+        m - 1 others.
+    alone : float64 (m,)
+        Their strengths alone, in which no other feature has a part.
+    n_leading : int
+        Below m, or m where these are all.
 
     Returns
     -------
     by_one, by_two : bool (n, n)
         For each feature, of all.
     """
-    n = len(alone)
-    order = np.argsort(-alone, kind="stable")[: n_strong + 1]
+    n = len(looked.is_high)
     first = order[: n_leading + 1]
     beside = looked.strengths(first[:, None]) - log(max(n_leading, 1)) / _LN10
     by_one, by_two = np.zeros((2, n, n), np.bool_)
     for feature in range(n):
         mine = first[first != feature][:n_leading]
         by_one[feature, mine] = True
-        strong = order[order != feature][:n_strong]
+        others = np.flatnonzero(order != feature)[: len(order) - 1]
+        strong = order[others]
         reached = beside[strong][:, np.isin(first, mine)].max(axis=1, initial=-np.inf)
-        best = np.argsort(-np.maximum(alone[strong], reached), kind="stable")[:n_leading]
+        best = np.argsort(-np.maximum(alone[others], reached), kind="stable")[:n_leading]
         by_two[feature, strong[best]] = True
     return by_one, by_two
 
@@ -403,6 +437,7 @@ def beside_others(
     missing_code: int,
     target: RankTarget,
     alone: NDArray[np.float64],
+    leaders: tuple[NDArray[np.intp], NDArray[np.float64]],
     n_tested: int,
     shares: NDArray[np.float64],
     categorical: NDArray[np.bool_] | None = None,
@@ -419,6 +454,9 @@ def beside_others(
         Of these rows.
     alone : float64 (n,)
         Strengths of their tests alone, less the :func:`cost` of no others.
+    leaders : int (m,) and float64 (m,)
+        The m features, of all that are tested, that are strongest alone, strongest first: by
+        place; and their strengths, by contrasts whose shares no other feature has a part in.
     n_tested : int
         Features among which these were chosen.
     shares : float64 (n, 3)
@@ -426,14 +464,12 @@ def beside_others(
     categorical : bool (n,), optional
         Features whose codes have no order.
     """
-    n = len(codes)
-    # Of all features, those that are strongest without any one of them must be among these.
-    n_strong = n // 2 - 1 if n < n_tested else n
-    n_leading = min(LEADING, n_strong)
+    n, (order, _) = len(codes), leaders
+    n_leading = min(LEADING, len(order) - (len(order) < n_tested))
     found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
-    looked = Looked(_without_missing(codes, missing_code), target)
+    looked = Looked(codes, missing_code, target)
     able = parts_rows = looked.is_high.any(axis=1)
-    for n_others, leads in enumerate(leading(looked, alone, n_leading, n_strong), 1):
+    for n_others, leads in enumerate(leading(looked, *leaders, n_leading), 1):
         if n_others > 1:
             best = np.argsort(-np.maximum(alone, found.strengths), kind="stable")[:LEADING]
             able = parts_rows & (leads.any(axis=0) | np.isin(np.arange(n), best))
@@ -443,15 +479,16 @@ def beside_others(
         costs = cost(n_others, 1 + n_leading), cost(n_others, n_tested)
         charges = partial(_charges, leads, costs)
         for way, some in looked.propose(ways, charges).by_others():
-            within = [target.within(part) for part in parts_of(looked.is_high, way)]
             columns = np.ascontiguousarray(codes[some])
-            own = shares[some]
             kinds = None if categorical is None else categorical[some]
-            strengths = [
-                strongest_contrasts(columns, missing_code, t, shares=own, categorical=kinds)[0]
-                for t in within
+            log_ps = [
+                contrasts_log_p(columns, missing_code, part, categorical=kinds)
+                for part in looked.parts(way, target)
             ]
-            reached = combined(np.array(strengths)) - charges(np.array([way]))[some, 0]
+            strengths = np.array([strongest_of(log_p, shares[some])[0] for log_p in log_ps])
+            if len(log_ps) > 1 << n_others:  # nothing may differ where the others are missing
+                strengths[-1][np.isnan(log_ps[-1]).all(axis=1)] = np.nan
+            reached = combined(strengths) - charges(np.array([way]))[some, 0]
             wins = reached > found.strengths[some]
             found.strengths[some[wins]] = reached[wins]
             found.others[some[wins]] = [*way, *[-1] * (MOST_OTHERS - n_others)]

@@ -120,6 +120,16 @@ class RankTarget(NamedTuple):
             return out
         return out.of_levels(out.targets)
 
+    def in_strata(self, numbers: NDArray[np.integer]) -> "RankTarget":
+        """Return the target with its strata parted by a number of each row; int (n_rows,)."""
+        strata = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        order = np.lexsort((numbers[self.rows], strata))
+        rows, strata = self.rows[order], strata[order]
+        is_first = (np.diff(strata) != 0) | (np.diff(numbers[rows]) != 0)
+        starts = np.concatenate([[0], np.flatnonzero(is_first) + 1, [len(rows)]])
+        out = self._replace(rows=rows, starts=starts, targets=self.targets[order])
+        return out.within(np.ones(len(numbers), np.bool_))
+
     def of_levels(self, levels: NDArray[np.int32]) -> "RankTarget":
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
@@ -341,7 +351,7 @@ def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     strengths : float64 (k, n)
-        Minus the decimal logarithms of p-values.
+        Minus the decimal logarithms of p-values; NaN of tests that a column has not.
 
     Returns
     -------
@@ -349,13 +359,14 @@ def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
         That of the probability of a sum as large.
     """
     total = np.zeros(strengths.shape[1])
-    for part in strengths:
+    for part in np.where(np.isnan(strengths), 0.0, strengths):
         total += part
     term, tail = np.ones_like(total), np.zeros_like(total)
+    n_tests = np.count_nonzero(~np.isnan(strengths), axis=0)
     for i in range(len(strengths)):
-        tail += term
+        tail[i < n_tests] += term[i < n_tests]
         term *= total * (_LN10 / (i + 1))
-    return total - logs(tail) / _LN10
+    return np.where(n_tests > 0, total - logs(np.maximum(tail, 1.0)) / _LN10, 0.0)
 
 
 # One feature at a time: how strong its test is, and Benjamini and Hochberg.
@@ -375,24 +386,36 @@ def p_values_of(strengths: NDArray[np.floating]) -> NDArray[np.float64]:
     return p_values
 
 
-def least_passing(strengths: NDArray[np.floating], level: float) -> float:
+def least_passing(strengths: NDArray[np.floating], level: float, most: int | None = None) -> float:
     """Return the strength from which features pass at false discovery rate ``level``.
 
     Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1. Infinite if none passes;
-    NaN is no feature.
+    NaN is no feature. At most ``most`` pass: with p-values t falling from 1, the first t passes at
+    which p t / k is at most the level, k the features up to t, and k is no more than that. Of
+    independent p-values this is a stopping time, so that the level holds (Storey, Taylor and
+    Siegmund 2004, J. R. Statist. Soc. B 66, Theorem 2).
     """
     descending = np.negative(strengths)
     descending.sort()
     nan = descending.dtype.type(np.nan)  # of another type it would have all of them copied
     n, weakest = int(np.searchsorted(descending, nan)), np.inf
-    for start in range(0, n, _PIECE):  # a few numbers a feature would break the memory plan
+    for start in range(0, _n_eligible(descending[:n], most), _PIECE):  # not a few numbers a feature
         some = -descending[start : start + _PIECE]
         bar = -logs(level * np.arange(start + 1, start + 1 + len(some)) / n) / _LN10
         weakest = min(weakest, float(some[some >= bar].min(initial=np.inf)))
     return weakest
 
 
-def adjusted(strengths: NDArray[np.floating], wanted: NDArray[np.floating]) -> NDArray[np.float64]:
+def _n_eligible(ascending: NDArray[np.floating], most: int | None) -> int:
+    """Return how many of the first may pass: at most ``most``, and equals all or none."""
+    if most is None or len(ascending) <= most:
+        return len(ascending)
+    return int(np.searchsorted(ascending, ascending[most]))
+
+
+def adjusted(
+    strengths: NDArray[np.floating], wanted: NDArray[np.floating], most: int | None = None
+) -> NDArray[np.float64]:
     """Return the smallest level at which a strength passes Benjamini and Hochberg; at most 1.
 
     Parameters
@@ -401,6 +424,8 @@ def adjusted(strengths: NDArray[np.floating], wanted: NDArray[np.floating]) -> N
         Of all features; NaN is no feature.
     wanted : float (n,)
         Some of them.
+    most : int, optional
+        How many may pass, as of :func:`least_passing`.
     """
     descending = np.negative(strengths)
     descending.sort()
@@ -409,8 +434,8 @@ def adjusted(strengths: NDArray[np.floating], wanted: NDArray[np.floating]) -> N
     # The last place of each strength among its equals, and the lowest level from there on.
     places = np.searchsorted(descending[:n], -wanted, side="right") - 1
     out, best = np.ones(len(wanted)), 1.0
-    for start in reversed(range(0, n, _PIECE)):
-        some = descending[start : min(start + _PIECE, n)].astype(np.float64)
+    for start in reversed(range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE)):
+        some = descending[start : min(start + _PIECE, n_eligible)].astype(np.float64)
         levels = p_values_of(-some) * n / np.arange(start + 1, start + 1 + len(some))
         levels = np.minimum(np.minimum.accumulate(levels[::-1])[::-1], best)
         here = np.flatnonzero((places >= start) & (places < start + len(some)))

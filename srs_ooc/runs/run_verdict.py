@@ -59,7 +59,7 @@ from srs_ooc.runs.resources import (
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.tests_beside import NOBODY, add_tests_beside
+from srs_ooc.runs.tests_beside import NOBODY, add_tests_beside, strongest, strongest_alone
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
@@ -162,11 +162,12 @@ def verdict_on(
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
     shown = None
     if resources.spec.decoy_judge is None:
+        leaders = strongest_alone(tests, strengths, key)
         tests.share_out(strengths)
     marginal = _marginal_facts(strengths[:n_features], float(level))
     if resources.spec.decoy_judge is None:
         alone = strengths.copy()
-        others = add_tests_beside(tests, strengths, state.items, key)
+        others = add_tests_beside(tests, strengths, leaders, state.items)
         verdict, ranking = _by_tests(state, strengths, float(level), key)
         largest_group, strengths, shown = 1, alone, ranking.strengths
     else:
@@ -272,10 +273,10 @@ def _by_tests(
 
     First come those that are to be shown first, by their strengths.
     """
-    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level))
+    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level, OUTSTANDING))
     first = _strongest(strengths, -np.inf, key, min(max(HEAD, int(n_passing)), OUTSTANDING))
     ranking = pool(state.items, first, strengths[first], key)
-    levels = adjusted(strengths, strengths[ranking.items])
+    levels = adjusted(strengths, strengths[ranking.items], OUTSTANDING)
     is_selected = (np.arange(len(levels)) < len(first)) & (levels <= level)
     return Verdict(is_selected, levels, int(np.count_nonzero(is_selected))), ranking
 
@@ -346,11 +347,7 @@ def _strongest(
     if bound == np.inf:
         return np.zeros(0, np.uint32)
 
-    def scores(piece: slice) -> NDArray[np.float64]:
-        found = strengths[piece].astype(np.float64)
-        return np.where(np.isnan(found), -np.inf, found)
-
-    items = largest(scores, len(strengths), most or OUTSTANDING, key)
+    items = strongest(strengths, key, most or OUTSTANDING)
     return items[strengths[items] >= bound]
 
 

@@ -22,11 +22,38 @@ NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
 
 
+def strongest(strengths: NDArray[np.float32], key: int, most: int) -> NDArray[np.uint32]:
+    """Return at most so many features, strongest first; those of NaN are left out.
+
+    ``key``: breaks ties.
+    """
+
+    def scores(piece: slice) -> NDArray[np.float64]:
+        found = strengths[piece].astype(np.float64)
+        return np.where(np.isnan(found), -np.inf, found)
+
+    items = largest(scores, len(strengths), most, key)
+    return items[~np.isnan(strengths[items])]
+
+
+def strongest_alone(
+    tests: MarginalTests, strengths: NDArray[np.float32], key: int
+) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    """Return as many features as are looked at beside one another, the strongest alone first.
+
+    And their strengths. Those given are by equal shares of the contrasts: no feature has a part in
+    those of others.
+    """
+    n_rows, n_scores = min(tests.table.task.n_rows, MOST_ROWS), tests.table.target().n_scores
+    items = strongest(strengths, key, n_looked_at(n_rows, n_scores))
+    return items, strengths[items]
+
+
 def add_tests_beside(
     tests: MarginalTests,
     strengths: NDArray[np.float32],
+    leaders: tuple[NDArray[np.uint32], NDArray[np.float32]],
     closing: NDArray[np.uint32],
-    key: int,
 ) -> dict[int, list[int]]:
     """Test the most promising features beside one another.
 
@@ -41,10 +68,10 @@ def add_tests_beside(
     strengths : float32 (n_features,)
         Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
         the cost of choosing it.
+    leaders : uint32 (m,) and float32 (m,)
+        As of :func:`strongest_alone`.
     closing : uint32 (n,)
         Features by their place in the closing stage.
-    key : int
-        Breaks ties.
 
     Returns
     -------
@@ -56,17 +83,23 @@ def add_tests_beside(
     table = tests.table
     rows = _some_rows(table.task.n_rows, MOST_ROWS)
     target = table.target(rows)
-    most = min(n_tested, n_looked_at(len(rows), target.n_scores))
+    most, first = len(leaders[0]), leaders[0]
+    if most < n_tested:  # a half, so that others may be among those looked at
+        first = first[: most // 2]
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
             closing = np.concatenate([_of_best_pairs(table, strengths), closing])
-        items = _promising(strengths, closing, most, key)
+        items = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
         shares = tests.shares_of(items)
         kinds = table.categorical(items)
-        found = beside_others(codes, missing_code, target, alone, n_tested, shares, kinds)
+        places = np.searchsorted(items, first)
+        known = leaders[1][: len(first)].astype(np.float64) - cost(0, n_tested)
+        found = beside_others(
+            codes, missing_code, target, alone, (places, known), n_tested, shares, kinds
+        )
     wins = np.flatnonzero(found.strengths > alone)
     strengths[items[wins]] = found.strengths[wins]
     others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
@@ -94,24 +127,17 @@ def _of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[
 
 
 def _promising(
-    strengths: NDArray[np.float32], closing: NDArray[np.uint32], most: int, key: int
+    leaders: NDArray[np.uint32], n_first: int, closing: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Return the features that are looked at beside one another, ascending."""
-    if most == len(strengths):
-        return np.arange(most, dtype=np.uint32)
+    """Return the features that are looked at beside one another, ascending.
 
-    def scores(piece: slice) -> NDArray[np.float64]:
-        found = strengths[piece].astype(np.float64)
-        return np.where(np.isnan(found), -np.inf, found)
-
-    # All that were tested, where these are so few: the strongest are wanted as far as they go.
-    first = largest(scores, len(strengths), most, key)
-    half = first[: most // 2]
-    best = closing[~np.isin(closing, half)]
-    best = best[np.sort(np.unique(best, return_index=True)[1])][: most - len(half)]
-    rest = first[len(half) :]
-    rest = rest[~np.isin(rest, best)][: most - len(half) - len(best)]
-    return np.sort(np.concatenate([half, best, rest]))
+    As many as ``leaders``: the first of these, the best of the closing stage, the next of these.
+    """
+    first, rest = leaders[:n_first], leaders[n_first:]
+    best = closing[~np.isin(closing, first)]
+    best = best[np.sort(np.unique(best, return_index=True)[1])][: len(rest)]
+    rest = rest[~np.isin(rest, best)][: len(rest) - len(best)]
+    return np.sort(np.concatenate([first, best, rest]))
 
 
 def _codes_of(

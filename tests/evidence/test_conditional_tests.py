@@ -19,9 +19,14 @@ from srs_ooc.evidence.conditional_tests import (
     halves,
     leading,
     n_looked_at,
-    parts_of,
 )
-from srs_ooc.evidence.rank_tests import RankTarget, adjusted, combined, strongest_contrasts
+from srs_ooc.evidence.rank_tests import (
+    RankTarget,
+    adjusted,
+    combined,
+    least_passing,
+    strongest_contrasts,
+)
 
 MISSING = 255
 
@@ -38,7 +43,9 @@ def two_classes(n_rows: int) -> RankTarget:
 
 def beside_of(codes: np.ndarray, target: RankTarget, alone: np.ndarray, n: int) -> Beside:
     """Return what tests beside others show, contrasts sharing the level evenly."""
-    return beside_others(codes, MISSING, target, alone, n, np.full((len(codes), 3), 1 / 3))
+    order = np.argsort(-alone, kind="stable")[: len(codes) if n == len(codes) else len(codes) // 2]
+    shares = np.full((len(codes), 3), 1 / 3)
+    return beside_others(codes, MISSING, target, alone, (order, alone[order]), n, shares)
 
 
 def alone_of(codes: np.ndarray, target: RankTarget) -> np.ndarray:
@@ -53,6 +60,13 @@ def test_strengths_are_combined_as_fisher_does(strengths: list[float]) -> None:
     expected = -stats.chi2.logsf(x, 2 * len(strengths)) / np.log(10)
     found = combined(np.array(strengths)[:, None])
     assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.floats(0, 70) | st.just(np.nan), min_size=1, max_size=5))
+def test_tests_that_a_column_has_not_count_for_nothing(strengths: list[float]) -> None:
+    there = [strength for strength in strengths if not np.isnan(strength)]
+    expected = combined(np.array(there)[:, None])[0] if there else 0.0
+    assert combined(np.array([[strength, 1.0] for strength in strengths]))[0] == expected
 
 
 @pytest.mark.parametrize("n_tested", [3, 50, 10**6])
@@ -71,17 +85,46 @@ def test_without_so_many_others_nothing_can_be_chosen() -> None:
     assert cost(2, 2) == np.inf
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
-def test_halves_are_cut_nearest_the_median(column: list[int]) -> None:
-    codes = np.array([column], np.uint8)
-    found = halves(codes)[0]
-    cuts = sorted(set(column))[:-1]
+@given(st.lists(st.integers(0, 5) | st.just(MISSING), min_size=1, max_size=30))
+def test_halves_are_cut_nearest_the_median_of_what_is_known(column: list[int]) -> None:
+    codes = np.array(column, np.uint8)
+    found, known = halves(codes[None], MISSING)[0], codes[codes < MISSING]
+    assert not found[codes == MISSING].any()
+    cuts = sorted(set(known.tolist()))[:-1]
     if not cuts:
         assert not found.any()
         return
-    best = min(abs(2 * int((codes[0] <= cut).sum()) - len(column)) for cut in cuts)
-    assert abs(len(column) - 2 * int(found.sum())) == best
-    assert codes[0][found].min() > codes[0][~found].max()
+    best = min(abs(2 * int((known <= cut).sum()) - len(known)) for cut in cuts)
+    assert abs(len(known) - 2 * int(found.sum())) == best
+    assert codes[found].min() > codes[~found & (codes < MISSING)].max()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([[0], [2], [0, 1], [2, 1]]), st.booleans())
+def test_parts_are_of_all_rows_and_those_of_unknown_ones_keep_like_with_like(
+    seed: int, way: list[int], has_strata: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    codes = np.where(rng.random((3, 40)) < 0.3, MISSING, noise(seed, 3, 40)).astype(np.uint8)
+    strata = rng.integers(0, 2, 40) if has_strata else np.zeros(40, np.int64)
+    target = RankTarget.of_classes(np.arange(40) % 2, 2, strata if has_strata else None)
+    looked = Looked(codes, MISSING, target)
+    state = [
+        tuple((bool(looked.is_known[f, row]), bool(looked.is_high[f, row])) for f in way)
+        for row in range(40)
+    ]
+    seen: list[int] = []
+    for part in looked.parts(way, target):
+        for start, stop in zip(part.starts[:-1], part.starts[1:], strict=True):
+            rows = part.rows[start:stop].tolist()
+            assert len({(state[row], strata[row]) for row in rows}) == 1
+            alike = sum((state[row], strata[row]) == (state[rows[0]], strata[rows[0]])
+                        for row in range(40))  # fmt: skip
+            assert len(rows) == alike
+            assert part.targets[start:stop].tolist() == [row % 2 for row in rows]
+            seen += rows
+    assert len(set(seen)) == len(seen)
+    alone = [row for row in range(40) if row not in seen]  # with nobody to trade places with
+    assert len({(state[row], strata[row]) for row in alone}) == len(alone)
 
 
 def correlation_within(codes: np.ndarray, score: np.ndarray, part: np.ndarray) -> float:
@@ -92,19 +135,27 @@ def correlation_within(codes: np.ndarray, score: np.ndarray, part: np.ndarray) -
     return float((len(x) - 1) * np.corrcoef(x, y)[0, 1] ** 2)
 
 
+@pytest.mark.parametrize("share_missing", [0.0, 0.2])
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
 @pytest.mark.parametrize("way", [[1], [0, 3]])
-def test_what_is_proposed_goes_by_correlations_within_parts(n_classes: int, way: list[int]) -> None:
+def test_what_is_proposed_goes_by_correlations_within_parts(
+    n_classes: int, way: list[int], share_missing: float
+) -> None:
     codes = noise(0, 5, 70)
+    if share_missing:  # of the others; where the feature itself is missing it is its middle value
+        others = np.isin(np.arange(5), way)[:, None]
+        codes[others & (np.random.default_rng(2).random((5, 70)) < share_missing)] = MISSING
     labels = np.random.default_rng(1).integers(0, max(n_classes, 2), 70)
     target = RankTarget.of_classes(labels, n_classes)
     if n_classes == 1:
         target = RankTarget.of_values(labels.astype(float))
-    looked = Looked(codes, target)
+    looked = Looked(codes, MISSING, target)
     found = looked.strengths(np.array([way]))[:, 0]
     scores = [labels == c for c in range(n_classes)] if n_classes > 2 else [labels]
+    numbers = sum(looked.is_high[place] * 2**i for i, place in enumerate(way))
+    known = looked.is_known[way].all(axis=0)
+    parts = [known & (numbers == part) for part in range(2 ** len(way))]
     for place in range(5):
-        parts = parts_of(looked.is_high, way)
         expected = max(
             sum(correlation_within(codes[place], score, part) for part in parts) for score in scores
         )
@@ -121,7 +172,8 @@ def test_a_feature_has_no_part_in_who_leads_for_it(seed: int, feature: int, n_st
     for table in (codes, other):
         alone = alone_of(table, target)
         # Who is among the strongest is asked of all others; here they are all there are.
-        found.append(leading(Looked(table, target), alone, 4, n_strong))
+        order = np.argsort(-alone, kind="stable")[: n_strong + 1]
+        found.append(leading(Looked(table, MISSING, target), order, alone[order], 4))
     for by_first, by_second in zip(*found, strict=True):
         assert np.array_equal(by_first[feature], by_second[feature])
         assert by_first[feature].sum() <= 4
@@ -139,6 +191,38 @@ def test_noise_is_no_more_often_strong_than_it_may() -> None:
     for level in (0.2, 0.05, 0.01):
         n_expected = level * len(p_values)
         assert (p_values <= level).sum() <= n_expected + 4 * np.sqrt(n_expected)
+
+
+@pytest.mark.parametrize("share_together", [0.25, 0.6])
+@pytest.mark.parametrize("n_codes", [2, 5, 200])
+def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(
+    n_codes: int, share_together: float
+) -> None:
+    """Rows of a questionnaire that was not filled in are of neither half of the cause."""
+    n, n_rows, strengths = 30, 800, []
+    for seed in range(10):
+        rng = np.random.default_rng([seed, n_codes])
+        codes, labels = noise(seed, n, n_rows, n_codes), np.arange(n_rows) % 2
+        codes[0] = np.clip(rng.normal(100, 25, n_rows) + 50 * labels, 0, 250)
+        codes[:, rng.random(n_rows) < share_together] = MISSING
+        target = RankTarget.of_classes(labels, 2)
+        alone = alone_of(codes, target)
+        found = beside_of(codes, target, alone, n)
+        strengths.append(np.maximum(alone, found.strengths)[1:])
+    p_values = 10.0 ** -np.concatenate(strengths)
+    for level in (0.2, 0.05, 0.01, 0.001):
+        n_expected = level * len(p_values)
+        assert (p_values <= level).sum() <= n_expected + 4 * np.sqrt(n_expected)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_pair_whose_cells_are_missing_together_is_found(share: float) -> None:
+    codes = noise(6, 40, 500)
+    target = RankTarget.of_classes(((codes[4] < 100) ^ (codes[9] < 100)).astype(int), 2)
+    codes[:, np.random.default_rng(7).random(500) < share] = MISSING
+    found = beside_of(codes, target, alone_of(codes, target), 40)
+    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [4, 9]
+    assert found.strengths[[4, 9]].min() > 10
 
 
 @pytest.mark.parametrize("n_tested", [60, 10**6])
@@ -210,6 +294,21 @@ def test_levels_are_those_of_benjamini_and_hochberg(strengths: list[float], n_ou
     assert adjusted(given_, np.array(strengths)) == pytest.approx(expected, rel=1e-9)
 
 
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(0, 45))
+def test_no_more_pass_than_may_and_each_place_by_its_own_level(
+    thirds: list[int], most: int
+) -> None:
+    """The first t from above at which p t / k is at most the level, k no more than that."""
+    strengths, level = np.array(thirds) / 3, 0.07
+    p_values, n = 10.0**-strengths, len(strengths)
+    counts = (strengths[None] >= strengths[:, None]).sum(axis=1)
+    passing = (n * p_values / counts <= level) & (counts <= most)
+    expected = strengths[passing].min(initial=np.inf)
+    assert least_passing(strengths, level, most) == expected
+    levels = adjusted(strengths, strengths, most)
+    assert np.array_equal(levels <= level, strengths >= expected)
+
+
 def test_a_target_within_some_rows_has_their_strata() -> None:
     strata = np.repeat([0, 1, 2], [5, 4, 3])
     target = RankTarget.of_classes(np.arange(12) % 2, 2, strata)
@@ -232,7 +331,7 @@ def test_the_best_pairs_are_those_of_all(n_classes: int) -> None:
     for some in np.array_split(codes, 4):
         halved.add(some, MISSING)
     assert len(halved) == 515
-    signs = 2.0 * halves(codes) - 1
+    signs = 2.0 * halves(codes, MISSING) - 1
     assert np.array_equal(halved.signs(100, 300), signs[100:300])
     found: dict[tuple[int, int], float] = {}
     for c in range(n_classes) if n_classes > 2 else [1]:

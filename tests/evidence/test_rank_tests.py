@@ -29,8 +29,10 @@ from srs_ooc.evidence.rank_tests import (
     NO_CONTRAST,
     Contrast,
     RankTarget,
+    contrasts_log_p,
     shares_beside,
     strongest_contrasts,
+    strongest_of,
 )
 
 
@@ -539,6 +541,43 @@ def test_joined_nulls_are_no_more_often_significant_than_they_may(name):
     for bar in (0.01, 1e-3, 1e-4):
         allowed = len(found) * bar
         assert np.count_nonzero(found <= bar) <= allowed + 3.5 * np.sqrt(allowed) + 1
+
+
+def few_rows(name, n, rng):
+    """A target of ``n`` rows and the strata that its rows trade places within."""
+    strata = np.arange(n) // 6 if name == "strata" else np.zeros(n, np.int64)
+    if name == "numbers":
+        return RankTarget.of_values(rng.standard_normal(n)), strata
+    if name == "tied numbers":
+        return RankTarget.of_values(np.round(rng.exponential(size=n))), strata
+    every = {"three": 3, "1:3": 4}.get(name, 2)
+    labels = np.arange(n) % every if name != "1:3" else (np.arange(n) % 4 == 0).astype(int)
+    n_classes = 3 if name == "three" else 2
+    return RankTarget.of_classes(labels, n_classes, strata if name == "strata" else None), strata
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [6, 8, 10, 12, 16, 20, 25])
+@pytest.mark.parametrize("name", ["two", "1:3", "three", "numbers", "tied numbers", "strata"])
+def test_parts_of_few_rows_are_no_more_often_significant_than_they_may(name, n):
+    """Of permutations of one column: each contrast, and all joined."""
+    rng = np.random.default_rng(n)
+    columns = {
+        "no ties": np.arange(n),
+        "three": rng.integers(0, 3, n),
+        "five": rng.integers(0, 5, n),
+        "zeros": np.where(rng.random(n) < 0.6, 0, rng.integers(1, 9, n)),
+        "missing": np.where(rng.random(n) < 0.3, MISSING, rng.integers(0, 6, n)),
+    }
+    target, strata = few_rows(name, n, rng)
+    order = np.lexsort((rng.random((100_000, n)), np.broadcast_to(strata, (100_000, n))), axis=1)
+    for column in columns.values():
+        log_p = contrasts_log_p(column.astype(np.uint8)[order], MISSING, target)
+        joined = 10 ** -strongest_of(log_p, np.full((len(log_p), 3), 1 / 3))[0]
+        for found in (joined, *np.exp(log_p[:, ~np.isnan(log_p[0])]).T):
+            for bar in (0.1, 0.01, 1e-3):
+                allowed = len(found) * bar
+                assert np.count_nonzero(found <= bar) <= allowed + 4 * np.sqrt(allowed)
 
 
 def test_in_pairs_it_is_nearly_wilcoxons_signed_rank_test():

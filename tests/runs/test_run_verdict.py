@@ -398,7 +398,9 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
     even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
     alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
-    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES, even)
+    order = np.argsort(-alone, kind="stable")
+    leaders = order, alone[order]
+    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
     levels = stats.false_discovery_control(p_values)[found["features"]]
     np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
@@ -451,6 +453,29 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
         else:
             assert found[i] == before[i]
     assert (found[certain] > before[certain]).any()
+
+
+def test_who_leads_is_found_by_strengths_in_which_no_other_feature_has_a_part(
+    tmp_path, monkeypatch
+):
+    """Where features that differ in spread have changed the shares of the others' contrasts."""
+    values, _ = noise_table(TESTED_ROWS, TESTED_FEATURES)
+    labels = np.arange(TESTED_ROWS) % 2
+    values[:12] = np.where(labels == 1, 1.0, 0.2) * values[:12]
+    given = []
+    monkeypatch.setattr(
+        "srs_ooc.runs.tests_beside.beside_others",
+        lambda *some, **more: given.append(some) or beside_others(*some, **more),
+    )
+    by_default(tmp_path, values, labels)
+    codes, missing_code, target, alone, (order, leading) = given[0][:5]
+    even = np.full(3, 1 / 3)
+    columns = np.ascontiguousarray(codes)
+    expected, _ = strongest_contrasts(columns, missing_code, target, shares=even)
+    expected = expected.astype(np.float32) - cost(0, TESTED_FEATURES)
+    np.testing.assert_allclose(leading, expected[order], atol=1e-6)
+    assert (np.diff(leading) <= 0).all()
+    assert (alone[order] > leading + 0.1).any()
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -705,7 +730,9 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
     codes, tested = codes[stored_positions(TESTED_FEATURES)], RankTarget.of_classes(labels, 2)
     even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
     alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
-    beside = beside_others(codes, 255, tested, alone, TESTED_FEATURES, even)
+    order = np.argsort(-alone, kind="stable")
+    leaders = order, alone[order]
+    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
     levels = stats.false_discovery_control(p_values)[found["features"]]
     np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
