@@ -1,6 +1,9 @@
 """Sources hold what is built from them, and nothing else; what is imported is declared."""
 
 import ast
+import os
+import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -58,6 +61,54 @@ def test_a_wheel_is_built_from_the_source_distribution(sdist, tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.startswith("srs_ooc/native/_native") for name in names)
     assert [name for name in names if name.endswith((".cpp", ".hpp"))] == []
+
+
+ABLE = """
+import ensurepip, os, platform, sys, sysconfig, venv
+headers = os.path.exists(sysconfig.get_path("include") + "/Python.h")
+print(platform.python_version() if headers and sys.version_info >= (3, 11) else "")
+"""
+SHORT_JOB = """
+synth madelon t.csv --rows 200 --features 500 --relevant 5
+ingest t.csv t.zarr
+run t.zarr --iterations 60
+resume t.run --iterations 120
+verify t.run
+features t.run
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "python", ["/usr/bin/python3", "python3.12", "python3.13", "python3.14", "python3.15"]
+)
+def test_other_pythons_of_the_machine_install_it_and_do_the_main_job(python, tmp_path):
+    """Patch versions differ, too: 3.11.2 is Debian's, and no other 3.11 failed where it did."""
+    found = shutil.which(python)
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*words):
+        how = {"capture_output": True, "text": True, "cwd": tmp_path, "env": bare}
+        return subprocess.run(words, check=False, **how)
+
+    def do(*words):
+        done = run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    version = found and run(found, "-c", ABLE).stdout.strip()
+    if not version or version == platform.python_version():
+        pytest.skip(f"no {python} of another version, with venv and headers")
+
+    do(found, "-m", "venv", "its")
+    its = tmp_path / "its" / "bin" / "python"
+    constraints = ("--constraint", ROOT / ".ci" / "constraints.txt")
+    kernel = ("-C", f"build-dir={tmp_path / 'build'}", "-C", "cmake.define.SRS_ALL_ISAS=OFF")
+    do(its, "-m", "pip", "install", "--quiet", *constraints, *kernel, ROOT)
+    assert do(its, "-c", "import platform; print(platform.python_version())").strip() == version
+    for line in SHORT_JOB.strip().splitlines():
+        printed = do(its, "-m", "srs_ooc", *line.split())
+    assert "selected" in printed
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

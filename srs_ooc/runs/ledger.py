@@ -36,7 +36,7 @@ VALID = "trees_nbytes"
 """Fact that says up to which byte the file of trees is valid; None where a run keeps none."""
 CHECKING_NBYTES = 8 * MB
 """Pieces of a ledger, of trees and of thresholds that are checked; a run is never held whole."""
-FORMAT = 3
+FORMAT = 4
 MAX_HISTORY = 10_000
 
 # Connections to the SQLite file of a ledger, also where nothing may be written beside it.
@@ -322,22 +322,34 @@ def checksum_of(name: str, data: bytes) -> int:
 #
 # A page is one row; only pages that changed are written, each straight from the array's memory.
 # Every page carries a CRC-32, so a damaged one is found when it is read.
+#
+# Some releases of Python, 3.11.2 among them, open no blob whose id does not fit 31 bits. Ids of
+# format 4 do; pages of format 3 are read, and where need be written, by statements.
 
-_ID_STRIDE = 1 << 32
+_STRIDES = {3: 1 << 32, FORMAT: 1 << 20}
+"""Ids of the pages of a column, by the format of the ledger."""
 
 
 def write_pages(
-    database: sqlite3.Connection, column: int, array: NDArray[np.generic], pages: Iterable[int]
+    database: sqlite3.Connection,
+    column: int,
+    array: NDArray[np.generic],
+    pages: Iterable[int],
+    stride: int,
 ) -> None:
     """Write ``pages`` of ``array`` as column number ``column``, inside the caller's transaction."""
     for page in pages:
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
         data = items.data.cast("B")
-        row = column * _ID_STRIDE + page
+        row = column * stride + page
         size = PAGE_ITEMS * array.itemsize
         database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
-        with database.blobopen("pages", "data", row) as blob:
-            blob.write(data)
+        try:
+            with database.blobopen("pages", "data", row) as blob:
+                blob.write(data)
+        except OverflowError:
+            whole = bytes(data).ljust(size, b"\0")
+            database.execute("UPDATE pages SET data = ? WHERE id = ?", (whole, row))
         database.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?)", (row, zlib.crc32(data)))
 
 
@@ -350,7 +362,11 @@ def checksums_digest(database: sqlite3.Connection) -> int:
 
 
 def read_pages(
-    database: sqlite3.Connection, column: int, array: NDArray[np.generic], first_page: int = 0
+    database: sqlite3.Connection,
+    column: int,
+    array: NDArray[np.generic],
+    first_page: int,
+    stride: int,
 ) -> None:
     """Fill ``array`` from column number ``column``, from page ``first_page`` on.
 
@@ -363,18 +379,25 @@ def read_pages(
     """
     for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        row = column * _ID_STRIDE + first_page + page
+        row = column * stride + first_page + page
         checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
         if checksum is None:
             continue
-        with database.blobopen("pages", "data", row, readonly=True) as blob:
-            data = blob.read(items.nbytes)
+        data = _page(database, row)[: items.nbytes]
         if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
-            raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
+            raise _damaged_page(row, stride, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
         items[...] = np.frombuffer(data, dtype=items.dtype)
 
 
-def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:
+def _page(database: sqlite3.Connection, row: int) -> bytes:
+    """Return the bytes of a page, none of one that is missing."""
+    found = database.execute("SELECT data FROM pages WHERE id = ?", (row,)).fetchone()
+    return b"" if found is None else bytes(found[0])
+
+
+def page_checks(
+    database: sqlite3.Connection, lengths: Mapping[int, int], stride: int
+) -> Iterator[int]:
     """Read every page and compare its checksum; yield the bytes of each that is as it was written.
 
     Parameters
@@ -383,6 +406,8 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
         Open for reading.
     lengths : mapping
         Items of each array, by its column.
+    stride : int
+        Ids of the pages of a column (:attr:`Ledger.stride`).
 
     Raises
     ------
@@ -391,20 +416,20 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
     """
     query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
     for row, crc, held in database.execute(query):
-        column, page = divmod(int(row), _ID_STRIDE)
+        column, page = divmod(int(row), stride)
         if held is None or column not in lengths:
-            raise _damaged_page(row, "a page", "none" if held is None else "one of no known array")
-        with database.blobopen("pages", "data", row, readonly=True) as blob:
-            data = blob.read()
+            found = "none" if held is None else "one of no known array"
+            raise _damaged_page(row, stride, "a page", found)
+        data = _page(database, row)
         n_items = max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))
         end = n_items * (len(data) // PAGE_ITEMS)
         if zlib.crc32(data[:end]) != crc or data[end:].strip(b"\0"):
-            raise _damaged_page(row, f"CRC-32 {crc}", "other bytes")
+            raise _damaged_page(row, stride, f"CRC-32 {crc}", "other bytes")
         yield len(data)
 
 
-def _damaged_page(row: int, expected: str, found: str) -> RunError:
-    column, page = divmod(row, _ID_STRIDE)
+def _damaged_page(row: int, stride: int, expected: str, found: str) -> RunError:
+    column, page = divmod(row, stride)
     return RunError(
         f"page {page} of array {column} of the ledger is damaged: expected {expected}, found "
         f"{found}. Restore the run's folder from a copy, or start the run again in another one."
@@ -454,6 +479,8 @@ class Ledger:
     ----------
     check : callable
         Called before what was learnt is committed: raises where the store was replaced.
+    stride : int
+        Ids of the pages of a large array.
 
     Raises
     ------
@@ -484,7 +511,7 @@ class Ledger:
                 # A writer would clear a damaged log away when it is closed.
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
             with self.reading():
-                _check_format(run, self.meta("format"))
+                self.stride = _stride_of(run, self.meta("format"))
                 mark = self.meta(MARK) if self.has_meta(MARK) else None
                 self._stands: Note = int(self.meta(COMMITS)), self.progress().iteration, mark
                 self._check_digest()
@@ -678,7 +705,7 @@ class Ledger:
             column = layout[full][0] if full in layout else len(layout)
             layout[full] = [column, len(pages.array)]
             changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
-            write_pages(self._database, column, pages.array, changed.tolist())
+            write_pages(self._database, column, pages.array, changed.tolist(), self.stride)
         if state.arrays:
             self._put_arrays(name, state.arrays)
         if state.facts is not None:
@@ -776,12 +803,13 @@ def _require(run: Path) -> None:
         raise RunError(f"{run}: expected the folder of a run or a network, found {found}.")
 
 
-def _check_format(run: Path, version: Any) -> None:
-    if version != FORMAT:
+def _stride_of(run: Path, version: Any) -> int:
+    if type(version) is not int or version not in _STRIDES:
         raise RunError(
             f"{run}: expected ledger format {FORMAT}, found {version!r}. Use the srs-ooc version "
             "that wrote it, or start the run again in another folder."
         )
+    return _STRIDES[version]
 
 
 # What a ledger hands back of a part of a run, and a stage beside the main loop: its states are
@@ -832,7 +860,7 @@ class SavedPart:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         place = self._layout.get(f"{self._name}.{name}")
         if place is not None:
-            read_pages(self._database, place[0], out, first_page)
+            read_pages(self._database, place[0], out, first_page, self._ledger.stride)
 
 
 class StageBook:
