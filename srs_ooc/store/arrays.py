@@ -467,6 +467,41 @@ def check_chunks(path: Path, manifest: Manifest) -> None:
         require_file(path / chunk_file(index), manifest.chunk_nbytes)
 
 
+# Is a file of codes still the one that it was, and was nothing written to it? Times of change
+# cannot be set back, so that what is written over in place is noticed without reading it.
+
+
+def stamp_of(file: str | int) -> int:
+    """Return what any change to a file, by name or open, changes; 0 where it cannot be asked.
+
+    A hash of device, inode, size and both times. Reading changes none of them; permissions and hard
+    links change the time of change.
+    """
+    try:
+        found = os.stat(file)  # noqa: PTH116 (a path takes twice as long, and is no descriptor)
+    except OSError:
+        return 0
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return hash((found.st_dev, found.st_ino, found.st_size, *times))
+
+
+def stamps_of(path: Path, manifest: Manifest) -> NDArray[np.int64]:
+    """Return the stamp of each chunk file of ``codes``, int64 (n_chunks,)."""
+    files = (stamp_of(f"{path}/{chunk_file(index)}") for index in range(manifest.n_chunks))
+    return np.fromiter(files, np.int64, manifest.n_chunks)
+
+
+def codes_changed(place: object) -> StoreError:
+    """Return the error of a file or an object of codes whose stamp is another than it was."""
+    also = ", or got other permissions or hard links," if isinstance(place, Path) else ""
+    return StoreError(
+        f"{place}: expected codes that nobody changes while they are used, found that they were "
+        f"written to or replaced{also} since the store was opened. `srs-ooc verify` says whether "
+        "the store is damaged: put it back if so, and repeat the command; nothing read since was "
+        "kept."
+    )
+
+
 def check_files(path: Path, manifest: Manifest) -> None:
     """Check that every file of a store is there, with its full size; those of values without it.
 

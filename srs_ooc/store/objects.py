@@ -64,7 +64,11 @@ class Objects:
             self._store = _opened(self._api, url)
 
     def size(self, name: str) -> int:
-        """Return the size of an object.
+        """Return the size of an object; errors as of :meth:`look`."""
+        return self.look(name)[0]
+
+    def look(self, name: str) -> tuple[int, int]:
+        """Return the size of an object, and what it is told from others by.
 
         Raises
         ------
@@ -73,17 +77,23 @@ class Objects:
         StoreError
             If it cannot be asked for.
         """
-        return int(self._tried(name, lambda: self._api.head(self._store, self._at(name)))["size"])
+        meta = self._tried(name, lambda: self._api.head(self._store, self._at(name)))
+        return int(meta["size"]), _stamp_of(meta)
 
     def range(self, name: str, start: int, nbytes: int) -> memoryview:
-        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`size`."""
+        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`look`."""
+        return self.stamped_range(name, start, nbytes)[0]
 
-        def get() -> memoryview:
-            found = self._api.get_range(self._store, self._at(name), start=start, length=nbytes)
-            data = memoryview(found)
+    def stamped_range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
+        """Return bytes as :meth:`range`, and what the object is told from others by."""
+
+        def get() -> tuple[memoryview, int]:
+            how = {"range": (start, start + nbytes)}
+            found = self._api.get(self._store, self._at(name), options=how)
+            data = memoryview(found.bytes())
             if len(data) != nbytes:
                 raise EOFError(f"{len(data)} bytes instead of {nbytes}")
-            return data
+            return data, _stamp_of(found.meta)
 
         return self._tried(name, get)
 
@@ -186,6 +196,11 @@ class Objects:
     def _failed(self, name: str, found: str, remedy: str) -> StoreError:
         place = f"{self.url}/{name}".rstrip("/")
         return StoreError(f"{place}: expected an answer of the server, found {found}. {remedy}")
+
+
+def _stamp_of(meta: Any) -> int:
+    """Return a number for the object's tag, or its time where the server gives none."""
+    return hash(meta["e_tag"] or meta["last_modified"])
 
 
 def _said(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Url
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import Borrow
+from srs_ooc.store.arrays import Borrow, codes_changed
 from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of, verify_file
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore, Store, Verified
@@ -385,6 +385,7 @@ class Mirror:
         self._kept: set[str] = set()
         self._lock, self._n_users, self._borrowing = Lock(), 0, RLock()
         self._blocks: BlockCache | None = None
+        self._stamps: dict[int, int] = {}
 
     def blocks(self, geometry: Geometry) -> BlockCache:
         """Return the blocks of columns, which all of the process share; to be released.
@@ -412,16 +413,34 @@ class Mirror:
 
     def forget(self) -> None:
         """Let no one take up the blocks that are here: some may be of another store."""
+        self._stamps.clear()
+        self._unlink_index()
+
+    def _unlink_index(self) -> None:
         (self.path / INDEX).unlink(missing_ok=True)
 
     def _fetch_range(self, chunk: int, offset: int, nbytes: int) -> memoryview:
         try:
-            return self.objects.range(chunk_file(chunk), offset, nbytes)
+            data, stamp = self.objects.stamped_range(chunk_file(chunk), offset, nbytes)
         except FileNotFoundError as error:
             raise StoreError(
                 f"{error}: expected {nbytes} bytes at {offset}, found no object. The store is "
                 "damaged or was removed; ingest the table again."
             ) from None
+        self.check_same(chunk, stamp)
+        return data
+
+    def check_same(self, chunk: int, stamp: int) -> None:
+        """Check that an object of codes is the one that was seen first.
+
+        Raises
+        ------
+        StoreError
+            If it was written again meanwhile.
+        """
+        if self._stamps.setdefault(chunk, stamp) != stamp:
+            self._unlink_index()
+            raise codes_changed(f"{self.objects.url}/{chunk_file(chunk)}")
 
     def n_slots(self, geometry: Geometry) -> int:
         """Return how many blocks there is room for."""
@@ -662,6 +681,10 @@ class RemoteStore(Store):
             if name in self.manifest.small_arrays:
                 self._mirror.keep(name)
 
+    def _codes_now(self) -> NDArray[np.int64]:
+        """Return none: each answer says which object it is of, and is compared as it comes."""
+        return np.zeros(0, np.int64)
+
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes; to be closed."""
         return RemoteColumns(self._mirror)
@@ -687,7 +710,8 @@ class RemoteStore(Store):
     def _check_chunk(self, index: int) -> None:
         name, expected = chunk_file(index), self.manifest.chunk_nbytes
         try:
-            found = f"{self._objects.size(name)} bytes"
+            size, stamp = self._objects.look(name)
+            found = f"{size} bytes"
         except FileNotFoundError:
             found = "no object"
         if found != f"{expected} bytes":
@@ -695,6 +719,7 @@ class RemoteStore(Store):
                 f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
                 "damaged; ingest the table again."
             )
+        self._mirror.check_same(index, stamp)
 
     def _sizes(self) -> list[int] | None:
         if self._url.scheme in ("http", "https"):

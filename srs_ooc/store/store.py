@@ -27,8 +27,11 @@ from srs_ooc.store.arrays import (
     SmallFile,
     check_chunks,
     check_files,
+    codes_changed,
     local,
     read_array,
+    stamp_of,
+    stamps_of,
     verify_array,
 )
 from srs_ooc.store.manifest import (
@@ -69,6 +72,8 @@ class ColumnStore(Closing):
     manifest : Manifest
         Its manifest; the store must be looked at again once this is open
         (:meth:`srs_ooc.store.store.Store.unchanged`).
+    stamps : int64 (n_chunks,)
+        What the chunk files were (:func:`srs_ooc.store.arrays.stamps_of`).
     mapped : bool
         Map the chunk files into memory, where they stay resident once touched (for a store that
         fits its lease); otherwise each gather reads what it needs into the block.
@@ -76,8 +81,8 @@ class ColumnStore(Closing):
     Raises
     ------
     StoreError
-        If a chunk file is missing or has the wrong size. All sizes are checked here: an access past
-        the end of a mapped file would kill the process.
+        If a chunk file is missing, has the wrong size or is not what it was. All sizes are checked
+        here: an access past the end of a mapped file would kill the process.
     """
 
     n_ahead = 2
@@ -85,7 +90,9 @@ class ColumnStore(Closing):
     n_threads = 1
     """Threads that share a large gather from files."""
 
-    def __init__(self, path: Path, manifest: Manifest, *, mapped: bool) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, stamps: NDArray[np.int64], *, mapped: bool
+    ) -> None:
         self.path = path
         self.manifest = manifest
         check_chunks(path, manifest)
@@ -93,16 +100,17 @@ class ColumnStore(Closing):
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
-        self._open()
+        self._open(stamps)
 
-    def _open(self) -> None:
-        addresses, descriptors = [], []
+    def _open(self, stamps: NDArray[np.int64]) -> None:
+        addresses, descriptors, found = [], [], np.zeros_like(stamps)
         for index in range(self.manifest.n_chunks):
             file = self.path / chunk_file(index)
             try:
                 descriptor = os.open(file, os.O_RDONLY)
             except OSError as error:
                 raise cannot_read(file, error) from error
+            found[index] = stamp_of(descriptor)
             if not self.mapped:
                 descriptors.append(descriptor)
                 continue
@@ -115,6 +123,9 @@ class ColumnStore(Closing):
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
         self._addresses = np.array(addresses, dtype=np.uint64)
         self._descriptors = np.array(descriptors, dtype=np.int32)
+        if (found != stamps).any():
+            self.close()
+            raise codes_changed(self.path / chunk_file(int((found != stamps).argmax())))
 
     def _map(self, file: Path, descriptor: int) -> mmap.mmap:
         try:
@@ -221,8 +232,9 @@ class Verified:
 class Store:
     """A store on disk, known by its fingerprint: another may come to lie at its path.
 
-    Small arrays are compared with the checksums of the manifest whenever they are read. What else
-    is opened by path is this store's only if it is still there afterwards: see :meth:`unchanged`.
+    Small arrays are compared with the checksums of the manifest whenever they are read, values with
+    theirs. Files of codes are those that were there when this was made, untouched, as long as
+    :meth:`unchanged` says so.
 
     Parameters
     ----------
@@ -235,6 +247,7 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._place: Place = path
+        self._stamps = self._codes_now()
         self._reading_nbytes = 0
 
     @classmethod
@@ -272,14 +285,22 @@ class Store:
             )
 
     def check_unchanged(self) -> None:
-        """Look again whether the store at the path is still this one.
+        """Look again whether the store at the path is still this one, and its codes untouched.
 
         Raises
         ------
         StoreError
-            If it is another, or there is none.
+            If it is another, or there is none, or a file of codes was changed or replaced since
+            this was made.
         """
-        Store.open(self.path, self.fingerprint)
+        self._check_same(read_manifest(self.path).fingerprint, self.fingerprint)
+        is_changed = self._codes_now() != self._stamps
+        if is_changed.any():
+            raise codes_changed(self.path / chunk_file(int(is_changed.argmax())))
+
+    def _codes_now(self) -> NDArray[np.int64]:
+        """Return what tells the files of codes from others that come to lie there."""
+        return stamps_of(self.path, self.manifest)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -394,7 +415,7 @@ class Store:
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
-        return ColumnStore(self.path, self.manifest, mapped=mapped)
+        return ColumnStore(self.path, self.manifest, self._stamps, mapped=mapped)
 
     def value_tables(self) -> ValueTables:
         """Make the tables of the values of codes; to be closed."""

@@ -68,14 +68,15 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "503":
             self.send_error(503)
             return
+        file = server.folder / self.path.lstrip("/")
         try:
-            data = (server.folder / self.path.lstrip("/")).read_bytes()
+            data, written = file.read_bytes(), file.stat().st_mtime_ns
         except OSError:
             self.send_error(404)
             return
-        self.send(data, fault, with_body=with_body)
+        self.send(data, fault, written, with_body=with_body)
 
-    def send(self, data, fault, *, with_body):
+    def send(self, data, fault, written, *, with_body):
         found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
         part = data
         if found and fault != "whole":
@@ -86,6 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         self.send_header("Content-Length", str(len(part)))
+        self.send_header("ETag", f'"{written:x}"')
         self.end_headers()
         if not with_body:
             return

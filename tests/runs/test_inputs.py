@@ -176,6 +176,43 @@ def test_nothing_read_of_a_store_written_over_is_committed(stores, tmp_path, sta
     assert_same(tmp_path / "t.run", tmp_path / "whole.run")
 
 
+def write_codes_over(store, other):
+    """As `rsync --inplace` does: no file is cut or replaced, and metadata would come last."""
+    for file in sorted((other / "codes").rglob("c/*/*")):
+        data = file.read_bytes()
+        with (store / file.relative_to(other)).open("r+b") as over:
+            assert over.write(data) == os.fstat(over.fileno()).st_size
+
+
+def flip_a_code(store, _):
+    """And set the times back."""
+    file = store / "codes" / "c" / "0" / "0"
+    before = file.stat()
+    with file.open("r+b") as over:
+        code = over.read(1)[0]
+        os.pwrite(over.fileno(), bytes([code ^ 1]), 0)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [write_codes_over, flip_a_code])
+@pytest.mark.parametrize("stage", ["screening", "screening, closing"])
+def test_nothing_read_of_codes_written_over_is_committed(stores, tmp_path, stage, change):
+    """Though the metadata are still those of the run's store, when it is stopped."""
+    store, other = stores
+    work_on_run(store, tmp_path / "whole.run", request())
+    shutil.copytree(store, tmp_path / "kept.zarr")
+    over, n_steps = at(stage, lambda: change(store, other)), count()
+
+    def stopped(step):
+        return over(step) and (step.stage != stage or next(n_steps) < 40)
+
+    with pytest.raises(StoreError, match=r"codes/c/0/0: .*written to.*nothing read since was kept"):
+        work_on_run(store, tmp_path / "t.run", request(), stopped)
+    write_codes_over(store, tmp_path / "kept.zarr")
+    work_on_run(store, tmp_path / "t.run", request())
+    assert_same(tmp_path / "t.run", tmp_path / "whole.run")
+
+
 @pytest.mark.slow
 def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     store, other = stores

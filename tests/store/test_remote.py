@@ -135,6 +135,28 @@ def test_what_was_fetched_of_a_store_that_was_replaced_is_not_kept(store, tmp_pa
         assert np.array_equal(gathered(remote(own, tmp_path), everything), expected)
 
 
+@pytest.mark.parametrize("is_looked_at", [True, False])
+def test_codes_written_over_at_the_server_are_noticed_as_they_are_fetched(
+    store, tmp_path, is_looked_at
+):
+    """The metadata are still those of the store. What was fetched before is right."""
+    served, some = tmp_path / "served" / "t.zarr", np.arange(40)
+    copytree(store, served)
+    with serving(served.parent) as own:
+        opened = remote(own, tmp_path)
+        if is_looked_at:
+            opened.check_files()
+        else:
+            gathered(opened, some)
+        chunk = served / "codes" / "c" / "0" / "0"
+        chunk.write_bytes(chunk.read_bytes()[::-1])
+        with pytest.raises(StoreError, match=r"http.*codes/c/0/0: .*written to or replaced since"):
+            gathered(opened, np.arange(P))
+        copytree(store, served, dirs_exist_ok=True)
+        found = gathered(remote(own, tmp_path / "anew"), some)
+        assert np.array_equal(found, gathered(Store.open(store), some))
+
+
 def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(server, store, tmp_path):
     everything = np.arange(P)
     expected = gathered(Store.open(store), everything)

@@ -1,5 +1,6 @@
 """A store is opened once: what is read is its own, and as NumPy indexes; no cut kills."""
 
+import mmap
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import psutil
 import pytest
 import zarr
 from command import environment
@@ -77,6 +79,71 @@ def test_a_block_refuses_a_store_that_is_replaced_within_it(path, other):
     store = Store.open(path)
     with pytest.raises(StoreError, match="was replaced"), store.unchanged():
         replace(path, other)
+
+
+def grow(file, _):
+    with file.open("ab") as out:
+        out.write(b"1")
+
+
+def write_over(file, _):
+    with file.open("r+b") as out:
+        out.write(b"1")
+
+
+def map_and_write(file, _):
+    with file.open("r+b") as out, mmap.mmap(out.fileno(), 0) as view:
+        view[0] ^= 1
+
+
+def rename(file, there):
+    shutil.copy(file, there)
+    there.replace(file)
+
+
+CHANGES = {
+    "written over": write_over,
+    "written by a map": map_and_write,
+    "grown": grow,
+    "removed": lambda file, _: file.unlink(),
+    "renamed over by the same bytes": rename,
+    "touched": lambda file, _: file.touch(),
+    "mode": lambda file, _: file.chmod(0o640),
+    "hard link": lambda file, there: there.hardlink_to(file),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_block_refuses_codes_that_are_changed_within_it(path, tmp_path, change):
+    store, file = Store.open(path), path / "codes" / "c" / "0" / "0"
+    with store.unchanged(), store.columns(mapped=True):
+        file.read_bytes()
+    with pytest.raises(StoreError, match=r"codes/c/0/0: expected codes"), store.unchanged():
+        CHANGES[change](file, tmp_path / "there")
+    with pytest.raises(StoreError, match=r"codes/c/0/0: expected codes"):
+        store.check_unchanged()
+    if change not in ("grown", "removed"):  # opened anew, it is what it is now
+        with Store.open(path).unchanged():
+            pass
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_store_exchanged_and_put_back_between_two_looks_is_noticed(path, other, tmp_path, mapped):
+    store, away, n_open = Store.open(path), tmp_path / "away.zarr", psutil.Process().num_fds()
+
+    def opened_while_away():
+        path.rename(away)
+        other.rename(path)
+        try:
+            store.columns(mapped=mapped)
+        finally:
+            path.rename(other)
+            away.rename(path)
+
+    with pytest.raises(StoreError, match="expected codes"), store.unchanged():
+        opened_while_away()
+    assert psutil.Process().num_fds() == n_open
+    store.check_unchanged()
 
 
 def test_damage_that_comes_of_another_store_is_not_called_damage(path, other):
