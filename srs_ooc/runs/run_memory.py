@@ -312,13 +312,14 @@ def largest_subspace(
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
-    There is room for a probe, whether there is one or not; ``saves``: trees are kept.
+    ``saves``: trees are kept.
     """
     room = cap_nbytes - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    n_probes = spec.n_columns - spec.subspace_size
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if work_nbytes(spec, shape, middle + 1, saves=saves) <= room:
+        if work_nbytes(spec, shape, middle + n_probes, saves=saves) <= room:
             low = middle
         else:
             high = middle - 1

@@ -102,8 +102,8 @@ def test_the_largest_subspace_just_fits():
     assert 64 < q < 20_000
     assert drafted(**asked, subspace_size="max").spec.subspace_size == q
     room = 400 * MB - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
-    assert work_nbytes(spec, shape, q + 1, saves=False) <= room
-    assert work_nbytes(spec, shape, q + 2, saves=False) > room
+    assert work_nbytes(spec, shape, q, saves=False) <= room
+    assert work_nbytes(spec, shape, q + 1, saves=False) > room
 
 
 def test_a_cap_too_small_is_refused_as_by_the_run():

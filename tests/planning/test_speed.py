@@ -82,9 +82,8 @@ def test_the_run_accepts_the_largest_q_of_the_plan_and_not_the_next(method):
         q = largest_subspace(first.spec, first.shape, memory_mb * MB)
         largest = drafted(subspace_size=str(q))
         assert is_accepted(largest), (own, splitter, bootstrap, memory_mb, q)
-        step = 1 if given.get("judge") == "probe" else 2  # room for a probe is always left
-        if q + step <= N_FEATURES:
-            assert not is_accepted(drafted(subspace_size=str(q + step))), (given, memory_mb, q)
+        if q < N_FEATURES:
+            assert not is_accepted(drafted(subspace_size=str(q + 1))), (given, memory_mb, q)
         assert q == drafted(subspace_size="max").spec.subspace_size
         for draft in (drafted(), largest):
             planned, of_run = memory_plan(draft), budget_of(draft)
@@ -186,9 +185,8 @@ def check_kept(store, given, memory_mb):
     q = largest_held(draft)
     assert draft.spec.subspace_size <= q <= P_STORED
     assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q))) is None
-    step = 1 if draft.spec.judge == "probe" else 2
-    if q + step <= P_STORED:
-        assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q + step)))
+    if q < P_STORED:
+        assert refusal_of(store, asked_of(given, memory_mb, subspace_size=str(q + 1)))
     return q
 
 
@@ -229,7 +227,7 @@ def test_commands_keep_to_the_plan_in_processes_of_their_own(stored, tmp_path, a
         flags += [f"--{option.replace('_', '-')}", *([] if value is True else [value])]
     q = json_of("plan", path, *flags, "--json")["largest_subspace_size"]
     run = ("run", path, "--out", tmp_path / "t.run", *flags, "--iterations", 1, "--q")
-    assert "cannot hold the work" in error_of(*run, q + 2)
+    assert "cannot hold the work" in error_of(*run, q + 1)
     srs_ooc_command(*run, q)
 
 
