@@ -267,8 +267,9 @@ def contrasts_log_p(
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if categorical is not None and only in (None, Contrast.LOCATION):
-        for i in np.flatnonzero(categorical):
-            _test_levels(columns[i], missing_code, target, exactly, log_p[i])
+        limits = RARE_LEVEL, MOST_LEVELS, TARGET_LEVELS
+        which = np.flatnonzero(categorical)
+        _native.level_tests(columns, missing_code, *target[:-1], exactly, which, *limits, log_p)
     return log_p
 
 
@@ -300,46 +301,6 @@ def _log_p(
     contrast = NO_CONTRAST if only is None else only
     _native.rank_tests(columns, n_codes, *target[:-1], exactly, contrast, log_p)
     return log_p
-
-
-def _test_levels(
-    column: NDArray[Any],
-    n_codes: int,
-    target: RankTarget,
-    exactly: bool,
-    log_p: NDArray[np.float64],
-) -> None:
-    """Test whether the levels of a column, which have no order, differ in the target; in place.
-
-    The two change sides: the target is a column, and levels are classes. Of more than two classes
-    one after the other is compared with those after it, as levels are: each test is valid given the
-    ones before, and Fisher's sum joins them.
-    """
-    present, codes, sizes = np.unique(column[target.rows], return_inverse=True, return_counts=True)
-    n_present = int(np.count_nonzero(present < n_codes))
-    is_rare = sizes[:n_present] < RARE_LEVEL
-    levels_of = np.where(is_rare, 0, np.cumsum(~is_rare) - (not is_rare.any()))
-    n_levels = int(levels_of.max(initial=-1)) + 1
-    if n_present < 3 or not 1 < n_levels <= MOST_LEVELS:
-        return
-    codes = np.append(levels_of, np.full(len(present) - n_present, n_levels))[codes]
-    is_left = np.zeros(len(column), np.bool_)
-    is_left[target.rows] = codes < n_levels
-    sizes = np.bincount(codes, minlength=n_levels)[:n_levels]
-    order = np.argsort(sizes, kind="stable").astype(np.int32)
-    levels = target._replace(
-        targets=codes.astype(np.int32), n_targets=n_levels, nominal=True, order=order
-    )
-    answers, found = np.zeros((1, len(column)), np.uint8), []
-    for number in target.order[:-1].tolist() if target.nominal else [None]:
-        answers[0, target.rows] = target.targets if number is None else target.targets == number
-        within = levels.within(is_left)
-        strength = _log_p(answers, TARGET_LEVELS, within, exactly, Contrast.LOCATION)[0, 0]
-        if not np.isnan(strength):
-            found.append([-strength / _LN10])
-        is_left &= answers[0] == 0
-    log_p[Contrast.SPREAD] = np.nan
-    log_p[Contrast.LOCATION] = -combined(np.array(found))[0] * _LN10 if found else 0.0
 
 
 def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:

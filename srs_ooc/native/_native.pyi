@@ -272,6 +272,22 @@ def rank_tests(
     only: int,
     log_p: NDArray[np.float64],
 ) -> None: ...
+def level_tests(
+    columns: NDArray[Any],
+    n_codes: int,
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    n_targets: int,
+    nominal: bool,
+    order: NDArray[np.int32],
+    exactly: bool,
+    which: NDArray[np.int64],
+    rare: int,
+    most_levels: int,
+    target_levels: int,
+    log_p: NDArray[np.float64],
+) -> None: ...
 
 MAX_PRESORTED_ROWS: int
 MAX_PRESORTED_CLASSES: int

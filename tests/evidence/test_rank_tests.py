@@ -14,6 +14,7 @@ from rank_tests_reference import (
     MISSING,
     crossed,
     joined_p_values,
+    levels_log_p,
     location_p,
     location_scores,
     null_tables,
@@ -679,6 +680,38 @@ def test_levels_are_told_apart_by_numbers_about_as_kruskal_does() -> None:
         found = by_levels(column[None], RankTarget.of_values(values))[0]
         parts = [values[column == level] for level in range(6)]
         assert found == pytest.approx(-np.log10(stats.kruskal(*parts).pvalue), abs=0.5)
+
+
+@examples(150)
+@given(st.data())
+def test_levels_are_tested_as_one_class_after_the_other_by_hand(data):
+    """To the bit: by classes and numbers, in strata, in parts of the rows, of rare levels too."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    n, n_classes, n_levels = (
+        data.draw(st.integers(*ends)) for ends in ((3, 300), (1, 14), (1, 90))
+    )
+    dtype, missing = data.draw(st.sampled_from([(np.uint8, MISSING), (np.uint16, 300)]))
+    skewed = rng.random((3, n)) ** data.draw(st.integers(1, 3))
+    labels = rng.integers(0, n_classes, n)
+    columns = ((n_levels * skewed).astype(int) + labels * data.draw(st.integers(0, 1))) % n_levels
+    columns[rng.random(columns.shape) < data.draw(st.sampled_from([0, 0.1, 0.7]))] = missing
+    size = data.draw(st.sampled_from([0, 2, 9, 40]))
+    strata = rng.integers(0, n // size + 1, n) if size else None
+    target = RankTarget.of_classes(labels, n_classes, strata)
+    if data.draw(st.booleans()):
+        target = RankTarget.of_values(rng.integers(0, data.draw(st.integers(1, 50)), n), strata)
+    if data.draw(st.booleans()):
+        target = target.within(rng.random(n) < data.draw(st.floats(0, 1)))
+    columns, exactly = columns.astype(dtype), data.draw(st.booleans())
+    plain = contrasts_log_p(columns, missing, target, exactly=exactly)
+    for expected, column in zip(plain, columns, strict=True):
+        log_p = levels_log_p(column, missing, target, exactly=exactly)
+        if log_p is not None:
+            expected[[Contrast.LOCATION, Contrast.SPREAD]] = log_p, np.nan
+    kinds = np.array([True, False, True])
+    plain[1] = contrasts_log_p(columns[1:2], missing, target, exactly=exactly)[0]
+    found = contrasts_log_p(columns, missing, target, exactly=exactly, categorical=kinds)
+    np.testing.assert_array_equal(found.view(np.int64), plain.view(np.int64))
 
 
 @given(st.permutations(range(6)), st.integers(2, 4))

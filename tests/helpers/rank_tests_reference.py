@@ -13,7 +13,19 @@ from math import factorial, gcd, prod
 import numpy as np
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import (
+    MOST_LEVELS as MOST_COLUMN_LEVELS,
+)
+from srs_ooc.evidence.rank_tests import (
+    RARE_LEVEL,
+    TARGET_LEVELS,
+    Contrast,
+    RankTarget,
+    combined,
+    contrasts_log_p,
+    strongest_contrasts,
+)
+from srs_ooc.native.numerics import log
 
 GRID = 64
 """Scores are whole numbers up to it."""
@@ -336,3 +348,40 @@ def weights_of_sums(counts, scores, n_drawn):
             weights[1:, score:] += weights[:-1, : weights.shape[1] - score].copy()
         weights /= weights.max()
     return weights[n_drawn] / weights[n_drawn].sum()
+
+
+def levels_log_p(column, n_codes, target, *, exactly):
+    """Whether the levels of a column, which have no order, differ in the target; None if untested.
+
+    The two change sides: the target is a column, and levels are classes. Of more than two classes
+    one after the other is compared with those after it, by a call of its own.
+    """
+    present, codes, sizes = np.unique(column[target.rows], return_inverse=True, return_counts=True)
+    n_present = int(np.count_nonzero(present < n_codes))
+    is_rare = sizes[:n_present] < RARE_LEVEL
+    levels_of = np.where(is_rare, 0, np.cumsum(~is_rare) - (not is_rare.any()))
+    n_levels = int(levels_of.max(initial=-1)) + 1
+    if n_present < 3 or not 1 < n_levels <= MOST_COLUMN_LEVELS:
+        return None
+    codes = np.append(levels_of, np.full(len(present) - n_present, n_levels))[codes]
+    is_left = np.zeros(len(column), np.bool_)
+    is_left[target.rows] = codes < n_levels
+    sizes = np.bincount(codes, minlength=n_levels)[:n_levels]
+    order = np.argsort(sizes, kind="stable").astype(np.int32)
+    levels = target._replace(
+        targets=codes.astype(np.int32),
+        n_targets=n_levels,
+        nominal=True,
+        order=order,
+        ascending=None,
+    )
+    answers, found, ln10 = np.zeros((1, len(column)), np.uint8), [], log(10.0)
+    for number in target.order[:-1].tolist() if target.nominal else [None]:
+        answers[0, target.rows] = target.targets if number is None else target.targets == number
+        log_p = contrasts_log_p(
+            answers, TARGET_LEVELS, levels.within(is_left), exactly=exactly, only=Contrast.LOCATION
+        )[0, Contrast.LOCATION]
+        if not np.isnan(log_p):
+            found.append([-log_p / ln10])
+        is_left &= answers[0] == 0
+    return -combined(np.array(found))[0] * ln10 if found else 0.0

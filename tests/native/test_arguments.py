@@ -395,6 +395,25 @@ CALLS = {
             "log_p": np.zeros((N_COLUMNS, 3)),
         },
     ),
+    "level_tests": lambda: (
+        _native.level_tests,
+        {
+            "columns": bytes_of(N_COLUMNS, N_ROWS),
+            "n_codes": 5,
+            "rows": np.arange(N_ROWS, dtype=np.int32),
+            "starts": of(np.int64, 0, 6, N_ROWS),
+            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
+            "n_targets": 2,
+            "nominal": True,
+            "order": of(np.int32, 0, 1),
+            "exactly": True,
+            "which": of(np.int64, 0, 2),
+            "rare": 1,
+            "most_levels": 64,
+            "target_levels": 32,
+            "log_p": np.zeros((N_COLUMNS, 3)),
+        },
+    ),
     "logs": lambda: (_native.logs, {"x": np.ones(3), "out": np.zeros(3)}),
     "powers": lambda: (_native.powers, {"x": np.ones(3), "out": np.zeros(3)}),
     "add_products": lambda: (
@@ -457,6 +476,7 @@ ANY_LENGTH = {
         "features of predict_block",
     ),
     *("values of top_eigenvectors", "rows of put_rows", "rows of grow", "fitted", "values of grow"),
+    "which of level_tests",
 }
 """Arguments of which a length that differs by one says something else, and nothing wrong."""
 
@@ -513,6 +533,13 @@ BEYOND = {
         "targets": [-1, 2],
         "order": [-1, 2],
     },
+    "level_tests": {
+        "rows": [-1, N_ROWS],
+        "starts": [-1, 5, 13, LARGE],
+        "targets": [-1, 2],
+        "order": [-1, 2],
+        "which": [-1, N_COLUMNS],
+    },
 }
 """What the last item of an array may not be."""
 
@@ -547,6 +574,9 @@ WRONG_NUMBERS: dict[str, list] = {
     "n_codes": [-1, LARGE],
     "n_targets": [-1, 0, 1, LARGE],
     "only": [-1, 4],
+    "rare": [-1, 0, LARGE],
+    "most_levels": [-1, 1, LARGE],
+    "target_levels": [-1, 1, 256, LARGE],
     "n_root_rows": [-1, LARGE],
     "n_fitted": [-1, LARGE],
     "n_predicted": [-1, LARGE],

@@ -2,7 +2,7 @@
 #include "bind/arguments.hpp"
 #include "isa.hpp"
 #include "linalg/tridiagonal.hpp"
-#include "ranks/columns.hpp"
+#include "ranks/levels.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -85,12 +85,17 @@ void top_eigenvectors(Matrix<double> symmetric, Vector<double> values, Matrix<do
     clone.reflect_back(symmetric.data(), int64_t(n), factors.data(), vectors.data(), int64_t(count), scratch.data());
 }
 
-// Binding of the rank tests; what each argument means is told in evidence/rank_tests.py.
+// Bindings of the rank tests; what each argument means is told in evidence/rank_tests.py.
+const srs::LogFactorials &factorials_of(const srs::Target &target) {
+    thread_local srs::LogFactorials kept; // eight bytes a row
+    kept.reach(target.starts[target.n_strata]);
+    return kept;
+}
+
 template <class Code>
 void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
                   std::size_t only, const Matrix<double> &log_p) {
-    thread_local srs::LogFactorials log_factorial; // eight bytes a row
-    log_factorial.reach(target.starts[target.n_strata]);
+    const srs::LogFactorials &log_factorial = factorials_of(target);
     srs::Tabulation<Code> tabulation(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
         tabulation.tabulate(columns.data() + j * columns.shape(1));
@@ -98,27 +103,89 @@ void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const 
     }
 }
 
+// The target's side of the tests, checked.
+struct TargetSide {
+    Vector<const std::int32_t> rows;
+    Vector<const std::int64_t> starts;
+    Vector<const std::int32_t> targets;
+    std::size_t n_targets;
+    bool nominal;
+    Vector<const std::int32_t> order;
+
+    srs::Target checked(const srs::AnyMatrix &columns, std::size_t n_codes, const Matrix<double> &log_p) const {
+        const auto n_rows = static_cast<int64_t>(rows.size());
+        srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
+        srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
+        srs::expect_bounds("starts", starts, n_rows, 0);
+        srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
+                            nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
+        srs::expect_size("targets", targets, n_rows);
+        srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
+        srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
+        srs::expect_below("order", order, static_cast<int64_t>(n_targets));
+        srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
+        return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
+                std::vector<std::int32_t>(order.data(), order.data() + order.size())};
+    }
+};
+
 void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
                 Vector<const std::int32_t> order, bool exactly, std::size_t only, Matrix<double> log_p) {
-    const auto n_columns = static_cast<int64_t>(columns.shape(0)), n_rows = static_cast<int64_t>(rows.size());
-    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
-    srs::expect_below("rows", rows, static_cast<int64_t>(columns.shape(1)));
-    srs::expect_bounds("starts", starts, n_rows, 0);
-    srs::expect_between("n_targets", static_cast<int64_t>(n_targets), 1,
-                        nominal ? std::max<int64_t>(int64_t(order.size()), 1) : std::max<int64_t>(n_rows, 1));
-    srs::expect_size("targets", targets, n_rows);
-    srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
-    srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
-    srs::expect_below("order", order, static_cast<int64_t>(n_targets));
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order};
+    const srs::Target target = side.checked(columns, n_codes, log_p);
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
-    srs::expect_shape("log_p", log_p, n_columns, srs::N_CONTRASTS);
-    const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
-                             std::vector<std::int32_t>(order.data(), order.data() + order.size())};
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
         rank_columns(own, n_codes, target, exactly, only, log_p);
+    });
+}
+
+double log_of(double x) {
+    double out;
+    log_piece(&x, 1, &out);
+    return out;
+}
+
+// Fisher's sum of independent tests, by the order of operations of evidence/rank_tests.py's.
+double combined_log_p(const std::vector<double> &log_p) {
+    const double ln10 = log_of(10.0);
+    double total = 0, term = 1, tail = 0;
+    for (const double one : log_p) total += -one / ln10;
+    for (size_t i = 0; i < log_p.size(); ++i) tail += term, term *= total * (ln10 / double(i + 1));
+    return log_p.empty() ? 0.0 : -(total - log_of(tail) / ln10) * ln10;
+}
+
+template <class Code>
+void level_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
+                   const Vector<const std::int64_t> &which, const srs::LevelLimits &limits, const Matrix<double> &log_p) {
+    srs::LevelTests<Code> tests(factorials_of(target), target, n_codes, limits);
+    std::vector<double> found;
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        const auto j = static_cast<std::size_t>(which.data()[i]);
+        found.clear();
+        if (!tests.test(columns.data() + j * columns.shape(1), exactly, found)) continue;
+        double *own = log_p.data() + j * srs::N_CONTRASTS;
+        own[srs::LOCATION] = combined_log_p(found), own[srs::SPREAD] = std::numeric_limits<double>::quiet_NaN();
+    }
+}
+
+void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
+                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
+                 Vector<const std::int32_t> order, bool exactly, Vector<const std::int64_t> which, std::size_t rare,
+                 std::size_t most_levels, std::size_t target_levels, Matrix<double> log_p) {
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order};
+    const srs::Target target = side.checked(columns, n_codes, log_p);
+    srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
+    srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
+    srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
+    srs::expect_between("target_levels", static_cast<int64_t>(target_levels), 2, 255);
+    const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, target_levels};
+    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
+        const Matrix<const decltype(code)> own(columns);
+        nb::gil_scoped_release release;
+        level_columns(own, n_codes, target, exactly, which, limits, log_p);
     });
 }
 
@@ -131,4 +198,6 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "top_eigenvectors", &top_eigenvectors, "symmetric"_a, "values"_a, "vectors"_a, "isa"_a = "");
     srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
                 "nominal"_a, "order"_a, "exactly"_a, "only"_a, "log_p"_a);
+    srs::define(module, "level_tests", &level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
+                "nominal"_a, "order"_a, "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a, "log_p"_a);
 }

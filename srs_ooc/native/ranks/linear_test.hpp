@@ -3,6 +3,8 @@
 #include "ranks/contrasts.hpp"
 #include "ranks/saddlepoint.hpp"
 
+#include <optional>
+
 namespace srs {
 
 // The part of a linear test that one stratum makes: sums of column score times target score.
@@ -228,26 +230,56 @@ inline double linear_log_p(const LogFactorials &log_factorial, const Strata &str
     return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts)).log_p();
 }
 
+// A class and those after it in the order: two levels of a target.
+inline Strata against_later(const Strata &strata, bool in_strata, const std::vector<std::int32_t> &order, std::size_t j,
+                            bool by_spread) {
+    Strata parts;
+    for (const ContingencyTable &whole : strata) {
+        const ContingencyTable all = seen(whole, in_strata, by_spread);
+        ContingencyTable part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
+        for (std::size_t l = 0; l < all.n_levels; ++l) {
+            const std::int32_t *cells = all.cells.data() + l * all.n_targets;
+            part.cells[2 * l + 1] = cells[order[j]];
+            for (std::size_t k = j + 1; k < order.size(); ++k)
+                part.cells[2 * l] += cells[order[k]];
+        }
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
+// The same of two levels and one stratum, as they come: what a linear test makes of each class, without its tables.
+class TwoLevels {
+  public:
+    explicit TwoLevels(const ContingencyTable &table) : table_(table), n_ones_(table.levels()[1]), n_rows_(n_ones_ + table.levels()[0]) {}
+    // The logarithm of the p-value of the next class; NEVER where it is lost to underflow.
+    double next(const LogFactorials &log_factorial, std::size_t target) {
+        const std::int64_t n_both = table_.at(1, target), n_drawn = table_.at(0, target) + n_both;
+        const Urn urn{{n_rows_ - n_ones_, n_ones_}, {0, 1}, n_rows_, n_drawn};
+        const bool differs = n_ones_ && n_ones_ < n_rows_ && n_drawn && n_drawn < n_rows_;
+        n_rows_ -= n_drawn, n_ones_ -= n_both;
+        return differs ? log_p_two_levels(log_factorial, urn, Extreme::of(urn.mean(), double(n_both))) : 0;
+    }
+
+  private:
+    const ContingencyTable &table_;
+    std::int64_t n_ones_, n_rows_;
+};
+
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
 // exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
 inline double classes_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
                             const std::vector<std::int32_t> &order, bool by_spread) {
+    const bool has_two = strata.size() == 1 && !in_strata && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty();
+    std::optional<TwoLevels> two;
+    if (has_two) two.emplace(strata[0]);
     double sum = 0;
     int degrees = 0;
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
-        Strata parts;
-        for (const ContingencyTable &whole : strata) {
-            const ContingencyTable all = seen(whole, in_strata, by_spread);
-            ContingencyTable part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
-            for (std::size_t l = 0; l < all.n_levels; ++l) {
-                const std::int32_t *cells = all.cells.data() + l * all.n_targets;
-                part.cells[2 * l + 1] = cells[order[j]];
-                for (std::size_t k = j + 1; k < order.size(); ++k)
-                    part.cells[2 * l] += cells[order[k]];
-            }
-            parts.push_back(std::move(part));
-        }
-        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true, false));
+        double log_p = two ? two->next(log_factorial, static_cast<std::size_t>(order[j])) : NEVER;
+        if (!(log_p > NEVER))
+            log_p = linear_log_p(log_factorial, against_later(strata, in_strata, order, j, by_spread), in_strata, true, false);
+        const double z = normal_score(log_p);
         sum += z * z;
         ++degrees;
     }

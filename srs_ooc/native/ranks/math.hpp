@@ -63,15 +63,16 @@ inline double mills(double z) {
 
 inline double log_density(double z) { return -0.5 * (z * z + LOG_2PI); }
 
-// log P(|Z| > z), z >= 0.
-inline double log_two_sided(double z) { return LN2 + log_density(z) + own_log(mills(z)); }
+// log P(|Z| > z), z >= 0; ``ratio`` is mills(z).
+inline double log_two_sided(double z, double ratio) { return LN2 + log_density(z) + own_log(ratio); }
+inline double log_two_sided(double z) { return log_two_sided(z, mills(z)); }
 
 // The z of which that is ``log_p``.
 inline double normal_score(double log_p) {
     if (log_p >= 0) return 0;
     double z = std::sqrt(-2 * log_p);
     for (int i = 0; i < 60; ++i) {
-        const double step = (log_two_sided(z) - log_p) * mills(z);
+        const double ratio = mills(z), step = (log_two_sided(z, ratio) - log_p) * ratio;
         const double next = z + step > 0 ? z + step : 0.5 * z;
         if (std::fabs(next - z) < 1e-12 * (1 + z)) return next;
         z = next;
