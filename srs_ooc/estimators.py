@@ -234,36 +234,76 @@ class SRSSelector(SelectorMixin, BaseEstimator):
 
     Parameters
     ----------
-    method, judge : str, optional
-        How subspaces are chosen (``srs``, ``rs``, ...), and the test of relevance (``tests``,
-        ``probe``, ``positive``).
+    method : str, optional
+        How subspaces are chosen. Default: srs.
+    judge : str, optional
+        Test of relevance: a final verdict by tests of features alone and beside others
+        (docs/evidence.md), the paper's probe, or any positive importance; none for a method that
+        only ranks. Default: tests; decoy with its own options; probe with its own options or
+        save_trees; none with method prs or rase.
     model : str, optional
-        What is fitted on each subspace: ``tree``, ``knn``, ``svm``, ``linear``, or the import path
-        of a scikit-learn estimator; with the methods ``rs``, ``srs``, ``less`` and ``prs``.
-        Other models than trees rank features and select none: say ``n_features_to_select``.
+        What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of a
+        scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).
+        Default: tree. Other models than trees rank features and select none: say
+        ``n_features_to_select``.
     model_params : dict, optional
-        Parameters of that estimator.
+        Parameters of the estimator. Default: scikit-learn's.
     alpha : float, optional
-        Share of a subspace held for features already kept; not a significance level.
+        With method srs: Share of the subspace held for features that lead, or passed, so far (0:
+        Random Subspace). Not a significance level. Default: 0.5.
     subspace_size : int or 'max', optional
-        q of the paper: features of a subspace.
+        Features in memory at a time, or 'max' for all the cap holds. Default: 5% of the features,
+        at least 100, within the cap; with method less twice their square root; with rase room for
+        all subspaces of a model; more with judge decoy.
     fdr : float, optional
-        With the judge ``decoy``: bound on the expected share of false features.
-    decoys, permutations, keep : int, optional
-        Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
-    closing : {'impurity', 'sensitivity'}, optional
-        What its closing stage scores by.
-    probe_min_draws, probe_min_wins : int, float, optional
-        The test of the judge ``probe``.
+        With judge tests or decoy: Bound on the expected share of false features among the selected.
+        Default: 0.1.
+    decoys : int, optional
+        With judge decoy: Families of decoys, every feature with its rows permuted. Default: 7; 1 of
+        more than 200,000 features.
+    permutations : int, optional
+        With judge decoy: Certify against B permutation runs (the same search on permuted targets),
+        not by counting decoys. Bounds the chance of any false feature. Default: 0.
+    keep : int, optional
+        With judge tests or decoy: Leading features held in every other subspace. Default: 10.
+    closing : str, optional
+        With judge tests or decoy: What the closing stage scores by: the impurity that splits
+        decrease, or what altering a feature costs on rows that a tree was not grown on
+        (docs/methods/rfest.md). Default: impurity.
+    probe_min_draws : int, optional
+        With judge probe: A feature must have been drawn more often than this. Default: 10.
+    probe_min_wins : float, optional
+        With judge probe: ... and have beaten the probe in at least this share of them. Default:
+        0.95.
     max_features : int, float or str, optional
-        K of the paper: candidate features at a node.
-    impurity, splitter, thresholds, min_impurity_decrease, bootstrap, max_depth, min_samples_leaf, \
-trees_per_subspace : optional
-        How trees are grown.
-    class_weight : dict, str, optional
-        Weight by class label; ``balanced``; or as on the command line.
-    draw_block, round_size : int, optional
-        How subspaces are drawn.
+        Candidate features drawn at each node: a whole number, a share of q such as 0.1, sqrt or
+        log2. Default: q.
+    impurity : str, optional
+        Impurity that splits decrease. Default: gini; variance for a regression.
+    splitter : str, optional
+        One random split a candidate (extra-trees), or the best one (CART). Default: random.
+    thresholds : str, optional
+        Random thresholds uniform between the ranks of values at the node, or between the values
+        themselves; best ones midway between either. By values as in scikit-learn. Default: rank.
+    min_impurity_decrease : float, optional
+        Least importance of a split; in a regression a share of the variance. Default: 0.
+    bootstrap : bool, optional
+        Grow each tree on as many rows drawn with replacement. Default: no.
+    class_weight : dict or str, optional
+        none, balanced, or NAME=WEIGHT,NAME=WEIGHT. Default: none. Or weights by class label, 1 for
+        those that are not named.
+    max_depth : int, optional
+        Deepest split level. Default: no limit.
+    min_samples_leaf : int, optional
+        Fewest rows in a leaf. Default: 1.
+    trees_per_subspace : int, optional
+        Trees grown on each subspace once it is paged in; 1 is the paper's. Default: 1.
+    draw_block : int, optional
+        With method srs or rs: Draw new features in blocks of G neighbours on disk: each as often,
+        in fewer and longer reads; for a store larger than memory. 1 is the paper's. Default: 1; of
+        a store larger than the cap, blocks of 64 KB.
+    round_size : int, optional
+        Iterations between updates of the kept features; 1 is the paper's. Default: 1.
     options : dict, optional
         Options of a method from another package, by name.
     n_features_to_select : int, optional
@@ -274,7 +314,8 @@ trees_per_subspace : optional
     iterations : int, optional
         Subspaces grown; as ``srs-ooc plan`` advises, if not given.
     until_stable : bool
-        End the screen before, once its ranking is stable.
+        Of a run with a verdict: end the search early, once 90 of its best 100 features stay the
+        same.
     task : {'auto', 'classification', 'regression'}
         What ``y`` is.
     min_class_rows : int, optional

@@ -92,8 +92,13 @@ def run(
     out : path, optional
         Folder of the run; the store's stem with ``.run``, beside it, if not given; of a
         store at a URL, in the current folder.
-    method, judge : str, optional
-        How subspaces are chosen, and the test of relevance.
+    method : str, optional
+        How subspaces are chosen. Default: srs.
+    judge : str, optional
+        Test of relevance: a final verdict by tests of features alone and beside others
+        (docs/evidence.md), the paper's probe, or any positive importance; none for a method that
+        only ranks. Default: tests; decoy with its own options; probe with its own options or
+        save_trees; none with method prs or rase.
     iterations : int, optional
         Iterations in total, those already done included. If not given, as last asked for; of a new
         run as ``srs-ooc plan`` advises.
@@ -104,7 +109,8 @@ def run(
     threads : int, optional
         Workers; the cores there are, if not given. Results do not depend on it.
     until_stable : bool
-        With the judge ``decoy``: end the screen before, once its ranking is stable.
+        Of a run with a verdict: end the search early, once 90 of its best 100 features stay the
+        same.
     halves : int, optional
         Then repeat the search on so many random halves of the rows; :attr:`Result.halves` and the
         column ``halves`` of the features say what they select. As last asked for, if not given.

@@ -199,8 +199,7 @@ def _counting_lines(plan: dict[str, Any]) -> list[str]:
     lines = [
         f"where no feature is marginally significant, counting decoys ({counting['families']} a "
         f"feature, level {level:g}) selects {fewest} or more, or none",
-        f"  (more where noise is correlated, as {more}; if fewer are expected, --permutations 9 "
-        "certifies them and takes about 5 times as long)",
+        f"  (more where noise is correlated, as {more}; --judge tests selects any number)",
     ]
     if n_ways is not None and n_ways < log(plan["n_features"] / level):
         lines.append(

@@ -48,8 +48,8 @@ WORK_OPTIONS = [
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
-                 help="Of a run with a verdict: end the search early, once its best 100 items, "
-                 "decoys included, stay the same."),
+                 help="Of a run with a verdict: end the search early, once 90 of its best 100 "
+                 "features stay the same."),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20, to say "
                  "how stable the selection is. Each takes half as long as the run, or more.  "

@@ -123,7 +123,7 @@ class TestsJudge(Judge):
     )
     keep: int = option(
         Whole(0, MOST_KEPT),
-        "Leading items held in every other subspace.",
+        "Leading features held in every other subspace.",
         default=LEADERS,
         metavar="N",
     )
@@ -166,8 +166,7 @@ class DecoyJudge(TestsJudge):
     permutations: int = option(
         Whole(0, MOST_PERMUTATIONS),
         "Certify against B permutation runs (the same search on permuted targets), not by "
-        "counting decoys; for when few features are expected. Bounds the chance of any false "
-        "feature.",
+        "counting decoys. Bounds the chance of any false feature.",
         default=0,
         metavar="B",
         former="replays",

@@ -321,12 +321,12 @@ class Ranking:
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
     if ranks_only:
         return UsageError(
-            f"{option}: expected a run with a verdict (--judge decoy), found one that ranks "
+            f"{option}: expected a run with a verdict (--judge tests), found one that ranks "
             "features and selects none. `srs-ooc features RUN` shows ranks and scores."
         )
     return UsageError(
-        f"{option}: expected a run with a final verdict (--judge tests or decoy, iterations done), "
-        "found none. Bring the run to its end with `srs-ooc resume`."
+        f"{option}: expected a run with a final verdict (--judge tests, iterations done), found "
+        "none. Bring the run to its end with `srs-ooc resume`."
     )
 
 

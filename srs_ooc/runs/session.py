@@ -452,8 +452,8 @@ def _check_until_stable(spec: RunSpec, request: Request) -> None:
         )
     if request.until_stable and spec.permutations:
         raise UsageError(
-            "--until-stable: expected a run judged by decoys, found --permutations: the run and "
-            "its permutation runs must end alike. Say how far they go with --iterations."
+            "--until-stable: expected a run without --permutations, found both: the run and its "
+            "permutation runs must end alike. Say how far they go with --iterations."
         )
 
 

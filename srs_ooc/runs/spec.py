@@ -38,17 +38,16 @@ class RunParams(Params):
         Text(),
         "Features in memory at a time, or 'max' for all the cap holds.",
         default=0,
-        default_text="5% of the features, at least 100, times (1 + M) / 2 with M families of "
-        "decoys (20%, at least 400, with seven), within the cap; with --method less twice their "
-        "square root; with rase room for all subspaces of a model",
+        default_text="5% of the features, at least 100, within the cap; with --method less twice "
+        "their square root; with rase room for all subspaces of a model; more with --judge decoy",
         metavar="Q",
         flags=("--q",),
     )
     judge: str = option(
         Choice(tuple(JUDGES)),
-        "Test of relevance: the paper's probe, any positive importance, or a final verdict by "
-        "tests of features alone and beside others, or by decoys (docs/evidence.md); none for a "
-        "method that only ranks.",
+        "Test of relevance: a final verdict by tests of features alone and beside others "
+        "(docs/evidence.md), the paper's probe, or any positive importance; none for a method that "
+        "only ranks.",
         default_text="tests; decoy with its own options; probe with its own options or "
         "--save-trees; none with --method prs or rase",
     )

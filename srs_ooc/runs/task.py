@@ -160,7 +160,7 @@ class Task:
                         "expected groups of rows of one class each, or two classes, found "
                         f"{len(present)} classes that differ within groups: tests of groups know "
                         "no order of them. Where each group has rows of all classes, give that "
-                        "column as --strata, not --groups; or use --judge decoy."
+                        "column as --strata, not --groups."
                     )
                 counted = counted == present[1]
             target = units.sums(counted)

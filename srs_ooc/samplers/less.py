@@ -124,9 +124,9 @@ class Less(ScoreParams, Method):
         params = super().settle(given, table)
         if params.scores not in (LEVERAGE, NORM) and given.get("judge") == "decoy":
             raise UsageError(
-                "--scores FILE: expected --judge probe or positive, found --judge decoy. Scores "
-                "that were made with the target favour features that go with it by chance, and no "
-                "decoy; a verdict would not hold. Name another judge, or score by leverage or norm."
+                "--scores FILE: expected --judge tests, probe or positive, found --judge decoy. "
+                "Scores that were made with the target favour features that go with it by chance, "
+                "and no decoy: leave --judge out."
             )
         return params
 

@@ -287,8 +287,8 @@ class Srs(RandomSubspace):
     summary = "Sequential Random Subspace"
     alpha: str = option(
         Share(),
-        "Share of the subspace held for features already kept (0: Random Subspace). Not a "
-        "significance level.",
+        "Share of the subspace held for features that lead, or passed, so far (0: Random "
+        "Subspace). Not a significance level.",
         default="0.5",
         metavar="SHARE",
     )

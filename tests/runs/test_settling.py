@@ -511,12 +511,12 @@ def test_plan_counts_their_memory():
     ("n_features", "judge", "size"),
     [
         (10_000, "decoy", 2000), (1000, "decoy", 400), (300_000, "decoy", 15_000),
-        (10_000, "probe", 500), (1000, "probe", 100),
+        (10_000, "probe", 500), (1000, "probe", 100), (10_000, "tests", 500),
     ],
 )  # fmt: skip
 def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
     request = Request(Options(judge=judge), memory_mb=4000)
     assert RunDraft.of_numbers(request, 100, n_features).spec.subspace_size == size
     said = declared()["subspace_size"].default_text
-    assert "5% of the features, at least 100, times (1 + M) / 2" in said
-    assert "(20%, at least 400, with seven)" in said
+    assert said.startswith("5% of the features, at least 100, within the cap;")
+    assert said.endswith("more with --judge decoy")
