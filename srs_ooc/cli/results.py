@@ -87,7 +87,8 @@ def features_command(
     significant or reached its closing stage:
     q_value                   smallest level at which it would be selected
     score, tree_agreement     importance in the closing stage; share of ten batches
-                              of its trees that agree on its place
+                              of its trees that put it among as many as are selected
+                              (no evidence: that is the q-value)
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     differs_in                what that test saw: location, spread, what is missing,

@@ -28,7 +28,6 @@ FEW_ROWS = 5
 """Rows of a class below which it is called small."""
 MANY = 1000
 """Selected features from which on nobody reads a list."""
-UNSTEADY = 0.5
 
 
 def cautions_of(report: Report) -> list[tuple[str, str]]:
@@ -50,7 +49,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
         yield (
             "A ranking without a level",
             "Check what you take from the top on rows held out, or run the same store with "
-            "--judge decoy, which bounds the share of false features.",
+            "--judge tests, which bounds the share of false features.",
         )
     elif not len(report.selected):
         why = None if reading.verdict is None else reading.verdict.why_none()
@@ -67,40 +66,35 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    known = [r.tree_agreement for r in report.records if r.selected]
-    n_unsteady = sum(1 for share in known if share is not None and share < UNSTEADY)
-    if n_unsteady:
-        yield (
-            f"{counted(n_unsteady, 'selected feature')} with tree agreement below {UNSTEADY:g}",
-            "Batches of trees do not agree on their place. Sort by tree agreement, and trust those "
-            f"with more of it; more iterations (`srs-ooc resume {run} --iterations T`) may settle "
-            "them.",
-        )
 
 
 def _nothing(run: str) -> str:
     return (
         "No feature met the test of the judge. More iterations draw each feature more often "
         f"(`srs-ooc resume {run} --iterations T`); with few rows no number may be enough. A run "
-        "with --judge decoy also tests each feature alone. The ranking below is no finding."
+        "with --judge tests also tests each feature alone. The ranking below is no finding."
     )
 
 
 def _of_draws(report: Report) -> Iterator[tuple[str, str]]:
     run, draws = quote(str(report.ledger.run)), report.draws
+    by_tests = report.reading.verdict is not None
     if draws.median < FEW_DRAWS:
         n = report.reading.n_iterations
         more = -(-FEW_DRAWS * max(n, 1) // max(draws.median, 1))
+        never = f", {draws.n_never:,} of them never" if draws.n_never else ""
+        what = "What trees propose to test beside others, and ranks without a q-value, are"
         yield (
             "Few draws",
-            f"Half of the features were drawn {counted(draws.median, 'time')} or less"
-            + (f", {draws.n_never:,} of them never" if draws.n_never else "")
-            + f". Ranks are mostly chance then. Go on: `srs-ooc resume {run} --iterations {more}`.",
+            f"Half of the features were drawn {counted(draws.median, 'time')} or less{never}. "
+            f"{what if by_tests else 'Ranks are'} mostly chance then. Go on: `srs-ooc resume {run} "
+            f"--iterations {more}`.",
         )
     elif draws.n_never:
         yield (
             f"{counted(draws.n_never, 'feature')} never drawn",
-            f"Nothing is known of them. More iterations: `srs-ooc resume {run} --iterations T`.",
+            f"{'They were tested alone' if by_tests else 'Nothing is known of them'}. More "
+            f"iterations: `srs-ooc resume {run} --iterations T`.",
         )
 
 
@@ -114,14 +108,14 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
         yield (
             f"{counted(len(small), 'class') if len(small) == 1 else f'{len(small)} classes'} of "
             f"{FEW_ROWS} rows or fewer",
-            f"{shown}{more}. What sets so few rows apart is easily chance. Join classes that "
-            "belong together, leave their rows out (--rows), or get more rows.",
+            f"{shown}{more}. So few rows show little that is not as easily chance. Join classes "
+            "that belong together, leave their rows out (--rows), or get more rows.",
         )
     if "groups" in report.manifest.row_columns and report.spec.judge != "tests":
         yield (
             "Rows come in groups",
-            "Tests of single features take rows one by one: they are no evidence here, and none is "
-            "shown. A run with --judge tests compares whole groups.",
+            "No p-value is shown: nothing here compares whole groups. A run with --judge tests "
+            "does.",
         )
 
 
@@ -296,8 +290,8 @@ def not_claimed_of(report: Report) -> list[str]:
     found = [
         "Not that a selected feature is a cause: one that only stands in for a cause (a correlated "
         "neighbour, a batch) is informative as well.",
-        "Not that other features are irrelevant: with few rows or few draws much goes unseen, and "
-        "features that carry the same information share their importance.",
+        "Not that other features are irrelevant: with few rows much goes unseen, and so does what "
+        "shows only beside others that were not looked at together.",
         "Not that plots, effects and q-values are as good on other rows: they come from those that "
         "were searched.",
     ]

@@ -22,8 +22,6 @@ from srs_ooc.trees.response import IMPORTANCE_BITS
 
 # What the final verdict of a run says of the features that reached its closing stage.
 
-MANY = 15
-"""Families of decoys that are advised where few features are expected."""
 DIFFERENCES: dict[int, str] = {
     Contrast.LOCATION: "location",
     Contrast.SPREAD: "spread",
@@ -203,14 +201,12 @@ class VerdictReading:
         )
         c = self.facts["largest_group"]
         clusters = f" (decoys near the cut lie in clusters of up to {c})" if c > 1 else ""
-        more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"Wherever the ranking is cut, an estimated {best:.2g} or more of the features above "
             f"are false. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
-            f"features at level {spec.fdr}{clusters}. If few are expected, use permutation runs "
-            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
-            "nothing is there."
+            f"features at level {spec.fdr}{clusters}; --judge tests can. Otherwise more iterations "
+            "or more rows are needed, or nothing is there."
         )
 
 
@@ -241,11 +237,9 @@ def explain(
     if record.q_value is None:
         if is_out:
             return f"{name} is out: the run was told to leave it out (--exclude)."
-        if record.n_drawn == 0:
-            return f"{name} is out: it was never drawn; run more iterations."
         return (
             f"{name} is out: drawn {counted(record.n_drawn, 'time')}, it was neither among the "
-            "best of the screen nor among the marginally most significant."
+            "best of the search nor among those with the strongest tests."
         )
     spec, level = verdict.spec, row["q_value"]
     tail = _tail(row, names, is_outstanding=verdict.stands_out(stored))
@@ -267,18 +261,12 @@ def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str
     if is_outstanding and not row["passes_alone"]:
         alone, among = "is", " among features and decoys together, not among features alone"
     shown = f", it differs in {row['differs_in']}" if alone == "is" else ""
-    if row["score"] is None:
-        agreement = "no batch of trees of the closing stage saw it"
-    elif row["tree_agreement"] is None:
-        agreement = "too many are selected for batches of trees to disagree"
-    else:
-        agreement = f"{row['tree_agreement']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     shows = f" It shows beside {row['beside']}." if row["beside"] else ""
     tested = "is not tested alone, as rows come in groups"
     if row["p_value"] is not None:
         tested = f"{alone} marginally significant{among} (p = {row['p_value']:.2g}{shown})"
-    return f"{shows} It {tested}; {agreement}.{_effect_text(row)}{more}"
+    return f"{shows} It {tested}.{_effect_text(row)}{more}"
 
 
 def _effect_text(row: dict[str, Any]) -> str:
@@ -309,15 +297,14 @@ class FeatureRecord:
     scores of its own gives each feature its ``score``, and ``rank`` follows that.
 
     The rest is of the final verdict, for features that reached its closing stage; these rank first,
-    by it. ``q_value`` is the smallest level at which the ranking would be cut below the feature, as
-    estimated; ``score`` its mean importance in the last round of the closing stage that it was in;
-    ``tree_agreement`` the share of ten batches of that round's trees that put it among as many
-    items as are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their
-    best places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
-    whether it passes Benjamini and Hochberg, over all features, at the run's level; None beside
-    decoys where rows come in groups. ``beside``
-    names the one or two other features beside which it shows more than alone. Of a run with
-    ``--halves``: ``halves`` is the share of the halves of the rows that select it.
+    by it. ``q_value`` is the smallest level at which it would be selected; ``score`` its mean
+    importance in the last round of the closing stage that it was in; ``tree_agreement`` the share
+    of ten batches of that round's trees that put it among as many as are selected, no measure of
+    evidence; ``cluster`` its cluster of rank-correlated features, from 1 by their best places. Of
+    its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and whether it passes
+    Benjamini and Hochberg, over all features, at the run's level. ``beside`` names the one or two
+    other features beside which it shows more than alone. Of a run with ``--halves``: ``halves`` is
+    the share of the halves of the rows that select it.
 
     Of selected and of marginally significant features, alone: which way they differ in words
     (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%

@@ -35,7 +35,7 @@ _MISSING_AT = 1.15
 
 
 def draw_cut(ax: Any, report: Report) -> None:
-    """Draw the scores that are cut, features beside decoys."""
+    """Draw scores by rank, in colour what is selected."""
     cut = report.cut
     scores, is_decoy = np.array(cut.scores), np.array(cut.is_decoy, bool)
     chosen, ranks = np.array(cut.is_selected, bool), np.arange(1, len(scores) + 1)
@@ -198,11 +198,12 @@ def draw_discoveries(ax: Any, report: Report) -> None:
 def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
     """Draw what the items were that led after so many iterations."""
     points, n_leading = report.points, report.points[-1].leading or 1
+    decoys = [p.decoys if report.spec.decoys else None for p in points]
     of_all = f", of {report.n_selected}" if report.n_selected <= n_leading else ""
     n_selected = min(report.n_selected, n_leading)
     lines = (
         ("the same as at the point before", [p.unchanged for p in points], n_leading, GREY),
-        ("decoys", [p.decoys for p in points], n_leading, ORANGE),
+        ("decoys", decoys, n_leading, ORANGE),
         (f"selected features{of_all}", [p.found for p in points], n_selected, BLUE),
     )
     for label, counts, whole, colour in lines:

@@ -66,10 +66,9 @@ _CAPTIONS = {
     ),
     "effects": (
         "Effects",
-        "How much the first features differ, alone, with 95% intervals (none beside decoys where "
-        "rows come in groups); at the right in the units of each measure. On the axis a ratio of "
-        "spreads r is (r - 1) / (r + 1). Effects are likely overstated, as the same rows chose the "
-        "features.",
+        "How much the first features differ, alone, with 95% intervals; at the right in the units "
+        "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). Effects are "
+        "likely overstated, as the same rows chose the features.",
     ),
     "volcano": (
         "Volcano plot",
@@ -107,17 +106,17 @@ _CAPTIONS = {
 
 
 _LEADING = (
-    "The best items (features, and decoys where there are any) after so many iterations, before "
-    "the closing stage: how many were selected in the end (a share of the selected, where these "
-    "are fewer), how many are decoys, and how many were among the best at the point before. Where "
-    "lines are flat, more iterations would change little. Marginally significant features may be "
-    "selected though they were never among the best."
+    "The features that led the search after so many iterations, before the closing stage: how many "
+    "were selected in the end (a share of the selected, where these are fewer), and how many led "
+    "at the point before. Where lines are flat, more iterations would change little. Tests select: "
+    "also what never led."
 )
-_LEADING_SO_FAR = (
-    "How many of the best items (features, and decoys where there are any) were among the best at "
-    "the point before. Which of them are decoys is read only for the verdict."
-)
+_LEADING_SO_FAR = "How many of the features that lead the search led at the point before."
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
+_CUT_OF_CLOSING = (
+    "Scores of features in the closing stage, which proposes what is tested beside others. Tests "
+    "select, whatever the score."
+)
 _CUT_WITH_DECOYS = (
     "Scores of features in the closing stage, beside those of decoys, which are their own columns "
     "with the rows permuted. Where decoys are as good, features look like chance."
@@ -201,6 +200,8 @@ def _caption(report: Report, name: str) -> tuple[str, str]:
         text = _CUT_WITH_DECOYS
     elif report.cut.level is not None and not report.cut.levels:
         text = _CUT_OF_PROBE
+    elif report.cut.levels:
+        text = _CUT_OF_CLOSING
     return title, text + (_STEPS if report.cut.levels else "")
 
 

@@ -379,7 +379,7 @@ def _empty(
     return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
 
 
-# Where the ranking is cut: scores by rank, features beside decoys, and the level.
+# The ranking and its cut: scores by rank, beside those of decoys if there are any, and the level.
 
 SHOWN = 1000
 """Places drawn at most."""
@@ -495,10 +495,10 @@ class Point:
     trees : int
         Trees grown.
     found : int or None
-        Features in F. With the judge ``decoy``: of the ``leading`` items, the features that the
-        verdict selected later; None before the verdict.
+        Features in F. With a final verdict: of the ``leading`` ones, the features that it selected
+        later; None before it.
     leading : int or None
-        Items, features and decoys, that led the ranking and are counted; of the judge ``decoy``.
+        Features, or items with decoys, that led the ranking and are counted; with a final verdict.
     decoys : int or None
         Decoys among them; None before the verdict, which alone may read which items are decoys.
     unchanged : int or None

@@ -459,7 +459,7 @@ class Result:
         return self._plot("volcano", ax)
 
     def plot_cut(self, ax: Any = None) -> Any:
-        """Plot the scores that are cut, features beside decoys; return the axes."""
+        """Plot the scores of the closing stage, or those by rank; return the axes."""
         return self._plot("cut", ax)
 
     def plot_levels(self, ax: Any = None) -> Any:

@@ -177,6 +177,12 @@ def test_the_cut_speaks_of_decoys_only_where_there_are_some():
         figure = page_of(kind).partition('id="figure-cut"')[2].partition("</figure")[0]
         assert figure
         assert "decoys" not in figure
+        assert ("Tests select, whatever the score." in figure) == (kind == "classes")
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "nothing"])
+def test_no_page_speaks_of_decoys_that_are_not_there(kind):
+    assert "decoy" not in page_of(kind).partition("<script")[0]
 
 
 @pytest.mark.parametrize("kind", ["classes", "nothing"])

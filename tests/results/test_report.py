@@ -1,8 +1,10 @@
 """What a report says is what the run, its store and its ledger say."""
 
 import json
+import re
 import shlex
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,14 @@ from reports import KINDS, N_FEATURES, N_ROWS, report_of, run_of
 import srs_ooc
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import LEADING, RankingHistory
-from srs_ooc.results.facts import FEW_DRAWS, answers_of, cautions_of, commands_of, json_of
+from srs_ooc.results.facts import (
+    FEW_DRAWS,
+    answers_of,
+    cautions_of,
+    commands_of,
+    json_of,
+    markdown_of,
+)
 from srs_ooc.results.report import bins_of, ends_of, history_of, profiles_of
 
 
@@ -186,6 +195,28 @@ def test_warnings_name_what_to_do():
     assert "No verdict yet" in titles_of("provisional")
     many = titles_of("classes", selected=np.arange(1000) % N_FEATURES)
     assert "compact" in many["1,000 features were selected"]
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "numbers", "probe", "nothing", "ranked"])
+def test_no_report_advises_decoys_or_rests_the_level_on_trees(kind):
+    with report_of(kind) as report:
+        said = markdown_of(report).partition("## Features")[0]
+        whys = [] if report.reading.verdict is None else map(report.reading.explain, ("f7", "f8"))
+        said = " ".join([said, *whys])
+    assert re.findall("decoy|permutation|tree agreement|trees agree", said) == []
+
+
+@pytest.mark.parametrize(("kind", "is_tested"), [("classes", True), ("nothing", False)])
+def test_features_hardly_drawn_are_said_to_be_tested_alone_where_they_are(kind, is_tested):
+    with report_of(kind) as report:
+        draws = report.draws
+    never = titles_of(kind, draws=replace(draws, median=FEW_DRAWS, n_never=2))
+    said = never["2 features never drawn"]
+    assert said.startswith("They were tested alone." if is_tested else "Nothing is known of them.")
+    few = titles_of(kind, draws=replace(draws, median=3, n_never=2))["Few draws"]
+    assert few.startswith("Half of the features were drawn 3 times or less, 2 of them never. ")
+    assert ("What trees propose to test beside others, and ranks" in few) == is_tested
+    assert ("Ranks are mostly chance" in few) != is_tested
 
 
 def test_few_draws_name_iterations_that_are_enough():
