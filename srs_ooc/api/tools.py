@@ -57,6 +57,7 @@ def plan(
     validation_rows: NamesOrFile = None,
     exclude_missing: bool = False,
     save_trees: bool = False,
+    halves: int | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Say what a run would need, cost and could find, before it is started. Writes nothing.
@@ -67,8 +68,10 @@ def plan(
         The store; the time of an iteration is measured by a few real ones.
     n_rows, n_features, n_classes : int, optional
         Without a store: a table known only by its numbers.
-    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, save_trees, **options
+    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, save_trees, halves
         As for :func:`srs_ooc.run`.
+    **options
+        Likewise.
 
     Returns
     -------
@@ -93,6 +96,7 @@ def plan(
             threads=threads,
             save_trees=save_trees,
             validation_file=files["validation_rows"],
+            halves=halves,
         )
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}

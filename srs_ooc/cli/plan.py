@@ -35,6 +35,8 @@ from srs_ooc.store.remote_cache import CacheOptions
               help="Workers.  [default: the cores there are]")  # fmt: skip
 @with_options(settled_options())
 @with_cache
+@click.option("--halves", type=click.IntRange(0), metavar="N",
+              help="Plan a run with so many halves of the rows.")  # fmt: skip
 @click.option("--save-trees", is_flag=True, help="Plan a run that keeps its trees.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
@@ -127,10 +129,14 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     if not plan["mapped"]:
         seconds = describe_seconds(cold_seconds(draft, draft.spec.draw_block))
         cold = f"\n  from {where} add about {seconds} each"
+    is_whole = not draft.spec.concludes or "tests" in plan["stage_seconds"]
+    total = "in all" if is_whole else "without closing and tests"
+    said = plan["stage_seconds"] | {total: plan["total_seconds"]}
+    stages = "; ".join(f"{what} {describe_seconds(seconds)}" for what, seconds in said.items())
     lines = [
         f"time: {describe_seconds(plan['seconds_per_iteration'])} an iteration, {kind} "
         f"({plan['seconds_how']}){cold}",
-        f"  {plan['iterations']:,} iterations: {describe_seconds(plan['total_seconds'])}",
+        f"  {plan['iterations']:,} {stages}",
     ]
     if draws is None:
         return lines

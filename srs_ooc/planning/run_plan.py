@@ -17,7 +17,8 @@ from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
 from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
-from srs_ooc.runs.run_memory import largest_subspace
+from srs_ooc.runs.halves import half_of
+from srs_ooc.runs.run_memory import largest_subspace, shape_of
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.samplers.srs import Srs
@@ -95,6 +96,11 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
     groups = draft.class_counts or (half, shape.n_rows - half)
     advice = advice_for(draft, is_mapped=memory.mapped, read_mb=read_mb)
     iterations = int(advice[0]["value"])
+    stages = {"iterations": iterations * speed.seconds} | speed.later
+    if spec.permutations:
+        stages["permutation runs"] = spec.permutations * sum(stages.values())
+    if request.halves:
+        stages["halves"] = request.halves * plan_values(_half_of(draft))["total_seconds"]
     return ({"notes": list(notes)} if notes else {}) | {
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
@@ -120,9 +126,20 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         "counting": counting_of(draft),
         "advice": advice,
         "iterations": iterations,
-        "total_seconds": iterations * speed.seconds,
+        "stage_seconds": stages,
+        "total_seconds": sum(stages.values()),
         "alternatives": alternatives(draft),
     }
+
+
+def _half_of(draft: RunDraft) -> RunDraft:
+    """Return the run on the first half of the rows; of numbers alone on half as many."""
+    request, n_rows = replace(draft.request, halves=None), draft.shape.n_rows
+    if draft.store is None:
+        return replace(draft, request=request, shape=replace(draft.shape, n_rows=n_rows // 2))
+    spec, inputs = half_of(draft.spec, draft.store, draft.inputs, 0)
+    shape = shape_of(draft.store.manifest, inputs, spec.values())
+    return replace(draft, request=request, spec=spec, inputs=inputs, shape=shape)
 
 
 def largest_held(draft: RunDraft) -> int | None:

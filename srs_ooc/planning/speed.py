@@ -6,24 +6,29 @@ Speed is measured on the store, or estimated from trees on made-up codes.
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
+from srs_ooc.evidence.conditional_tests import MOST_ROWS, PAIRS_ROWS, can_scan, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
-from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.resources import MarginalTests, Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
+from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.tests_beside import add_tests_beside, of_best_pairs
 from srs_ooc.samplers.base import Method, method_of
+from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 from srs_ooc.samplers.held_out import HeldOutMethod
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
@@ -137,6 +142,10 @@ def memory_plan(draft: RunDraft) -> RunBudget:
 PROBE_SECONDS = 0.3
 LONGEST_SECONDS = 1.0
 """Iterations that take longer, as tried, are not measured where a criterion judges candidates."""
+STAGE_SECONDS = 0.3
+"""About how long the closing stage, and each kind of tests, is tried."""
+MOST_TREES, MOST_TRIED, FEWEST_TRIED = 40, 4096, 16
+"""Trees of each closing round, and features tested alone, at most; features tested at first."""
 PROBE_CELLS = 4_000_000
 """Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
 PAGING_NBYTES_PER_SECOND = 1.5e9
@@ -169,11 +178,14 @@ class Speed:
         Measured on the store itself; otherwise an estimate.
     how : str
         What was done.
+    later : dict of float
+        Seconds of each stage that follows the iterations, by name, as far as they were measured.
     """
 
     seconds: float
     measured: bool
     how: str
+    later: dict[str, float] = field(default_factory=dict)
 
 
 def n_reads(spec: RunSpec) -> int:
@@ -199,19 +211,23 @@ def measured_speed(draft: RunDraft) -> Speed:
     """Return the seconds of real iterations of this very run, in memory, with no ledger.
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
+    What follows to a verdict is timed on few trees and features, in a second or two.
     """
     with draft.resources() as resources:
-        seconds, n_timed = _time(resources)
+        seconds, n_timed, later = _time(resources)
         n_workers = max(1, resources.executor.max_ahead - 1)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
+    if later:
+        with draft.resources(grows=False) as resources:
+            later["tests"] = _tests_seconds(resources)
     how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
     method, sizes = draft.spec.sampler, sizes_of(draft)
     if method.criteria_each(*sizes):  # the first iterations judge; others fit what was chosen
         fitting = trial_of(draft.spec, draft.shape).seconds / DEFAULT_FOLDS / n_workers
         each += method.models_each(*sizes) * (fitting - each)
         how += ", and its model on one made-up subspace"
-    return Speed(each, True, how)
+    return Speed(each, True, how, later)
 
 
 def is_measurable(draft: RunDraft) -> bool:
@@ -228,11 +244,11 @@ def is_measurable(draft: RunDraft) -> bool:
     return n_criteria * trial_of(spec, draft.shape).criterion_seconds < LONGEST_SECONDS
 
 
-def _time(resources: Resources) -> tuple[float, int]:
-    """Return the seconds and number of iterations timed.
+def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
+    """Return the seconds and number of iterations timed; then those of a closing stage, if any.
 
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
-    ones have taken long enough already.
+    ones have taken long enough already. Of each closing round a few trees are timed.
     """
     engine, ahead = resources.engine(None), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
@@ -246,7 +262,64 @@ def _time(resources: Resources) -> tuple[float, int]:
         return n_done - n_before < max(2, ahead) or seconds < PROBE_SECONDS
 
     engine.advance(1 << 31, keep_going)
-    return time.monotonic() - begun, engine.iteration - n_before
+    seconds, until = time.monotonic() - begun, engine.iteration
+    n_timed = until - n_before
+    if not resources.spec.concludes:
+        return seconds, n_timed, {}
+    n_rounds = len(round_sizes(min(SURVIVORS, resources.n_candidates)))
+    n_each = min(max(int(STAGE_SECONDS * n_timed / seconds / n_rounds), 2 * ahead), MOST_TREES)
+    begun = time.monotonic()
+    screen_and_close(resources, None, until, lambda _: True, "", engine=engine, n_each=n_each)
+    return seconds, n_timed, {"closing": (time.monotonic() - begun) * TREES / n_each}
+
+
+# The tests of a run, from real ones of some of its features.
+
+
+def _tests_seconds(resources: Resources) -> float:
+    """Return the seconds of the tests of all items alone, and of some beside others."""
+    tests, n_items = MarginalTests(resources), resources.n_candidates
+    tried = np.arange(min(n_items, MOST_TRIED), dtype=np.uint32)  # in as good as random an order
+    items = tried if resources.candidates is None else resources.candidates[tried]
+    found: list[NDArray[np.float32]] = []
+    alone = _scaled(lambda n: found.append(tests.of(items[:n])), len(items), len(items))
+    alone *= n_items / len(items)
+    if resources.spec.decoy_judge is not None:
+        return alone
+    best, table = np.argsort(-found[-1], kind="stable"), tests.table
+    items, known = items[best], found[-1][best]
+
+    def strengths(n: int) -> NDArray[np.float32]:
+        """Return those of all features if only the ``n`` strongest were tested."""
+        of_all = np.full(resources.n_features, np.nan, np.float32)
+        of_all[items[:n]] = known[:n]
+        return of_all
+
+    def beside(n: int) -> None:
+        add_tests_beside(tests, strengths(n), (items[:n], known[:n]), items[:n])
+
+    n_rows, n_scores = table.task.n_rows, table.target().n_scores
+    most = min(n_items, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
+    seconds = alone + _scaled(beside, len(best), most)
+    if most < n_items and can_scan(n_items, min(n_rows, PAIRS_ROWS), n_scores):
+        seconds += _scaled(lambda n: of_best_pairs(table, strengths(n)), len(best), n_items)
+    return seconds
+
+
+def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
+    """Return the seconds of work on ``most``, from that on few, on twice as many, and so on.
+
+    As a part that grows with them and one that grows with their square. ``n_tried`` can be tried.
+    """
+    n, n_before, each = FEWEST_TRIED, 0, 0.0
+    while True:
+        n, begun, each_before = min(n, n_tried, most), time.monotonic(), each
+        work(n)
+        each = (time.monotonic() - begun) / n
+        if n in (n_tried, most) or n * each > STAGE_SECONDS:
+            square = max(0.0, each - each_before) / (n - n_before) if n_before else 0.0
+            return most * (each + square * (most - n))
+        n_before, n = n, 2 * n
 
 
 def estimated_speed(

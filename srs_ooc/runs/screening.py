@@ -39,15 +39,18 @@ def screen_and_close(
     seed: int | None = None,
     trees: "TreeWriter | None" = None,
     until_stable: bool = False,
+    engine: Engine | None = None,
+    n_each: int | None = None,
 ) -> tuple[Elimination, int] | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
     What is left of either is taken from the ledger; without one, nothing is kept. ``seed`` replaces
-    the spec's; ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and
-    the iterations of the screen.
+    the spec's; ``until_stable`` ends the screen once the ranking is stable; ``engine`` is the
+    screen where there is one already, ``n_each`` the trees of a closing round where these are
+    others. Returns the stage, and the iterations of the screen.
     """
     spec = resources.spec
-    engine = resources.engine(ledger, seed, trees)
+    engine = engine or resources.engine(ledger, seed, trees)
     n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
@@ -57,11 +60,11 @@ def screen_and_close(
     most = min(spec.subspace_size, SURVIVORS)
     asks = closes_by_sensitivity(spec.judging)
     shares = BY_SENSITIVITY if asks else MIXED
-    sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks)
+    sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks, n_each=n_each)
     book = None if ledger is None else StageBook(ledger, n_iterations)
     leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
-        closing = Engine(sampler, executor, book, seed=key, round_size=TREES)
+        closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         closing.advance(
             sampler.n_trees,
             lambda: watch(

@@ -218,8 +218,10 @@ class RunDraft:
             counts = tuple(np.bincount(self.store.target()[self.inputs.rows]).tolist())
         return tuple(count for count in counts if count)
 
-    def resources(self) -> AbstractContextManager[Resources]:
+    def resources(self, *, grows: bool = True) -> AbstractContextManager[Resources]:
         """Return the resources that the run would have, as a context; only where there is a store.
+
+        ``grows``: something is grown; else items are tested.
 
         Raises
         ------
@@ -229,7 +231,7 @@ class RunDraft:
         assert self.store is not None
         cap_nbytes, threads = self.request.cap_mb * MB, self.request.threads
         context = RunContext(self.spec, self.store, self.task, cap_nbytes, threads)
-        return context.resources(saves=self.saves)
+        return context.resources(saves=self.saves and grows, grows=grows)
 
 
 def open_or_create(

@@ -89,7 +89,7 @@ def add_tests_beside(
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
-            closing = np.concatenate([_of_best_pairs(table, strengths), closing])
+            closing = np.concatenate([of_best_pairs(table, strengths), closing])
         items = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
@@ -116,7 +116,7 @@ def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
 
 
-def _of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
+def of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
     items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
     rows = _some_rows(table.task.n_rows, PAIRS_ROWS)

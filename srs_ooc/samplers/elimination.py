@@ -72,7 +72,7 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
 class Elimination(Sampler):
     """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
 
-    Iteration t is tree t % TREES of round t // TREES.
+    Iteration t is tree t % n_each of round t // n_each.
 
     Items are scored by their importances, or by sensitivity (RFEST): not by how much their splits
     decrease impurity in the rows of a tree, but by how much worse the tree does, on the rows that
@@ -95,6 +95,8 @@ class Elimination(Sampler):
         Items below which no round begins.
     by_sensitivity : bool
         What items are scored by.
+    n_each : int, optional
+        Trees of a round; ``TREES`` if not given.
 
     Attributes
     ----------
@@ -124,8 +126,9 @@ class Elimination(Sampler):
         fewest: int = FINALISTS,
         *,
         by_sensitivity: bool = False,
+        n_each: int | None = None,
     ) -> None:
-        n = len(items)
+        n, self.n_each = len(items), n_each or TREES
         self.needs = frozenset({SENSITIVITY if by_sensitivity else IMPORTANCE})
         self._key, self._shares, self.capacity = key, shares, most
         self.items = np.sort(items)
@@ -150,7 +153,7 @@ class Elimination(Sampler):
     @property
     def n_trees(self) -> int:
         """Trees of all rounds."""
-        return len(self.sizes) * TREES
+        return len(self.sizes) * self.n_each
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
@@ -178,11 +181,11 @@ class Elimination(Sampler):
         """Add the next tree of the round; with the last one the lower half leaves."""
         alive = self.items[: self.sizes[self.round]]
         places = np.searchsorted(alive, outcome.features)
-        batch = self._kind(iteration) * BATCHES + self.tree * BATCHES // TREES
+        batch = self._kind(iteration) * BATCHES + self.tree * BATCHES // self.n_each
         self.importance[batch, places] += outcome.importance
         self.n_drawn[batch, places] += 1
         self.tree += 1
-        if self.tree == TREES:
+        if self.tree == self.n_each:
             self._end_round()
 
     def done(self, iteration: int) -> bool:

@@ -1,0 +1,151 @@
+"""``srs-ooc plan`` says what the default command takes: within a factor of 1.5, median 1.2.
+
+    python benchmarks/research/plan_times.py [FOLDER] [--repeats 3] [--only NAME ...]
+
+Twelve shapes of tables, each planned and run (``srs-ooc plan STORE --json``, ``srs-ooc run STORE``,
+no other option) in turns, in processes of their own. Planned is ``total_seconds``; taken is the
+command from start to end; the ratio is that of a pair, median of the repeats, least and most in
+brackets. Stores are made in FOLDER, and taken as they are where they are there already. What else
+works on the machine is in both, unevenly: its load is printed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+from measured import find_srs_ooc, srs_ooc
+
+N_CAUSES = 5
+"""Of each table so many columns go with the target, by half a standard deviation."""
+
+
+def numbers(rows: int, columns: int, classes: int = 2, **more: Any) -> dict[str, Any]:
+    """Return a table of normal columns of which the first go with the classes."""
+    import numpy as np
+
+    rng = np.random.default_rng(rows * columns + classes)
+    target = rng.permutation(np.arange(rows) % classes)
+    values = rng.standard_normal((rows, columns), np.float32)
+    values[:, :N_CAUSES] += (target / max(1, classes - 1))[:, None] * (0.5 if classes == 2 else 1.5)
+    return {"table": values, "target": target, **more}
+
+
+def codes(rows: int, columns: int, levels: int, share: float, classes: int = 2) -> dict[str, Any]:
+    """Return a table of binomial counts below ``levels``, a part of which goes with the classes."""
+    import numpy as np
+
+    rng = np.random.default_rng(rows * columns + levels)
+    target = rng.permutation(np.arange(rows) % classes)
+    values = rng.binomial(levels - 1, share, (rows, columns)).astype(np.uint8)
+    moved = rng.random((rows, N_CAUSES)) < 0.2
+    values[:, :N_CAUSES][moved] = (target % levels)[:, None].repeat(N_CAUSES, 1)[moved]
+    return {"table": values, "target": target}
+
+
+def regression(rows: int, columns: int) -> dict[str, Any]:
+    """Return normal columns, and a target to which the first add."""
+    import numpy as np
+
+    found = numbers(rows, columns)
+    noise = np.random.default_rng(1).standard_normal(rows)
+    return found | {"target": found["table"][:, :N_CAUSES].sum(1) / 4 + noise, "task": "regression"}
+
+
+def missing(rows: int, columns: int) -> dict[str, Any]:
+    """Return normal columns of which a tenth of the cells is missing."""
+    import numpy as np
+
+    found = numbers(rows, columns)
+    found["table"][np.random.default_rng(1).random((rows, columns)) < 0.1] = np.nan
+    return found
+
+
+def categories(rows: int, columns: int, levels: int, classes: int) -> dict[str, Any]:
+    """Return columns of names."""
+    import numpy as np
+
+    rng = np.random.default_rng(rows * columns + levels)
+    target = rng.permutation(np.arange(rows) % classes)
+    values = rng.integers(0, levels, (rows, columns), dtype=np.uint8)
+    moved = rng.random((rows, N_CAUSES)) < 0.2
+    values[:, :N_CAUSES][moved] = target[:, None].repeat(N_CAUSES, 1)[moved]
+    kinds = {f"f{i}": "categorical" for i in range(columns)}
+    return {"table": values, "target": target, "kinds": kinds}
+
+
+SHAPES: dict[str, Callable[[], dict[str, Any]]] = {
+    "genotypes": lambda: codes(600, 20_000, 3, 0.3),
+    "ten classes": lambda: numbers(3000, 3000, 10),
+    "strata": lambda: numbers(1200, 1000, strata=[i % 40 for i in range(1200)]),
+    "groups": lambda: numbers(2400, 1000, groups=[i // 3 for i in range(2400)]),
+    "categories": lambda: categories(1000, 20_000, 30, 10),
+    "numbers": lambda: numbers(1000, 50_000),
+    "wide": lambda: numbers(200, 100_000),
+    "tall": lambda: numbers(60_000, 500),
+    "regression": lambda: regression(1000, 10_000),
+    "many classes": lambda: numbers(2000, 2000, 50),
+    "missing": lambda: missing(1000, 10_000),
+    "sparse binary": lambda: codes(2000, 20_000, 2, 0.01),
+}
+
+
+def store_of(folder: Path, name: str) -> Path:
+    """Return the store of a shape, made by another process if it is not there."""
+    store = folder / f"{name.replace(' ', '-')}.zarr"
+    if not store.exists():
+        how = (
+            "import sys; sys.path += sys.argv[3:]; import plan_times, srs_ooc; "
+            "srs_ooc.ingest(store=sys.argv[2], memory_mb=2000, **plan_times.SHAPES[sys.argv[1]]())"
+        )
+        texts = [sys.executable, "-c", how, name, str(store), *sys.path]
+        subprocess.run(texts, check=True)
+    return store
+
+
+def compared(store: Path) -> tuple[float, float, float]:
+    """Return seconds: as planned, as taken, and of the plan itself."""
+    begun = time.perf_counter()
+    plan = subprocess.run([find_srs_ooc(), "plan", str(store), "--json"],
+                          check=True, capture_output=True)  # fmt: skip
+    planning = time.perf_counter() - begun
+    run = store.with_suffix(".run")
+    taken = srs_ooc("run", store, "--out", run).seconds
+    shutil.rmtree(run)
+    return json.loads(plan.stdout)["total_seconds"], taken, planning
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    asked, ratios = parser.parse_args(), []
+    print(f"load of this machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print("| table | planned s | taken s | planned / taken | the plan itself s |")
+    print("|---|---|---|---|---|")
+    with TemporaryDirectory() as scratch:
+        for name in asked.only:
+            store = store_of(asked.folder or Path(scratch), name)
+            found = [compared(store) for _ in range(asked.repeats)]
+            planned, taken, planning = map(statistics.median, zip(*found, strict=True))
+            each = [a / b for a, b, _ in found]
+            ratios.append(statistics.median(each))
+            print(f"| {name} | {planned:.1f} | {taken:.1f} | {ratios[-1]:.2f} ({min(each):.2f} to "
+                  f"{max(each):.2f}) | {planning:.1f} |", flush=True)  # fmt: skip
+    errors = [max(ratio, 1 / ratio) for ratio in ratios]
+    print(f"largest error: a factor of {max(errors):.2f}; median: {statistics.median(errors):.2f}")
+
+
+if __name__ == "__main__":
+    main()
