@@ -228,7 +228,7 @@ def checksummed_files(record: RecordView) -> set[str]:
     return files
 
 
-def cannot_read(file: Path, error: OSError) -> StoreError:
+def cannot_read(file: object, error: OSError) -> StoreError:
     """Return the error of a file that the system refuses to read, which says nothing of it."""
     return StoreError(
         f"{file}: could not be read: {error.strerror or error}. This is the disk's or the "
@@ -238,7 +238,7 @@ def cannot_read(file: Path, error: OSError) -> StoreError:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[None]:
+def reading(file: object) -> Iterator[None]:
     """Say of a file of a store that it is not there, or cannot be read, if the block finds that.
 
     Raises

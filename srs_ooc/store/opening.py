@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, place_of
 from srs_ooc.store.store import Store
+from srs_ooc.store.zarr_group import check_group
 
 if TYPE_CHECKING:
     from zarr import Group
@@ -65,7 +66,8 @@ def open_zarr(store: str | Place) -> "Group":
     Raises
     ------
     StoreError
-        If there is no store, or its manifest is damaged.
+        If there is no store, or metadata of it are damaged: all of them are compared with its
+        manifest.
     UsageError
         If the URL is none, or the library that reads it is missing.
     """
@@ -73,11 +75,11 @@ def open_zarr(store: str | Place) -> "Group":
 
     place = place_given(store, "store")
     if isinstance(place, Path):
-        Store.open(place)
+        check_group(place, Store.open(place).manifest, lambda name: (place / name).read_bytes())
         return zarr.open_group(place, mode="r")
     from srs_ooc.store.objects import Objects
     from srs_ooc.store.remote_cache import read_remote_manifest
 
     objects = Objects(place)
-    read_remote_manifest(place, objects)
+    check_group(place, read_remote_manifest(place, objects), objects.read)
     return objects.group()

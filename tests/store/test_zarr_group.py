@@ -7,11 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from stores import make_store
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.urls import place_of
 from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store import writing
@@ -23,6 +27,7 @@ from srs_ooc.store.manifest import (
     SMALL_ARRAYS,
     read_manifest,
 )
+from srs_ooc.store.objects import Objects
 from srs_ooc.store.store import Store
 from srs_ooc.store.zarr_group import make_group
 
@@ -109,8 +114,110 @@ def edited(file, change):
 )
 def test_metadata_that_do_not_follow_from_the_manifest_are_found(store, name, change):
     edited(store / name / "zarr.json", change)
-    with pytest.raises(StoreError, match=r"zarr\.json: expected the metadata that follows"):
+    refused = r"zarr\.json: expected the metadata that follows"
+    with pytest.raises(StoreError, match=refused):
+        srs_ooc.open_zarr(store)
+    with pytest.raises(StoreError, match=refused):
         Store.open(store).verify()
+
+
+ODD = st.sampled_from([None, True, -1, 0, 1.0, 2**70, "", "x", [], {}, [[]], {"name": "bytes"}])
+
+
+def mutated(document, data):
+    """A document with one thing in it removed, replaced or added."""
+    places = [()]
+    for place in places:  # grows as it is walked
+        inner = value_at(document, place)
+        if isinstance(inner, dict | list):
+            keys = inner if isinstance(inner, dict) else range(len(inner))
+            places.extend((*place, key) for key in keys)
+    place = data.draw(st.sampled_from(places))
+    if not place:
+        return data.draw(ODD)
+    inner, key = value_at(document, place[:-1]), place[-1]
+    how = data.draw(st.sampled_from(["remove", "replace", "add", "as a fraction"]))
+    if how == "remove":
+        del inner[key]
+    elif how == "as a fraction" and type(inner[key]) is int:
+        inner[key] = float(inner[key])
+    elif how == "add" and isinstance(inner, dict):
+        inner["more"] = data.draw(ODD)
+    else:
+        inner[key] = data.draw(ODD)
+    return document
+
+
+def value_at(document, place):
+    for key in place:
+        document = document[key]
+    return document
+
+
+def garbled(text, data):
+    """A text cut, flipped, doubled or replaced."""
+    at = data.draw(st.integers(0, len(text) - 1))
+    return data.draw(
+        st.sampled_from([
+            b"", text[:at], text[:at] + bytes([text[at] ^ 1 << at % 8]) + text[at + 1 :],
+            text + text, b"[" * 100_000, b"9" * 5000, b"\xff", b"null", text.replace(b"0", b"NaN"),
+        ])
+    )  # fmt: skip
+
+
+def said_by(group):
+    """All that the metadata of a group say, of its arrays too."""
+    arrays = {name: array.metadata.to_dict() for name, array in group.arrays()}
+    return repr((group.metadata.to_dict(), arrays))
+
+
+@examples(150)
+@given(data=st.data())
+def test_a_group_with_damaged_metadata_is_opened_as_it_was_or_refused_by_name(
+    tmp_path_factory, data
+):
+    """Never an error of zarr's, and never another shape, dtype, order or name."""
+    store = make_store(tmp_path_factory.mktemp("d") / "t.zarr", np.ones((3, 4)), [0, 1, 0, 1])
+    before = said_by(srs_ooc.open_zarr(store))
+    file = data.draw(st.sampled_from(sorted(store.rglob("zarr.json"))))
+    how = data.draw(st.sampled_from(["remove", "folder", "text", *["document"] * 5]))
+    text = file.read_bytes()
+    if how in ("remove", "folder"):
+        file.unlink()
+        if how == "folder":
+            file.mkdir()
+    elif how == "text":
+        file.write_bytes(garbled(text, data))
+    else:
+        file.write_text(json.dumps(mutated(json.loads(text), data)))
+    refusal = None
+    try:
+        found = said_by(srs_ooc.open_zarr(store))
+    except StoreError as error:
+        refusal = str(error)
+    if refusal is None:
+        left_out = file.parent == store and "consolidated_metadata" not in json.loads(
+            file.read_text()
+        )
+        assert found == before or left_out
+    else:
+        assert f"{store}" in refusal
+        assert "expected" in refusal or "could not be read" in refusal
+        assert "ingest" in refusal or "try again" in refusal
+
+
+def test_metadata_at_a_url_are_compared_too(store):
+    target = Objects(place_of("memory://damaged/t.zarr"))
+    for file in store.rglob("*"):
+        if file.is_file():
+            target.write(file.relative_to(store).as_posix(), file)
+    assert "codes" in srs_ooc.open_zarr("memory://damaged/t.zarr")
+    target.write("kinds/zarr.json", b"{}")
+    with pytest.raises(StoreError, match=r"memory://damaged/t.zarr/kinds/zarr.json: expected the"):
+        srs_ooc.open_zarr("memory://damaged/t.zarr")
+    target.remove(["kinds/zarr.json"])
+    with pytest.raises(StoreError, match=r"memory://damaged/t.zarr/kinds/zarr.json: expected a f"):
+        srs_ooc.open_zarr("memory://damaged/t.zarr")
 
 
 def test_an_array_without_metadata_is_found(store):
