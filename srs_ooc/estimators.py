@@ -91,6 +91,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             ensure_all_finite="allow-nan",
             ensure_min_samples=fewest,
         )
+    _check_distinct(X)
     if frame_library(X) == "pandas":
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     else:
@@ -101,6 +102,18 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"{fewest} is required by {type(estimator).__name__}."
         )
     return X
+
+
+def _check_distinct(frame: Any) -> None:
+    """Refuse a frame with two columns of one name, before scikit-learn stumbles over them."""
+    names = frame.columns if frame_library(frame) == "pandas" else names_of(frame)
+    places: dict[str, int] = {}
+    for place, name in enumerate(map(str, names), start=1):
+        if places.setdefault(name, place) != place:
+            raise ValueError(
+                f"X: expected distinct column names, found {name!r} at {places[name]} and {place}. "
+                "Rename them."
+            )
 
 
 def _check_names(estimator: Any, names: list[str], *, reset: bool) -> None:
@@ -576,7 +589,10 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             As ``set_output`` says. With no column, and a warning, where nothing is selected and
             ``min_features_to_select`` is 0.
         """
+        check_is_fitted(self)
         if not is_store(X):
+            if frame_library(X) == "pandas":
+                _check_distinct(X)
             if frame_library(X) in (None, "pandas"):
                 return super().transform(X)
             support = self._get_support_mask()
@@ -586,7 +602,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             return columns_of(X, np.flatnonzero(support))
         from srs_ooc.results.exporting import values_of
 
-        check_is_fitted(self)
         with python_errors():
             store = api.store_of(X)
             self._check_names(store)

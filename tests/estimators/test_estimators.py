@@ -15,6 +15,7 @@ from command import srs_ooc as command
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
@@ -139,6 +140,49 @@ def test_frames_of_every_library_must_have_the_columns_of_the_fit():
             fitted.transform(made({"f0": columns["f0"]}))
         with pytest.raises(ValueError, match="a minimum of 2"):
             SRSSelector(**FAST).fit(made({"a": [1.0]}), [1])
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_a_frame_with_two_columns_of_one_name_is_one_message(tmp_path, library):
+    made, values = pytest.importorskip(library), np.arange(12.0).reshape(4, 3)
+    labels, names = [0, 1, 0, 1], ["a", "b", "a"]
+    if library == "pandas":
+        fitted = made.DataFrame(values, columns=["a", "b", "c"])
+        frames = [made.DataFrame(values, columns=names), made.DataFrame(values, columns=[7, 8, 7])]
+    else:
+        fitted = made.table({"a": values[:, 0], "b": values[:, 1], "c": values[:, 2]})
+        frames = [made.table(list(values.T), names=names)]
+    message = r"expected distinct column names, found '[a7]' at 1 and 3\. Rename them\.$"
+    classifier = SRSClassifier(iterations=20).fit(fitted, labels)
+    for frame in frames:
+        for call in (
+            lambda frame=frame: SRSSelector(iterations=20).fit(frame, labels),
+            lambda frame=frame: SRSClassifier(iterations=20).fit(frame, labels),
+            lambda frame=frame: classifier.transform(frame),
+            lambda frame=frame: classifier.predict(frame),
+        ):
+            with pytest.raises(ValueError, match=message) as raised:
+                call()
+            assert raised.value.__cause__ is raised.value.__context__ is None
+        with pytest.raises(InputError, match=message):
+            srs_ooc.ingest(frame, tmp_path / "t.zarr", target=labels)
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "pandas", "polars", "pyarrow", "store"])
+@pytest.mark.parametrize("estimator", [SRSSelector, SRSClassifier, SRSRegressor])
+def test_nothing_is_done_before_a_fit(estimator, kind):
+    values = np.arange(12.0).reshape(4, 3)
+    columns = {"a": values[:, 0], "b": values[:, 1]}
+    if kind in ("pandas", "polars", "pyarrow"):
+        library = pytest.importorskip(kind)
+        given = getattr(library, "DataFrame", None) or library.table
+        given = given(columns)
+    else:
+        given = {"array": values, "sparse": sparse.csr_matrix(values), "store": "t.zarr"}[kind]
+    for name in ("transform", "predict", "predict_proba"):
+        if hasattr(estimator, name):
+            with pytest.raises(NotFittedError, match="not fitted yet"):
+                getattr(estimator(), name)(given)
 
 
 def test_texts_are_categories_in_frames_and_from_stores(tmp_path):
