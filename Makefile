@@ -35,7 +35,8 @@ demo: $(VENV)/.installed
 dev: $(VENV)/.equipped
 	@rm -f $(VENV)/.installed $(VENV)/.installed-test
 	$(PIP) --no-build-isolation --no-deps --force-reinstall \
-		-C build-dir=build/dev -C cmake.define.SRS_ALL_ISAS=OFF .
+		--config-settings=build-dir=build/dev \
+		--config-settings=cmake.define.SRS_ALL_ISAS=OFF .
 
 test: lint
 	export SRS_OOC_EXAMPLES=0.2; $(PYTEST) -m "not slow and not campaign" ../tests

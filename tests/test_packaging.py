@@ -103,7 +103,8 @@ def test_other_pythons_of_the_machine_install_it_and_do_the_main_job(python, tmp
     do(found, "-m", "venv", "its")
     its = tmp_path / "its" / "bin" / "python"
     constraints = ("--constraint", ROOT / ".ci" / "constraints.txt")
-    kernel = ("-C", f"build-dir={tmp_path / 'build'}", "-C", "cmake.define.SRS_ALL_ISAS=OFF")
+    settings = f"build-dir={tmp_path / 'build'}", "cmake.define.SRS_ALL_ISAS=OFF"
+    kernel = [f"--config-settings={setting}" for setting in settings]  # pip 23.0 knows no -C
     do(its, "-m", "pip", "install", "--quiet", *constraints, *kernel, ROOT)
     assert do(its, "-c", "import platform; print(platform.python_version())").strip() == version
     for line in SHORT_JOB.strip().splitlines():
