@@ -23,3 +23,7 @@ class RunError(SrsOocError):
 
 class BudgetError(SrsOocError):
     """A memory cap that cannot hold the work."""
+
+
+class StoppedError(SrsOocError):
+    """The work was asked to stop before it was done; who asked catches it."""

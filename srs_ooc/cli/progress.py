@@ -64,7 +64,7 @@ class RunProgress:
     def __init__(self, memory_mb: int, shows: str | None = None) -> None:
         self._memory_mb, self._shows = memory_mb, shows
         self._stage: str | None = None
-        self._begun = (0.0, 0)
+        self._begun, self._done = (0.0, 0), 0
         self._ended: tuple[str, int] | None = None
         self._next = 0.0
         self._bar: Any = None
@@ -73,8 +73,9 @@ class RunProgress:
         """Show where the run stands, if it is time to."""
         now = time.monotonic()
         stage = step.stage if step.unit == "iterations" else step.unit
-        if self._stage != stage:
+        if self._stage != stage or step.done < self._done:
             self._stage, self._begun = stage, (now, step.done)
+        self._done = step.done
         # The end of a stage is shown at once, but once: a stage may be told of after it.
         ends = step.done >= step.total and self._ended != (step.stage, step.total)
         # Of the many stages of folds and halves, lines say no more than now and then.

@@ -46,6 +46,9 @@ def cost(n_others: int, n_tested: int) -> float:
     return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
 
 
+Tell = Callable[[int, int], object]
+"""Told how much is done, and of how much; raises where the work is to stop."""
+
 # Which parts look best, by sums of squared correlations within parts.
 #
 # All sums are of whole numbers that float64 holds, so BLAS may take them in any order; see
@@ -348,7 +351,10 @@ class Looked:
         return sums[..., which]
 
     def propose(
-        self, ways: NDArray[np.integer], charges: Callable[[NDArray[np.integer]], Floats]
+        self,
+        ways: NDArray[np.integer],
+        charges: Callable[[NDArray[np.integer]], Floats],
+        tell: Tell = lambda done, total: None,
     ) -> Proposed:
         """Return, for each column, the ways in which it seems strongest, its charges paid.
 
@@ -358,12 +364,15 @@ class Looked:
             Features by place.
         charges : callable
             Returns what each column pays for each of some ways; float64 (n, n_ways).
+        tell : callable
+            Told how many ways are looked at, of how many.
         """
         n = len(self.is_high)
         best = np.zeros((n, PROPOSED))
         others = np.full((n, PROPOSED, ways.shape[1]), -1)
         size = max(1, _PIECE // n)
         for start in range(0, len(ways), size):
+            tell(start, len(ways))
             some = ways[start : start + size]
             every = np.concatenate([best, self.strengths(some) - charges(some)], axis=1)
             first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
@@ -441,6 +450,7 @@ def beside_others(
     n_tested: int,
     shares: NDArray[np.float64],
     categorical: NDArray[np.bool_] | None = None,
+    tell: Tell = lambda done, total: None,
 ) -> Beside:
     """Test features within parts of the rows that one or two of the others make.
 
@@ -463,6 +473,9 @@ def beside_others(
         Of the contrasts of each (:func:`srs_ooc.evidence.rank_tests.shares_beside`).
     categorical : bool (n,), optional
         Features whose codes have no order.
+    tell : callable
+        Told how many ways of parting the rows are done, of how many; by one other, then by two,
+        looked at and then tested.
     """
     n, (order, _) = len(codes), leaders
     n_leading = min(LEADING, len(order) - (len(order) < n_tested))
@@ -478,7 +491,9 @@ def beside_others(
             continue
         costs = cost(n_others, 1 + n_leading), cost(n_others, n_tested)
         charges = partial(_charges, leads, costs)
-        for way, some in looked.propose(ways, charges).by_others():
+        by_others = list(looked.propose(ways, charges, tell).by_others())
+        for done, (way, some) in enumerate(by_others):
+            tell(done, len(by_others))
             columns = np.ascontiguousarray(codes[some])
             kinds = None if categorical is None else categorical[some]
             log_ps = [

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import SrsOocError
+from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import Choice, Params, Whole, option
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
@@ -115,10 +115,6 @@ def training_rows(
 GENIE3, SRS, PRS = "genie3", "srs", "prs"
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
-
-
-class StoppedError(SrsOocError):
-    """The work was asked to stop before a target was done."""
 
 
 class EdgeContext:

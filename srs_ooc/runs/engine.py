@@ -274,6 +274,11 @@ COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
 
 
+def commit_due(took: float = 0.0) -> float:
+    """Return when to commit next, by ``time.monotonic``, after a commit of so many seconds."""
+    return time.monotonic() + max(COMMIT_SECONDS, COMMIT_SHARE * took)
+
+
 TALLY, STEADINESS = "tally", "steadiness"
 """Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
 
@@ -365,7 +370,7 @@ class Engine:
         speculation = Speculation(
             self._executor, self.propose, self.sampler.version, self._round_size
         )
-        next_commit = time.monotonic() + COMMIT_SECONDS
+        next_commit = commit_due()
         is_committed, going = True, True
         try:
             while going and self.iteration < until and not self.is_over:
@@ -373,9 +378,8 @@ class Engine:
                     self._absorb(speculation.outcome(self.iteration, until))
                 is_committed = False
                 if time.monotonic() >= next_commit:
-                    pause = max(COMMIT_SECONDS, COMMIT_SHARE * self.commit())
+                    next_commit = commit_due(self.commit())
                     is_committed = True
-                    next_commit = time.monotonic() + pause
                 going = keep_going()
         finally:
             speculation.drop()

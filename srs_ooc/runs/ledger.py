@@ -639,9 +639,24 @@ class Ledger:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        self.write_all([(name, arrays)])
+
+    def write_all(
+        self,
+        records: Iterable[tuple[str, Mapping[str, NDArray[Any]]]],
+        *,
+        in_place_of: str | None = None,
+    ) -> None:
+        """Keep several such arrays, each under its name, in one transaction.
+
+        ``in_place_of``: all whose names begin with that are forgotten.
+        """
         self.check()
         with self._counted():
-            self._put_arrays(name, arrays)
+            if in_place_of is not None:
+                self._database.execute("DELETE FROM arrays WHERE name GLOB ?", (in_place_of + "*",))
+            for name, arrays in records:
+                self._put_arrays(name, arrays)
 
     def _put_meta(self, name: str, value: Any) -> None:
         _put(self._database, "meta", name, json.dumps(value))

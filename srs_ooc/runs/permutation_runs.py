@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
-from srs_ooc.base.errors import BudgetError, RunError
+from srs_ooc.base.errors import BudgetError, RunError, StoppedError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
@@ -116,8 +116,12 @@ def best_of(
         closed = screen_and_close(resources, ledger, n_iterations, context.watch, stage, seed=seed)
         if closed is None:
             return None
-    with _resources(replace(context, cluster=None), number, grows=False) as resources:
-        return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
+    with (
+        suppress(StoppedError),
+        _resources(replace(context, cluster=None), number, grows=False) as resources,
+    ):
+        return best_score(closed[0]), best_strength(MarginalTests(resources, ledger).of_all())
+    return None
 
 
 def remove_part(run: Path) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import StoppedError
+from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.records import Part as LearningPart
-from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.judges import closes_by_sensitivity
@@ -41,6 +42,7 @@ from srs_ooc.runs.engine import (
     ItemSource,
     ThreadExecutor,
     check_needs,
+    commit_due,
     fit_iteration,
 )
 from srs_ooc.runs.ledger import VALID, Ledger
@@ -163,6 +165,8 @@ class Resources:
         The workers.
     n_testers : int
         Threads that test single items.
+    watch : callable
+        Told where the work stands; says whether to go on.
     response : Response
         What the rows say.
     """
@@ -177,6 +181,7 @@ class Resources:
         grows: bool,
     ) -> None:
         spec, store, task = context.spec, context.store, context.task
+        self.watch, self._step = context.watch, Step("", 0, 1)
         self.spec, self.task, self.manifest = spec, task, store.manifest
         self.n_features, self.n_rows = store.n_features, task.n_rows
         cluster, threads = context.cluster, context.threads
@@ -223,6 +228,18 @@ class Resources:
     def categorical(self) -> NDArray[np.bool_] | None:
         """Which features are, (n_features,), None where none is: other models take none."""
         return self.trees.categorical if isinstance(self.learner, TreeLearner) else None
+
+    def tell(self, step: Step | None = None) -> None:
+        """Tell where tests stand, by default as last told.
+
+        Raises
+        ------
+        StoppedError
+            If they are to stop.
+        """
+        self._step = step or self._step
+        if not self.watch(self._step):
+            raise StoppedError
 
     def engine(
         self, book: Ledger | None, seed: int | None = None, trees: "TreeWriter | None" = None
@@ -362,11 +379,17 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
 
 # Items looked at one at a time, once a closing stage is over: their columns and their tests.
 
+TESTS = "tests"
+"""Name of the stage."""
+STRENGTHS = "strengths-"
+"""Begins the names of the ledger's arrays with what tests found, by page, before a verdict."""
 _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
 _PIECE = 1 << 15
-"""Items whose p-values are held together, while they become strengths."""
+"""Items whose p-values are held together, while they become strengths; at most."""
+_SECONDS = 0.25
+"""What testing a piece is to take: after each, progress is told and work may stop."""
 _KEPT, _LEAST_KEPT = 8, 1 << 14
 """Of a promising item the p-values are kept, if these are no more than one in so many, or few."""
 _PROMISING = 1.0
@@ -432,24 +455,114 @@ class UnitTable:
             yield columns if units is None else units.mean_ranks(columns, missing_code)
 
 
+class TestedItems:
+    """Strengths of the first of all items, kept by page in a ledger while they are computed.
+
+    They do not depend on iterations, so that they hold for each verdict; they are read as of the
+    same evidence alone, and go with the verdict.
+
+    Attributes
+    ----------
+    strengths : float32 (n_items,)
+        NaN where not tested yet, or left out.
+    n, done : int
+        Items to test, and how many of these are.
+    """
+
+    def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
+        n_items = resources.spec.n_items(resources.n_features)
+        self.strengths = np.full(n_items, np.nan, np.float32)
+        self._candidates, self._ledger = resources.candidates, ledger
+        self._evidence = resources.spec.judging.versions["evidence"]
+        self.n = n_items if self._candidates is None else len(self._candidates)
+        self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
+        self.done = self._n_kept = self._committed = 0
+        while ledger is not None and self._load(ledger):
+            self._committed = self.done
+
+    def items(self, at: slice) -> NDArray[np.uint32]:
+        """Return those of some places."""
+        if self._candidates is None:
+            return np.arange(at.start, at.stop, dtype=np.uint32)
+        return self._candidates[at]
+
+    def add(self, strengths: NDArray[np.float32], log_p: NDArray[np.float64]) -> None:
+        """Take those of the next items, and p-values of those that are promising."""
+        items = self.items(slice(self.done, self.done + len(strengths)))
+        some = np.flatnonzero(strengths >= _PROMISING)
+        self._add(items, strengths, items[some], log_p[some])
+
+    def _add(
+        self,
+        items: NDArray[np.uint32],
+        strengths: NDArray[np.float32],
+        promising: NDArray[np.uint32],
+        log_p: NDArray[np.float64],
+    ) -> None:
+        n = min(len(promising), len(self._kept) - self._n_kept)
+        to = slice(self._n_kept, self._n_kept + n)
+        self._kept[to], self._log_p[to] = promising[:n], log_p[:n]
+        self.strengths[items] = strengths
+        self._n_kept, self.done = to.stop, self.done + len(items)
+
+    def promising(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """Return the first promising items, ascending, and p-values of their contrasts."""
+        return self._kept[: self._n_kept], self._log_p[: self._n_kept]
+
+    def _load(self, ledger: Ledger) -> bool:
+        page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
+        if page is None or page["evidence"] != self._evidence or page["first"] != self.done:
+            return False
+        items = self.items(slice(self.done, self.done + len(page["strengths"])))
+        self._add(items, page["strengths"], page["promising"], page["log_p"])
+        return True
+
+    def commit(self) -> float:
+        """Keep what was added since; return the seconds it took."""
+        start = time.monotonic()
+        pages = range(self._committed // PAGE_ITEMS, ceil_div(self.done, PAGE_ITEMS))
+        if self._ledger is not None and self.done > self._committed:
+            self._ledger.write_all((f"{STRENGTHS}{page}", self._page(page)) for page in pages)
+        self._committed = self.done
+        return time.monotonic() - start
+
+    def _page(self, number: int) -> dict[str, NDArray[Any]]:
+        first = number * PAGE_ITEMS
+        items = self.items(slice(first, min(first + PAGE_ITEMS, self.done)))
+        kept, log_p = self.promising()
+        held = slice(*np.searchsorted(kept, [items[0], items[-1] + np.uint32(1)]))
+        return {
+            "first": np.array(first),
+            "strengths": self.strengths[items],
+            "promising": kept[held],
+            "log_p": log_p[held],
+            "evidence": np.array(self._evidence),
+        }
+
+
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
     The target is that of the task: a permutation run's is permuted. Contrasts have fixed shares of
-    the level where decoys judge, else equal ones until :meth:`share_out`.
+    the level where decoys judge, else equal ones until :meth:`share_out`. What is found of all
+    items is kept in the ledger, where there is one.
 
     Attributes
     ----------
     table : UnitTable
         What is tested.
+    tell : callable
+        That of the resources.
     """
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources, self._manifest = resources, resources.manifest
+    def __init__(self, resources: Resources, ledger: Ledger | None = None) -> None:
+        self._resources, self._ledger = resources, ledger
+        self.tell = resources.tell
         self.table = UnitTable(resources)
         self._target = self.table.target()
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
+        self._at_once = _COLUMNS
         # Tested items, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
 
@@ -485,34 +598,50 @@ class MarginalTests:
 
         Of single precision, as there are many; NaN where left out.
         """
-        n_items = self._resources.spec.n_items(self._manifest.n_features)
-        found, candidates = np.full(n_items, np.nan, np.float32), self._resources.candidates
+        n_items = self._resources.spec.n_items(self._resources.n_features)
         most = max(n_items // _KEPT, _LEAST_KEPT) if self._resources.spec.decoy_judge is None else 0
-        kept, log_ps, n_kept = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST)), 0
-        for at in _pieces(n_items if candidates is None else len(candidates), _PIECE):
-            items = np.arange(at.start, at.stop, dtype=np.uint32)
-            items = items if candidates is None else candidates[items]
-            log_p = self._log_p(items)
-            found[items] = some = self._strongest(log_p, items)[0].astype(np.float32)
-            promising = np.flatnonzero(some >= _PROMISING)[: most - n_kept]
-            to = slice(n_kept, n_kept + len(promising))
-            kept[to], log_ps[to], n_kept = items[promising], log_p[promising], to.stop
-        self._kept, self._kept_log_p = kept[:n_kept], log_ps[:n_kept]
-        return found
+        tested, due = TestedItems(self._resources, self._ledger, most), commit_due()
+        try:
+            for at in self._paced(tested.n, tested.done):
+                items = tested.items(at)
+                log_p = self._log_p(items)
+                tested.add(self._strongest(log_p, items)[0].astype(np.float32), log_p)
+                if time.monotonic() >= due:
+                    due = commit_due(tested.commit())
+        except StoppedError:
+            tested.commit()
+            raise
+        self._kept, self._kept_log_p = tested.promising()
+        return tested.strengths
 
     def of(self, items: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Return the strengths of some items, the same as among all."""
         found = np.zeros(len(items), np.float32)
-        for at in _pieces(len(items), _PIECE):
+        for at in self._paced(len(items)):
             found[at] = self._strongest(self._log_p(items[at]), items[at])[0]
         return found
 
     def contrasts_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Return the :class:`Contrast` that shows most of each of some items."""
         found = np.zeros(len(items), np.uint8)
-        for at in _pieces(len(items), _PIECE):
+        for at in self._paced(len(items)):
             found[at] = self._strongest(self._log_p(items[at]), items[at])[1]
         return found
+
+    def _paced(self, n: int, done: int | None = None) -> Iterator[slice]:
+        """Yield pieces of so many items, as large as the last ones were fast to test.
+
+        After each is asked whether to go on. ``done``: they are all items, of which so many were
+        tested before.
+        """
+        start = done or 0
+        while start < n:
+            began, stop = time.monotonic(), min(start + self._at_once, n)
+            yield slice(start, stop)
+            growth = min(4.0, _SECONDS / max(time.monotonic() - began, 1e-3))
+            self._at_once = int(min(max(growth * self._at_once, _COLUMNS), _PIECE))
+            start = stop
+            self.tell(None if done is None else Step(TESTS, stop, n, unit="features"))
 
     def _strongest(
         self, log_p: NDArray[np.float64], items: NDArray[np.uint32]

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes
+from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import exact_share
-from srs_ooc.base.records import Stateful
+from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.correlation import (
     HEAD,
@@ -50,6 +51,7 @@ from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import (
+    STRENGTHS,
     MarginalTests,
     Resources,
     RunContext,
@@ -129,6 +131,7 @@ def verdict_on(
     state: Elimination,
     key: int,
     permuted: NDArray[np.float64] | None = None,
+    ledger: Ledger | None = None,
 ) -> tuple[Rows, dict[str, Any], NDArray[np.float32] | None]:
     """Test every item alone and, without decoys, the most promising beside others; then judge.
 
@@ -142,6 +145,8 @@ def verdict_on(
         Breaks ties.
     permuted : float64 (n_permutations, 2), optional
         Best score and best strength of each permutation run, where they judge.
+    ledger : Ledger, optional
+        Where strengths are kept meanwhile.
 
     Returns
     -------
@@ -155,7 +160,7 @@ def verdict_on(
         first. None where decoys judge.
     """
     n_features, level = resources.n_features, exact_share(resources.spec.fdr)
-    tests = MarginalTests(resources)
+    tests = MarginalTests(resources, ledger)
     strengths = tests.of_all()
     comparison = None
     if permuted is not None:
@@ -198,11 +203,11 @@ def verdict_on(
         n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
         facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
     rows = rows[~is_decoy].view(np.recarray)
-    _add_effects(tests.table, rows, marginal["marginal_cutoff"])
+    _add_effects(resources, tests.table, rows, marginal["marginal_cutoff"])
     return rows, facts, shown
 
 
-def _add_effects(table: UnitTable, rows: Rows, cutoff: float) -> None:
+def _add_effects(resources: Resources, table: UnitTable, rows: Rows, cutoff: float) -> None:
     """Say of selected and marginally significant features which way they differ, and how much."""
     for name, value in _UNTOLD.items():
         rows[name] = value
@@ -217,6 +222,7 @@ def _add_effects(table: UnitTable, rows: Rows, cutoff: float) -> None:
     is_categorical[wanted] = False if kinds is None else kinds
     done = 0
     for columns in table.columns(rows.features[wanted]):
+        resources.tell(Step("effects", done, len(wanted), unit="features"))
         for i, column in zip(wanted[done:], columns, strict=False):
             contrast = rows["contrasts"][i] if passes[i] else Contrast.LOCATION
             is_named = bool(is_categorical[i])
@@ -641,10 +647,13 @@ def conclude(
         permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return
-    with replace(context, cluster=None).resources(grows=False) as resources:
-        key = key_of(spec.seed, Purpose.RANK_TIE, until)
-        rows, facts, strengths = verdict_on(resources, state, key, permuted)
-        order = first_by_worth(resources, ledger, rows, strengths)
+    try:
+        with replace(context, cluster=None).resources(grows=False) as resources:
+            key = key_of(spec.seed, Purpose.RANK_TIE, until)
+            rows, facts, strengths = verdict_on(resources, state, key, permuted, ledger)
+            order = first_by_worth(resources, ledger, rows, strengths)
+    except StoppedError:
+        return
     facts = {"n_iterations": until} | facts
     facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
@@ -662,4 +671,4 @@ def conclude(
     ledger.set_meta(CONCLUSION, facts)
     columns = {name: rows[name] for name in ROW.names or ()}
     verdict = {"n_iterations": np.array(until)} | columns | {"order": order}
-    ledger.write_arrays(VERDICT, verdict)
+    ledger.write_all([(VERDICT, verdict)], in_place_of=STRENGTHS)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.evidence.conditional_tests import (
     MOST_ROWS,
@@ -16,7 +17,7 @@ from srs_ooc.evidence.conditional_tests import (
     n_looked_at,
 )
 from srs_ooc.evidence.tally import largest
-from srs_ooc.runs.resources import MarginalTests, UnitTable
+from srs_ooc.runs.resources import TESTS, MarginalTests, UnitTable
 
 NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
@@ -79,6 +80,10 @@ def add_tests_beside(
         For each feature that shows most beside others, the stored positions of these; ``NOBODY``
         where there is one only.
     """
+
+    def tell(done: int, total: int) -> None:
+        tests.tell(Step(f"{TESTS} beside others", done, total, unit="ways to part the rows"))
+
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
     table = tests.table
     rows = _some_rows(table.task.n_rows, MOST_ROWS)
@@ -89,7 +94,9 @@ def add_tests_beside(
     strengths -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
+            tests.tell()
             closing = np.concatenate([of_best_pairs(table, strengths), closing])
+            tests.tell()
         items = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, items, rows)
         alone = strengths[items].astype(np.float64)
@@ -98,7 +105,7 @@ def add_tests_beside(
         places = np.searchsorted(items, first)
         known = leaders[1][: len(first)].astype(np.float64) - cost(0, n_tested)
         found = beside_others(
-            codes, missing_code, target, alone, (places, known), n_tested, shares, kinds
+            codes, missing_code, target, alone, (places, known), n_tested, shares, kinds, tell
         )
     wins = np.flatnonzero(found.strengths > alone)
     strengths[items[wins]] = found.strengths[wins]

@@ -2,7 +2,7 @@
 
 import itertools
 import shutil
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.errors import RunError
+from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import beside_others, cost
@@ -27,7 +27,7 @@ from srs_ooc.runs import resources as run_resources
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import MarginalTests, RunContext
+from srs_ooc.runs.resources import STRENGTHS, TESTS, MarginalTests, RunContext
 from srs_ooc.runs.run_memory import (
     RunBudget,
     another_tester_nbytes,
@@ -754,6 +754,118 @@ def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
     assert stop > 2
     for name, array in whole.items():
         np.testing.assert_array_equal(array, verdict[name], err_msg=name)
+
+
+class KilledError(BaseException):
+    """In place of SIGKILL: nothing is committed on the way out."""
+
+
+TESTED_BY_PIECES = 260
+
+
+@pytest.fixture
+def by_pieces(tmp_path, monkeypatch):
+    """A store; tests are then of 64 features at a time, and committed after each."""
+    monkeypatch.setattr(run_resources, "commit_due", lambda took=0.0: 0.0)
+    monkeypatch.setattr(run_resources, "_SECONDS", 0)
+    monkeypatch.setattr(run_resources, "PAGE_ITEMS", 100)
+    values, labels = noise_table(40, TESTED_BY_PIECES, n_relevant=150)
+    package.ingest(values.T, tmp_path / "t.zarr", target=labels)
+    return tmp_path / "t.zarr"
+
+
+def n_kept(run):
+    """Of how many items strengths are kept in a run that is not done, by consecutive pages."""
+    with closing(Ledger(run, writable=False)) as ledger:
+        assert ledger.read_arrays(VERDICT) is None
+        pages = [ledger.read_arrays(f"{STRENGTHS}{page}") for page in range(6)]
+    return sum(len(page["strengths"]) for page in pages if page is not None)
+
+
+@pytest.mark.parametrize("judge", ["tests", "decoy"])
+@pytest.mark.parametrize("ends_by", ["stop", "kill"])
+def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, judge, ends_by):
+    """Stopped or killed after each piece of those alone: no piece is tested twice."""
+    judged = {"judge": "decoy", "decoys": 1} if judge == "decoy" else {}
+    n_items = TESTED_BY_PIECES * (1 + len(judged) // 2)
+    asked = Options(subspace_size="30", seed=SEED, **judged)
+    request = Request(asked, iterations=40, memory_mb=4000, threads=2)
+    work_on_run(by_pieces, tmp_path / "whole.run", request)
+    left, done = tmp_path / "left.run", []
+
+    def watch(step):
+        if step.stage != TESTS or step.done in done:
+            return True
+        done.append(step.done)
+        if ends_by == "kill":
+            raise KilledError
+        return False
+
+    for n_ends in itertools.count(1):
+        with suppress(KilledError):
+            work_on_run(by_pieces, left, request, watch)
+            if read(left, n_items)[2] is not None:
+                break
+        assert n_kept(left) == done[-1]
+        assert len(done) == n_ends
+    assert done == [*range(64, n_items, 64), n_items]
+    assert_same(tmp_path / "whole.run", left, n_items)
+    with closing(Ledger(left, writable=False)) as ledger:
+        assert ledger.read_arrays(f"{STRENGTHS}0") is None
+
+
+def test_permutation_runs_and_tests_beside_others_end_when_they_are_told_to(by_pieces, tmp_path):
+    for name, given, stage in [
+        ("beside", {}, f"{TESTS} beside others"),
+        ("permuted", {"judge": "decoy", "permutations": 4, "fdr": "0.25"}, TESTS),
+    ]:
+        asked = Options(subspace_size="30", seed=SEED, **given)
+        request = Request(asked, iterations=40, memory_mb=4000)
+        runs = [tmp_path / f"{name}-{kind}.run" for kind in ("whole", "left")]
+        work_on_run(by_pieces, runs[0], request)
+        told = []
+
+        def watch(step, told=told, stage=stage):
+            assert not told
+            told.extend([step] if step.stage == stage and step.done else [])
+            return not told
+
+        work_on_run(by_pieces, runs[1], request, watch)
+        assert told
+        assert read(runs[1], TESTED_BY_PIECES)[2] is None
+        work_on_run(by_pieces, runs[1], request)
+        assert_same(*runs, TESTED_BY_PIECES)
+
+
+def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path, monkeypatch):
+    asked = Options(subspace_size="30", seed=SEED)
+    request = Request(asked, iterations=40, memory_mb=4000)
+    work_on_run(by_pieces, tmp_path / "whole.run", request)
+    work_on_run(by_pieces, tmp_path / "t.run", request, lambda step: step.done != 128)
+    assert n_kept(tmp_path / "t.run") == 128
+    with closing(Ledger(tmp_path / "t.run", writable=True)) as ledger:
+        page = ledger.read_arrays(f"{STRENGTHS}0")
+        page |= {"strengths": page["strengths"] + 9, "evidence": page["evidence"] - 1}
+        ledger.write_arrays(f"{STRENGTHS}0", page)
+    work_on_run(by_pieces, tmp_path / "t.run", request)
+    assert_same(tmp_path / "whole.run", tmp_path / "t.run", TESTED_BY_PIECES)
+
+
+def test_strengths_are_not_kept_once_the_store_is_another(by_pieces, tmp_path):
+    """Nor is a commit made of what was read of it."""
+    asked = Options(subspace_size="30", seed=SEED)
+    request = Request(asked, iterations=40, memory_mb=4000)
+
+    def watch(step):
+        if step.stage == TESTS and step.done == 128:
+            shutil.rmtree(by_pieces)
+            values, labels = noise_table(40, TESTED_BY_PIECES, n_relevant=2)
+            package.ingest(values.T, by_pieces, target=labels)
+        return True
+
+    with pytest.raises(StoreError):
+        work_on_run(by_pieces, tmp_path / "t.run", request, watch)
+    assert n_kept(tmp_path / "t.run") == 128
 
 
 def test_classes_that_differ_within_some_groups_are_counted(tmp_path):
