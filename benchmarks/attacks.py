@@ -1,4 +1,4 @@
-"""The campaign of attacks: kills, damage, places and servers that refuse, caps, a cluster.
+"""The campaign of attacks: kills, damage, codes written over, places that refuse, caps, a cluster.
 
 ``python benchmarks/attacks.py --journal attacks.jsonl`` does all of it, and notes each attack in
 the journal as it ends: the same command again goes on where it was stopped, and tries again what
@@ -16,7 +16,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-CAMPAIGNS = ("kills", "faults", "places", "servers", "pages", "caps", "cluster")
+CAMPAIGNS = ("kills", "faults", "overwrites", "places", "servers", "pages", "caps", "cluster")
 
 
 def main() -> None:

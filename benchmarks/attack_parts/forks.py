@@ -90,10 +90,15 @@ def _status_of_main() -> int:
     return status
 
 
-def finish(*words: str | Path | int, before: Callable[[], None] | None = None) -> Done:
-    """Run a command to its end."""
+def finish(
+    *words: str | Path | int,
+    before: Callable[[], None] | None = None,
+    meanwhile: Callable[[int], None] = lambda pid: None,
+) -> Done:
+    """Run a command to its end; ``meanwhile`` is given its id as it has started."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         pid = start(words, out.fileno(), err.fileno(), before)
+        meanwhile(pid)
         status = _end(pid, time.monotonic() + HANGS)
         return Done(status, _text(out), _text(err))
 
@@ -104,11 +109,16 @@ def kill_after(words: Words, seconds: float, before: Callable[[], None] | None =
     pid = start(words, null, null, before or commit_often)
     os.close(null)
     time.sleep(seconds)
-    was_at_work = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    was_at_work = is_at_work(pid)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return was_at_work
+
+
+def is_at_work(pid: int) -> bool:
+    """Return whether a command that was started has not ended."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
 def commit_often() -> None:
