@@ -331,17 +331,13 @@ _STRIDES = {3: 1 << 32, FORMAT: 1 << 20}
 
 
 def write_pages(
-    database: sqlite3.Connection,
-    column: int,
-    array: NDArray[np.generic],
-    pages: Iterable[int],
-    stride: int,
+    database: sqlite3.Connection, first_id: int, array: NDArray[np.generic], pages: Iterable[int]
 ) -> None:
-    """Write ``pages`` of ``array`` as column number ``column``, inside the caller's transaction."""
+    """Write ``pages`` of ``array``, ids from ``first_id`` on, inside the caller's transaction."""
     for page in pages:
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
         data = items.data.cast("B")
-        row = column * stride + page
+        row = first_id + page
         size = PAGE_ITEMS * array.itemsize
         database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
         try:
@@ -361,14 +357,8 @@ def checksums_digest(database: sqlite3.Connection) -> int:
     return digest
 
 
-def read_pages(
-    database: sqlite3.Connection,
-    column: int,
-    array: NDArray[np.generic],
-    first_page: int,
-    stride: int,
-) -> None:
-    """Fill ``array`` from column number ``column``, from page ``first_page`` on.
+def read_pages(database: sqlite3.Connection, first_id: int, array: NDArray[np.generic]) -> None:
+    """Fill ``array`` from pages whose ids are from ``first_id`` on.
 
     Pages never written leave it as it is.
 
@@ -379,13 +369,13 @@ def read_pages(
     """
     for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        row = column * stride + first_page + page
+        row = first_id + page
         checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
         if checksum is None:
             continue
         data = _page(database, row)[: items.nbytes]
         if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
-            raise _damaged_page(row, stride, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
+            raise _damaged_page(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
         items[...] = np.frombuffer(data, dtype=items.dtype)
 
 
@@ -395,9 +385,7 @@ def _page(database: sqlite3.Connection, row: int) -> bytes:
     return b"" if found is None else bytes(found[0])
 
 
-def page_checks(
-    database: sqlite3.Connection, lengths: Mapping[int, int], stride: int
-) -> Iterator[int]:
+def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:
     """Read every page and compare its checksum; yield the bytes of each that is as it was written.
 
     Parameters
@@ -406,8 +394,6 @@ def page_checks(
         Open for reading.
     lengths : mapping
         Items of each array, by its column.
-    stride : int
-        Ids of the pages of a column (:attr:`Ledger.stride`).
 
     Raises
     ------
@@ -416,20 +402,24 @@ def page_checks(
     """
     query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
     for row, crc, held in database.execute(query):
-        column, page = divmod(int(row), stride)
+        column, page = _place_of(int(row))
         if held is None or column not in lengths:
-            found = "none" if held is None else "one of no known array"
-            raise _damaged_page(row, stride, "a page", found)
+            raise _damaged_page(row, "a page", "none" if held is None else "one of no known array")
         data = _page(database, row)
         n_items = max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))
         end = n_items * (len(data) // PAGE_ITEMS)
         if zlib.crc32(data[:end]) != crc or data[end:].strip(b"\0"):
-            raise _damaged_page(row, stride, f"CRC-32 {crc}", "other bytes")
+            raise _damaged_page(row, f"CRC-32 {crc}", "other bytes")
         yield len(data)
 
 
-def _damaged_page(row: int, stride: int, expected: str, found: str) -> RunError:
-    column, page = divmod(row, stride)
+def _place_of(row: int) -> tuple[int, int]:
+    """Return column and page of an id of either format: above 2^32 they are of format 3 alone."""
+    return divmod(row, _STRIDES[3] if row >= _STRIDES[3] else _STRIDES[FORMAT])
+
+
+def _damaged_page(row: int, expected: str, found: str) -> RunError:
+    column, page = _place_of(row)
     return RunError(
         f"page {page} of array {column} of the ledger is damaged: expected {expected}, found "
         f"{found}. Restore the run's folder from a copy, or start the run again in another one."
@@ -720,7 +710,7 @@ class Ledger:
             column = layout[full][0] if full in layout else len(layout)
             layout[full] = [column, len(pages.array)]
             changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
-            write_pages(self._database, column, pages.array, changed.tolist(), self.stride)
+            write_pages(self._database, column * self.stride, pages.array, changed.tolist())
         if state.arrays:
             self._put_arrays(name, state.arrays)
         if state.facts is not None:
@@ -875,7 +865,7 @@ class SavedPart:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         place = self._layout.get(f"{self._name}.{name}")
         if place is not None:
-            read_pages(self._database, place[0], out, first_page, self._ledger.stride)
+            read_pages(self._database, place[0] * self._ledger.stride + first_page, out)
 
 
 class StageBook:

@@ -126,7 +126,7 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> tuple[str, int, int]
         raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
     count = nbytes = 0
     layout = ledger.meta("state")["layout"]
-    for n_read in page_checks(database, dict(layout.values()), ledger.stride):
+    for n_read in page_checks(database, dict(layout.values())):
         count, nbytes = count + 1, nbytes + n_read
     return f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes
 

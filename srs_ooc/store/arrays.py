@@ -493,12 +493,11 @@ def stamps_of(path: Path, manifest: Manifest) -> NDArray[np.int64]:
 
 def codes_changed(place: object) -> StoreError:
     """Return the error of a file or an object of codes whose stamp is another than it was."""
-    also = ", or got other permissions or hard links," if isinstance(place, Path) else ""
     return StoreError(
         f"{place}: expected codes that nobody changes while they are used, found that they were "
-        f"written to or replaced{also} since the store was opened. `srs-ooc verify` says whether "
-        "the store is damaged: put it back if so, and repeat the command; nothing read since was "
-        "kept."
+        "written to, replaced, or given other permissions or links since the store was opened. "
+        "`srs-ooc verify` says whether it is damaged: put it back if so, and repeat the command; "
+        "nothing read since was kept."
     )
 
 

@@ -63,10 +63,6 @@ class Objects:
         else:
             self._store = _opened(self._api, url)
 
-    def size(self, name: str) -> int:
-        """Return the size of an object; errors as of :meth:`look`."""
-        return self.look(name)[0]
-
     def look(self, name: str) -> tuple[int, int]:
         """Return the size of an object, and what it is told from others by.
 
@@ -80,12 +76,11 @@ class Objects:
         meta = self._tried(name, lambda: self._api.head(self._store, self._at(name)))
         return int(meta["size"]), _stamp_of(meta)
 
-    def range(self, name: str, start: int, nbytes: int) -> memoryview:
-        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`look`."""
-        return self.stamped_range(name, start, nbytes)[0]
+    def range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
+        """Return ``nbytes`` bytes of an object from ``start`` on, and what it is told by.
 
-    def stamped_range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
-        """Return bytes as :meth:`range`, and what the object is told from others by."""
+        Errors as of :meth:`look`.
+        """
 
         def get() -> tuple[memoryview, int]:
             how = {"range": (start, start + nbytes)}
@@ -98,13 +93,13 @@ class Objects:
         return self._tried(name, get)
 
     def pieces(self, name: str) -> Iterator[memoryview]:
-        """Yield the bytes of an object, some at a time; errors as of :meth:`size`."""
-        size = self.size(name)
+        """Yield the bytes of an object, some at a time; errors as of :meth:`look`."""
+        size, _ = self.look(name)
         for start in range(0, size, OBJECT_PIECE_NBYTES):
-            yield self.range(name, start, min(OBJECT_PIECE_NBYTES, size - start))
+            yield self.range(name, start, min(OBJECT_PIECE_NBYTES, size - start))[0]
 
     def read(self, name: str) -> bytes:
-        """Return a small object, in one request; errors as of :meth:`size`."""
+        """Return a small object, in one request; errors as of :meth:`look`."""
         return self._tried(name, lambda: bytes(self._api.get(self._store, self._at(name)).bytes()))
 
     def write(self, name: str, data: Path | bytes) -> None:

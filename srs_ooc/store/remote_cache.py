@@ -414,14 +414,11 @@ class Mirror:
     def forget(self) -> None:
         """Let no one take up the blocks that are here: some may be of another store."""
         self._stamps.clear()
-        self._unlink_index()
-
-    def _unlink_index(self) -> None:
         (self.path / INDEX).unlink(missing_ok=True)
 
     def _fetch_range(self, chunk: int, offset: int, nbytes: int) -> memoryview:
         try:
-            data, stamp = self.objects.stamped_range(chunk_file(chunk), offset, nbytes)
+            data, stamp = self.objects.range(chunk_file(chunk), offset, nbytes)
         except FileNotFoundError as error:
             raise StoreError(
                 f"{error}: expected {nbytes} bytes at {offset}, found no object. The store is "
@@ -439,7 +436,7 @@ class Mirror:
             If it was written again meanwhile.
         """
         if self._stamps.setdefault(chunk, stamp) != stamp:
-            self._unlink_index()
+            (self.path / INDEX).unlink(missing_ok=True)
             raise codes_changed(f"{self.objects.url}/{chunk_file(chunk)}")
 
     def n_slots(self, geometry: Geometry) -> int:

@@ -150,7 +150,9 @@ def test_codes_written_over_at_the_server_are_noticed_as_they_are_fetched(
             gathered(opened, some)
         chunk = served / "codes" / "c" / "0" / "0"
         chunk.write_bytes(chunk.read_bytes()[::-1])
-        with pytest.raises(StoreError, match=r"http.*codes/c/0/0: .*written to or replaced since"):
+        with pytest.raises(
+            StoreError, match=r"http.*codes/c/0/0: .*written to, replaced, or given"
+        ):
             gathered(opened, np.arange(P))
         copytree(store, served, dirs_exist_ok=True)
         found = gathered(remote(own, tmp_path / "anew"), some)
