@@ -129,14 +129,14 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     if not plan["mapped"]:
         seconds = describe_seconds(cold_seconds(draft, draft.spec.draw_block))
         cold = f"\n  from {where} add about {seconds} each"
+    stages = [f"{what} {describe_seconds(each)}" for what, each in plan["stage_seconds"].items()]
     is_whole = not draft.spec.concludes or "tests" in plan["stage_seconds"]
-    total = "in all" if is_whole else "without closing and tests"
-    said = plan["stage_seconds"] | {total: plan["total_seconds"]}
-    stages = "; ".join(f"{what} {describe_seconds(seconds)}" for what, seconds in said.items())
+    total = f"in all {describe_seconds(plan['total_seconds'])}"
+    stages.append(total if is_whole else "closing and tests are not in this: a store is needed")
     lines = [
         f"time: {describe_seconds(plan['seconds_per_iteration'])} an iteration, {kind} "
         f"({plan['seconds_how']}){cold}",
-        f"  {plan['iterations']:,} {stages}",
+        f"  {plan['iterations']:,} {'; '.join(stages)}",
     ]
     if draws is None:
         return lines

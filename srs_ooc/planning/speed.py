@@ -142,10 +142,12 @@ def memory_plan(draft: RunDraft) -> RunBudget:
 PROBE_SECONDS = 0.3
 LONGEST_SECONDS = 1.0
 """Iterations that take longer, as tried, are not measured where a criterion judges candidates."""
-STAGE_SECONDS = 0.3
+STAGE_SECONDS = 0.4
 """About how long the closing stage, and each kind of tests, is tried."""
 MOST_TREES, MOST_TRIED, FEWEST_TRIED = 40, 4096, 16
 """Trees of each closing round, and features tested alone, at most; features tested at first."""
+GROWTH = 1.0, 1.25
+"""Least and largest power of the number of features that the seconds of tests grow with."""
 PROBE_CELLS = 4_000_000
 """Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
 PAGING_NBYTES_PER_SECOND = 1.5e9
@@ -283,7 +285,7 @@ def _tests_seconds(resources: Resources) -> float:
     items = tried if resources.candidates is None else resources.candidates[tried]
     found: list[NDArray[np.float32]] = []
     alone = _scaled(lambda n: found.append(tests.of(items[:n])), len(items), len(items))
-    alone *= n_items / len(items)
+    alone *= (n_items + min(n_items, SURVIVORS)) / len(items)  # those of the closing stage again
     if resources.spec.decoy_judge is not None:
         return alone
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
@@ -309,17 +311,18 @@ def _tests_seconds(resources: Resources) -> float:
 def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
     """Return the seconds of work on ``most``, from that on few, on twice as many, and so on.
 
-    As a part that grows with them and one that grows with their square. ``n_tried`` can be tried.
+    They grow as the last ones did, within :data:`GROWTH`. ``n_tried`` can be tried, at most.
     """
-    n, n_before, each = FEWEST_TRIED, 0, 0.0
+    n, n_before, before, power = FEWEST_TRIED, 0, 0.0, GROWTH[0]
     while True:
-        n, begun, each_before = min(n, n_tried, most), time.monotonic(), each
+        n, begun = min(n, n_tried, most), time.monotonic()
         work(n)
-        each = (time.monotonic() - begun) / n
-        if n in (n_tried, most) or n * each > STAGE_SECONDS:
-            square = max(0.0, each - each_before) / (n - n_before) if n_before else 0.0
-            return most * (each + square * (most - n))
-        n_before, n = n, 2 * n
+        seconds = max(time.monotonic() - begun, 1e-9)
+        if before:
+            power = min(max(log(seconds / before) / log(n / n_before), GROWTH[0]), GROWTH[1])
+        if n in (n_tried, most) or seconds > STAGE_SECONDS:
+            return float(seconds * (most / n) ** power)
+        n, n_before, before = 2 * n, n, seconds
 
 
 def estimated_speed(

@@ -228,7 +228,12 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     assert not of_numbers["seconds_measured"]
     for one in (plan, of_numbers):
         assert one["seconds_per_iteration"] > 0
-        assert one["total_seconds"] == one["iterations"] * one["seconds_per_iteration"]
+        stages = one["stage_seconds"]
+        assert stages["iterations"] == one["iterations"] * one["seconds_per_iteration"]
+        assert one["total_seconds"] == sum(stages.values())
+    assert list(plan["stage_seconds"]) == ["iterations", "closing", "tests"]
+    assert all(plan["stage_seconds"].values())
+    assert list(of_numbers["stage_seconds"]) == ["iterations"]  # judged by a probe
 
 
 def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from closing import FEW, closing_trees
+from closing import ALL, FEW, closing_trees
 from command import error_of, json_of
 from command import srs_ooc as srs_ooc_command
 from object_server import serving
@@ -15,10 +15,12 @@ from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.cli.plan import plan_lines
+from srs_ooc.evidence import conditional_tests
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.planning import speed
 from srs_ooc.planning.run_plan import draft_asked, largest_held, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
+from srs_ooc.runs.resources import MarginalTests
 from srs_ooc.runs.run_memory import RunBudget, largest_subspace, needed_nbytes
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
@@ -317,3 +319,125 @@ def test_the_seconds_are_those_of_both_parts(monkeypatch):
 def test_models_on_few_features_are_estimated_on_as_many():
     found = speed_of(planned("prs", inclusion="0.002"), memory_plan(planned("prs")), 0.0, 100_000)
     assert "of 40 made-up columns" in found.how
+
+
+# What follows the iterations: few trees and tests, scaled to all.
+
+
+class Clock:
+    """Time that passes only where a test says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        self.now += 1e-9
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(speed, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize(("each", "power"), [(0.01, 1.0), (0.002, 1.2), (0.5, 1.0), (1e-5, 1.25)])
+@pytest.mark.parametrize(("n_tried", "most"), [(1000, 1000), (150, 4000), (20, 20), (5, 90)])
+def test_what_grows_with_a_power_of_the_number_is_scaled(clock, each, power, n_tried, most):
+    tried = []
+
+    def work(n):
+        tried.append(n)
+        clock.now += each * n**power
+
+    found = speed._scaled(work, n_tried, most)
+    assert tried[-1] == max(tried) <= min(n_tried, most)
+    assert clock.now < 5 * speed.STAGE_SECONDS + each * tried[0] ** power
+    if len(tried) > 1 or power == 1 or tried == [most]:
+        assert found == pytest.approx(each * most**power, rel=1e-3)
+
+
+@pytest.mark.parametrize(("power", "taken_as"), [(2.0, 1.25), (0.2, 1.0)])
+def test_chance_in_the_last_seconds_is_not_scaled(clock, power, taken_as):
+    def work(n):
+        clock.now += 1e-5 * n**power
+
+    expected = 1e-5 * 64**power * (4000 / 64) ** taken_as
+    assert speed._scaled(work, 64, 4000) == pytest.approx(expected, rel=1e-3)
+
+
+def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, monkeypatch):
+    n_tests, n_rounds = [], 6
+
+    def closes(resources, ledger, until, *_, n_each, **others):
+        assert ledger is None
+        assert until == others["engine"].iteration > 0
+        clock.now += n_rounds * n_each * 0.25
+
+    def tests_alone(tests, items):
+        n_tests.append(len(items))
+        clock.now += len(items) * 0.125
+        return np.ones(len(items), np.float32)
+
+    def tests_beside(tests, strengths, leaders, closing):
+        assert np.flatnonzero(strengths == 1).tolist() == sorted(leaders[0].tolist())
+        clock.now += len(closing) * 0.5
+
+    monkeypatch.setattr(speed, "screen_and_close", closes)
+    monkeypatch.setattr(MarginalTests, "of", tests_alone)
+    monkeypatch.setattr(speed, "add_tests_beside", tests_beside)
+    monkeypatch.setattr(speed, "of_best_pairs", lambda *_: None)
+    draft = RunDraft.of(Store.open(stored("classes")), Request(memory_mb=1000))
+    monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
+    later = speed_of(draft, memory_plan(draft)).later
+    assert later["closing"] == pytest.approx(n_rounds * ALL * 0.25, rel=1e-6)
+    looked_at = conditional_tests.n_looked_at(N_ROWS, 1)
+    expected = (P_STORED + 1000) * 0.125 + looked_at * 0.5
+    assert later["tests"] == pytest.approx(expected, rel=1e-6)
+    assert max(n_tests) < P_STORED
+
+
+@pytest.mark.parametrize(("given", "stages"), [
+    ({}, ["closing", "tests"]),
+    ({"judge": "decoy", "decoys": 1}, ["closing", "tests"]),
+    ({"judge": "decoy", "permutations": 9}, ["closing", "tests", "permutation runs"]),
+    ({"judge": "probe"}, []),
+])  # fmt: skip
+def test_every_stage_of_a_run_has_its_time(stored, monkeypatch, given, stages):
+    monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(speed, "STAGE_SECONDS", 0.0)
+    request = Request(Options(**given), memory_mb=1000, threads=1)
+    draft = RunDraft.of(Store.open(stored("classes")), request)
+    plan = plan_values(draft)
+    assert list(plan["stage_seconds"]) == ["iterations", *stages]
+    assert all(seconds > 0 for seconds in plan["stage_seconds"].values())
+    assert plan["total_seconds"] == sum(plan["stage_seconds"].values())
+    said = "\n".join(plan_lines(draft, plan))
+    assert f"{plan['iterations']:,} iterations " in said
+    assert "; in all " in said
+    assert all(f"; {stage} " in said for stage in stages)
+
+
+def test_halves_are_runs_on_half_of_the_rows(stored, monkeypatch):
+    rows = []
+
+    def speed_by_rows(draft, _):
+        rows.append(draft.task.n_rows if draft.store else draft.shape.n_rows)
+        return Speed(1.0, True, "a try", {"closing": 0.5, "tests": float(rows[-1])})
+
+    monkeypatch.setattr("srs_ooc.planning.run_plan.speed_of", speed_by_rows)
+    store = Store.open(stored("classes"))
+    asked = Request(memory_mb=1000, halves=4)
+    for draft in (RunDraft.of(store, asked), RunDraft.of_numbers(asked, N_ROWS, P_STORED)):
+        stages = plan_values(draft)["stage_seconds"]
+        assert rows[-2:] == [N_ROWS, N_ROWS // 2]
+        assert stages["halves"] == 4 * (stages["iterations"] + 0.5 + N_ROWS // 2)
+    assert srs_ooc.plan(store.place, memory_mb=1000, halves=2)["stage_seconds"]["halves"] > 3000
+
+
+def test_of_numbers_alone_what_is_left_out_is_said():
+    draft = RunDraft.of_numbers(Request(memory_mb=1000), 100, 1000)
+    said = "\n".join(plan_lines(draft, plan_values(draft)))
+    assert "closing and tests are not in this" in said
+    assert "in all" not in said

@@ -62,6 +62,16 @@ def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
         np.testing.assert_array_equal(array, other.state().arrays[name], err_msg=name)
 
 
+def test_rounds_of_few_trees_end_after_as_many():
+    stage = Elimination(np.arange(100, dtype=np.uint32), 1, MIXED, 100, n_each=7)
+    assert stage.n_trees == 2 * 7
+    for number in range(stage.n_trees):
+        assert (stage.round, stage.tree) == divmod(number, 7)
+        grown(stage, np.arange(100) * 100)
+    assert stage.is_over
+    assert stage.items[0] == 99
+
+
 def test_a_tree_sees_no_more_than_the_capacity():
     stage = Elimination(np.arange(100, dtype=np.uint32), 1, EVEN, 12)
     assert len(propose(stage).features) == stage.capacity == 12
