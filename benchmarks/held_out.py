@@ -5,8 +5,7 @@ there are few. Selection sees the training half only; the halves are the same fo
 stratified by class. The forest is scikit-learn's random forest of 500 trees. Boruta (500 trees, 20
 rounds) is given the same training half, and is left out of a table with ``--without-boruta``.
 
-Ours is ``srs-ooc run`` with its defaults, with ``--judge decoy``, and with ``--permutations 9``.
-Seconds are of processor time, all threads together.
+Ours is ``srs-ooc run`` with its defaults. Seconds are of processor time, all threads together.
 
     python benchmarks/held_out.py --data FOLDER [--tables madelon arcene ...] [--seeds 3]
 """
@@ -29,11 +28,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
-OURS = {
-    "tests": (),
-    "decoys": ("--judge", "decoy"),
-    "permutation runs": ("--judge", "decoy", "--permutations", "9"),
-}
 SHOWN = 8
 
 
@@ -71,13 +65,13 @@ class Table:
         train, test = train_test_split(rows, test_size=0.5, stratify=self.target, random_state=seed)
         return np.sort(train), np.sort(test)
 
-    def ours(self, train: NDArray[np.intp], method: str, seed: int) -> list[str]:
+    def ours(self, train: NDArray[np.intp], seed: int) -> list[str]:
         """Return the names selected on the training half, best first."""
         ids = self.folder / "rows"
         ids.write_text("\n".join(row_ids(train)) + "\n")
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             run = Path(scratch) / "a.run"
-            asked = ("--rows", ids, "--seed", seed, "--memory-mb", 512, *OURS[method])
+            asked = ("--rows", ids, "--seed", seed, "--memory-mb", 512)
             srs_ooc("run", self.store, "--out", run, *asked)
             found = json.loads(srs_ooc("features", run, "--json", "--selected"))
         return [record["name"] for record in found]
@@ -99,15 +93,12 @@ def compare(table: Table, name: str, seeds: int, *, with_boruta: bool) -> None:
     results: dict[str, list[tuple[int, float, float]]] = {}
     for seed in range(seeds):
         train, test = table.halves(seed)
+        start = cpu_seconds()
+        found = table.ours(train, seed)
+        seconds = {"all features": 0.0, "srs-ooc": cpu_seconds() - start}
         chosen: dict[str, list[int]] = {"all features": list(range(len(table.names)))}
-        seconds = {"all features": 0.0}
-        for method in OURS:
-            start = cpu_seconds()
-            found = table.ours(train, method, seed)
-            seconds[method] = cpu_seconds() - start
-            chosen[method] = [place[feature] for feature in found]
-            first = ", ".join(found[:SHOWN])
-            print(f"  {name} seed {seed} {method}: {first}", file=sys.stderr)
+        chosen["srs-ooc"] = [place[feature] for feature in found]
+        print(f"  {name} seed {seed}: {', '.join(found[:SHOWN])}", file=sys.stderr)
         if with_boruta:
             start = cpu_seconds()
             mask, _ = boruta(table.values[train], table.target[train], seed)

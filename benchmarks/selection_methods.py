@@ -53,7 +53,7 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
-        Method("decoy", "srs-ooc, judge decoy", ""),
+        Method("tests", "srs-ooc", ""),
         Method("probe", "srs-ooc, judge probe", ""),
         Method("ranksum", "rank sum + BH", "scipy", cheap=True),
         Method("ftest", "F + BH", "scikit-learn", cheap=True),
@@ -165,14 +165,14 @@ class Cache:
 
 LEVEL = 0.1
 CAP_MB = "512"
-RUN_OPTIONS = {"decoy": ("--judge", "decoy", "--fdr", str(LEVEL)), "probe": ("--judge", "probe")}
+RUN_OPTIONS = {name: ("--judge", name) for name in ("tests", "decoy", "probe")}
+"""Of each judge; level and all else are the defaults."""
 
 
 def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
     """Run a judge on a table, in a process of its own, and read what it selected."""
     run, errors = table.folder / f"{method}.run", table.folder / "errors"
     options = [*RUN_OPTIONS[method], "--memory-mb", CAP_MB, "--seed", str(table.seed)]
-    options += table.problem.ours if method == "decoy" else ()
     command = [find_srs_ooc(), "run", str(table.store()), "--out", str(run), *options]
     done = measure(command, out="/dev/null", errors=str(errors))
     if done.status != 0:

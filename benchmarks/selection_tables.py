@@ -130,8 +130,7 @@ class Problem:
     """One problem.
 
     ``kind`` is what is expected of it: ``interaction``, ``additive``, ``null`` or ``reported``.
-    ``options`` go to ``srs-ooc synth NAME``; ``ours`` to ``srs-ooc run`` under the judge decoy,
-    where the program recommends other means than its defaults.
+    ``options`` go to ``srs-ooc synth NAME``.
     """
 
     name: str
@@ -140,7 +139,6 @@ class Problem:
     options: tuple[str, ...] = ()
     n_rows: int = 1000
     n_features: int = 50_000
-    ours: tuple[str, ...] = ()
     most_seeds: int = 20
     only_cheap_peers: bool = False
     real: str | None = None
@@ -155,13 +153,8 @@ class Problem:
 _SYNTH = [
     Problem("madelon", "interaction", "madelon", ("--relevant", "20")),
     Problem("blocks", "additive", "blocks", ("--relevant", "10")),
-    # Counting cannot select fewer than 1 / (level x families) features that are not
-    # marginally significant: permutation runs for these few. Above all of 9 is one in ten under the
-    # null: the level.
-    Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--permutations", "9")),
-    Problem(
-        "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--permutations", "9")
-    ),
+    Problem("chain", "interaction", "chain", ("--relevant", "3")),
+    Problem("clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500),
     Problem("marginal", "additive", "marginal", ("--relevant", "5")),
     Problem("linear", "additive", "linear", ("--relevant", "15")),
     Problem("friedman", "interaction", "friedman"),
@@ -169,9 +162,7 @@ _SYNTH = [
     Problem("imbalance", "additive", "imbalance", ("--relevant", "20")),
     Problem("noise", "null", "noise"),
     Problem("noise-blocks", "null", "noise", ("--blocks",)),
-    Problem(
-        "clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500, ("--permutations", "9")
-    ),
+    Problem("clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500),
     Problem(
         "madelon-1m", "interaction", "madelon", ("--relevant", "20"), n_features=1_000_000,
         most_seeds=3, only_cheap_peers=True,

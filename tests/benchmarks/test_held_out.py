@@ -43,9 +43,9 @@ def test_rows_have_the_ids_of_the_store(tmp_path):
 @pytest.mark.slow
 def test_selection_sees_the_rows_it_is_given(tmp_path):
     table = Table(write_table(tmp_path), tmp_path)
-    told = table.ours(np.arange(0, N_ROWS, 2), "decoys", 0)
+    told = table.ours(np.arange(0, N_ROWS, 2), 0)
     assert {f"f{i}" for i in range(15)} <= set(told)
-    assert len(table.ours(np.arange(1, N_ROWS, 2), "decoys", 0)) < 5
+    assert len(table.ours(np.arange(1, N_ROWS, 2), 0)) < 5
 
 
 @pytest.mark.slow
@@ -56,6 +56,6 @@ def test_a_line_for_each_way(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
-    assert [line[1] for line in lines] == ["all features", "tests", "decoys", "permutation runs"]
+    assert [line[1] for line in lines] == ["all features", "srs-ooc"]
     assert lines[0][2] == f"{P}"
     assert 0.4 < float(lines[0][3]) <= 1

@@ -23,7 +23,7 @@ from selection_tables import Problem, Scores, all_problems, open_table
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "selection.py"
 KEY = Key("madelon", 500, 0, "ranksum", "scipy-1")
-OURS = Key("madelon", 500, 0, "decoy", "v")
+OURS = Key("madelon", 500, 0, "tests", "v")
 
 
 def run(cache, *arguments, data=None):
@@ -110,7 +110,7 @@ def test_a_permuted_target_keeps_its_counts_and_loses_its_order(tmp_path):
 def test_results_are_read_as_they_were_put(tmp_path):
     cache = Cache(tmp_path)
     scores = Scores(3, 0.5, 0.25, 0.6, 0.7)
-    results = [Result(OURS, 1.5, 2.5, 20.0, scores), Result(KEY, 1.5, 2.5, 20.0, scores),
+    results = [Result(KEY, 1.5, 2.5, 20.0, scores), Result(OURS, 1.5, 2.5, 20.0, scores),
                Result(Key("noise", 9, 1, "boruta", "b-1"), 300.0, 590.0, 9.0, None)]  # fmt: skip
     assert not cache.has(KEY)
     for result in results:
@@ -129,9 +129,9 @@ def test_means_over_seeds():
     problem = all_problems(None)["madelon"]
     assert "| rank sum + BH | 2 |" in table(problem, results)
     told = Result(OURS, 1.0, 2.0, 10.0, Scores(4, 1.0, 0.5, 0.5, 0.5))
-    assert "| srs-ooc, judge decoy | 1 | 4.0 | 1.00 | 0.500 |" in table(problem, [told])
+    assert "| srs-ooc | 1 | 4.0 | 1.00 | 0.500 |" in table(problem, [told])
     everything = overview([problem, all_problems(None)["chain"]], [*results, *late, told])
-    assert everything.splitlines()[0] == "| problem | srs-ooc, judge decoy | rank sum + BH |"
+    assert everything.splitlines()[0] == "| problem | srs-ooc | rank sum + BH |"
     ours, peer = "1.00 / 0.50, 2 s, 10 MB (1)", "0.75 / 0.12, 2 s, 10 MB (2, 1 out of time)"
     assert everything.splitlines()[2:] == [f"| madelon | {ours} | {peer} |"]
     assert "| madelon | out of time, 10 MB |" in overview([problem], late)
@@ -147,7 +147,7 @@ def test_means_over_seeds():
     ],
 )
 def test_what_was_to_be_reached(kind, shares, verdict):
-    key = Key("x", 9, 0, "decoy", "v")
+    key = Key("x", 9, 0, "tests", "v")
     results = [Result(key, 1.0, 2.0, 1.0, Scores(3, None, share, None, None)) for share in shares]
     (line,) = reach(Problem("x", kind), results)
     assert line.endswith(f"| {verdict} |")
