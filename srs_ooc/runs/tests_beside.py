@@ -82,7 +82,7 @@ def add_tests_beside(
     """
 
     def tell(done: int, total: int) -> None:
-        tests.tell(Step(f"{TESTS} beside others", done, total, unit="ways to part the rows"))
+        tests.tell(Step(f"{TESTS} beside others", done, total, unit="partitions"))
 
     n_tested = int(np.count_nonzero(~np.isnan(strengths)))
     table = tests.table

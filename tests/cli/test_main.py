@@ -299,6 +299,15 @@ def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_count_that_begins_anew_has_a_time_left_of_its_own(monkeypatch, capsys):
+    clock = iter(range(0, 10_000, 30))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    progress = RunProgress(512, LINES)
+    for done in (80, 90, 10, 20):
+        progress.show(Step("tests beside others", done, 100, unit="ways"))
+    assert "20 of 100 ways, 0.33 a second, 240 s left" in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("name", ["run", "plan"])
 def test_help_has_options_in_sections(name):
     said = srs_ooc(name, "--help").stdout

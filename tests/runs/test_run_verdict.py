@@ -782,8 +782,9 @@ def n_kept(run):
     return sum(len(page["strengths"]) for page in pages if page is not None)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("judge", ["tests", "decoy"])
-@pytest.mark.parametrize("ends_by", ["stop", "kill"])
+@pytest.mark.parametrize("ends_by", ["kill", "stop"])
 def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, judge, ends_by):
     """Stopped or killed after each piece of those alone: no piece is tested twice."""
     judged = {"judge": "decoy", "decoys": 1} if judge == "decoy" else {}
@@ -814,34 +815,33 @@ def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, jud
         assert ledger.read_arrays(f"{STRENGTHS}0") is None
 
 
-def test_permutation_runs_and_tests_beside_others_end_when_they_are_told_to(by_pieces, tmp_path):
-    for name, given, stage in [
-        ("beside", {}, f"{TESTS} beside others"),
-        ("permuted", {"judge": "decoy", "permutations": 4, "fdr": "0.25"}, TESTS),
-    ]:
-        asked = Options(subspace_size="30", seed=SEED, **given)
-        request = Request(asked, iterations=40, memory_mb=4000)
-        runs = [tmp_path / f"{name}-{kind}.run" for kind in ("whole", "left")]
-        work_on_run(by_pieces, runs[0], request)
-        told = []
+@pytest.mark.few(1)
+@pytest.mark.parametrize("stage", [f"{TESTS} beside others", TESTS])
+def test_tests_beside_others_and_of_permutation_runs_end_when_told_to(by_pieces, tmp_path, stage):
+    permuted = {"judge": "decoy", "permutations": 4, "fdr": "0.25"} if stage == TESTS else {}
+    asked = Options(subspace_size="30", seed=SEED, **permuted)
+    request = Request(asked, iterations=40, memory_mb=4000)
+    work_on_run(by_pieces, tmp_path / "whole.run", request)
+    told = []
 
-        def watch(step, told=told, stage=stage):
-            assert not told
-            told.extend([step] if step.stage == stage and step.done else [])
-            return not told
+    def watch(step):
+        assert not told
+        told.extend([step] if step.stage == stage and step.done else [])
+        return not told
 
-        work_on_run(by_pieces, runs[1], request, watch)
-        assert told
-        assert read(runs[1], TESTED_BY_PIECES)[2] is None
-        work_on_run(by_pieces, runs[1], request)
-        assert_same(*runs, TESTED_BY_PIECES)
+    work_on_run(by_pieces, tmp_path / "left.run", request, watch)
+    assert told
+    assert read(tmp_path / "left.run", TESTED_BY_PIECES)[2] is None
+    work_on_run(by_pieces, tmp_path / "left.run", request)
+    assert_same(tmp_path / "whole.run", tmp_path / "left.run", TESTED_BY_PIECES)
 
 
-def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path, monkeypatch):
+def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
     asked = Options(subspace_size="30", seed=SEED)
     request = Request(asked, iterations=40, memory_mb=4000)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
-    work_on_run(by_pieces, tmp_path / "t.run", request, lambda step: step.done != 128)
+    before = (TESTS, 128)
+    work_on_run(by_pieces, tmp_path / "t.run", request, lambda s: (s.stage, s.done) != before)
     assert n_kept(tmp_path / "t.run") == 128
     with closing(Ledger(tmp_path / "t.run", writable=True)) as ledger:
         page = ledger.read_arrays(f"{STRENGTHS}0")

@@ -5,12 +5,13 @@ import random
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing
 
 import numpy as np
 import pytest
-from command import committing_often, environment, error_of, json_of, srs_ooc, wait_for
+from command import committing_often, environment, error_of, finished, json_of, srs_ooc, wait_for
 from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
@@ -94,6 +95,39 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(store, tmp_path):
         assert before < done
     srs_ooc("resume", run, "--iterations", done + AFTER)
     assert state_of(run) == whole(store, done + AFTER)
+
+
+INTERRUPTED_IN_TESTS = """
+import os, signal
+from srs_ooc.__main__ import main
+from srs_ooc.cli.progress import RunProgress
+
+show = RunProgress.show
+
+def show_and_interrupt(self, step):
+    show(self, step)
+    if step.stage == "tests":
+        os.kill(os.getpid(), signal.SIGINT)
+
+RunProgress.show = show_and_interrupt
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_run_interrupted_in_its_tests_says_how_to_go_on_and_does(tmp_path):
+    """The first piece of the tests is the last: a second signal would end it with a traceback."""
+    table = make_store(tmp_path / "t.zarr", *noise_table(60, 200))
+    arguments = ("--q", 30, "--iterations", 20, "--memory-mb", 128)
+    for run, words in (("whole", []), ("left", ["-c", INTERRUPTED_IN_TESTS])):
+        line = [sys.executable, *(words or ["-m", "srs_ooc"]), "run", table]
+        done = finished([*map(str, [*line, "--out", tmp_path / f"{run}.run", *arguments])])
+        assert done.returncode == (130 if words else 0), done.stderr
+    assert "20 of 20 iterations; the verdict is not there yet; nothing is lost" in done.stderr
+    assert f"srs-ooc resume {tmp_path / 'left.run'}" in done.stderr
+    srs_ooc("resume", tmp_path / "left.run")
+    answers = [json_of("features", tmp_path / f"{run}.run", "--json") for run in ("whole", "left")]
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.slow
