@@ -463,10 +463,12 @@ def test_who_leads_is_found_by_strengths_in_which_no_other_feature_has_a_part(
     labels = np.arange(TESTED_ROWS) % 2
     values[:12] = np.where(labels == 1, 1.0, 0.2) * values[:12]
     given = []
-    monkeypatch.setattr(
-        "srs_ooc.runs.tests_beside.beside_others",
-        lambda *some, **more: given.append(some) or beside_others(*some, **more),
-    )
+
+    def seen(*some):
+        given.append(some)
+        return beside_others(*some)
+
+    monkeypatch.setattr("srs_ooc.runs.tests_beside.beside_others", seen)
     by_default(tmp_path, values, labels)
     codes, missing_code, target, alone, (order, leading) = given[0][:5]
     even = np.full(3, 1 / 3)
