@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.records import Part as LearningPart
@@ -33,6 +34,7 @@ from srs_ooc.evidence.rank_tests import (
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.native import _native
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.engine import (
     STEADINESS,
@@ -193,9 +195,17 @@ class Resources:
             self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
-        room = context.cap_nbytes, threads
+        _native.return_large_blocks()  # what an earlier stage let go of must not stay beside this
+        _native.reuse_blocks()  # from 4 MB on no thread keeps any: trees do not pay for that
         budget = RunBudget.of_run(
-            spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes, grows=grows
+            spec,
+            shape,
+            context.cap_nbytes,
+            threads,
+            saves=saves,
+            beside_nbytes=beside_nbytes,
+            grows=grows,
+            resident_nbytes=resident_nbytes(),
         )
         self.n_testers = budget.n_testers
         self.response = training_response(task)

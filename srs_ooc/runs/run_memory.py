@@ -371,10 +371,12 @@ class RunBudget(Budget):
         saves: bool = False,
         beside_nbytes: int = 0,
         grows: bool = True,
+        resident_nbytes: int = 0,
     ) -> Self:
         """Return what :func:`run_leases` says granted, and the rest spent on up to ``threads``.
 
-        Unless something ``grows``, these test single items.
+        Unless something ``grows``, these test single items. Of the rest goes what the process has
+        in use already, ``resident_nbytes``, beyond what it takes for itself.
 
         Raises
         ------
@@ -385,6 +387,8 @@ class RunBudget(Budget):
         budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
         budget.check()
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
+        if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
+            budget.grant("what earlier stages left", more)
         if not grows:
             budget.n_testers = grant_testers(budget, shape, n_most)
             budget.mapped = budget.fits(shape.codes_nbytes)
