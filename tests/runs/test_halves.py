@@ -296,7 +296,12 @@ def test_more_halves_than_tell_anything_are_refused(store, whole):
 def test_a_stop_is_heeded_while_halves_are_checked(store, tmp_path, monkeypatch):
     run, steps, dealt = work(store, tmp_path / "a.run", asked(None)), [], []
     of_number = halves.half_of
-    monkeypatch.setattr(halves, "half_of", lambda *a: dealt.append(a[-1]) or of_number(*a))
+
+    def half_seen(*given):
+        dealt.append(given[-1])
+        return of_number(*given)
+
+    monkeypatch.setattr(halves, "half_of", half_seen)
 
     def watch(step):
         steps.append(step)
