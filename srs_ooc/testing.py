@@ -141,15 +141,15 @@ class _Work:
     def __init__(
         self,
         make: Make,
-        n_items: int,
+        n_features: int,
         subspace_size: int,
         round_size: int,
         candidates: NDArray[np.uint32] | None,
     ) -> None:
-        self.tally, self.round_size = Tally(n_items), round_size
+        self.tally, self.round_size = Tally(n_features), round_size
         self.iteration = 0
         context = SamplerContext(
-            n_items=n_items,
+            n_features=n_features,
             subspace_size=subspace_size,
             key=key_of(_SEED, 5),
             tally=self.tally,
@@ -181,7 +181,7 @@ class _Work:
 def check_sampler(
     make: Make,
     *,
-    n_items: int = 400,
+    n_features: int = 400,
     subspace_size: int = 24,
     n_iterations: int = 60,
     round_size: int = 1,
@@ -193,8 +193,8 @@ def check_sampler(
     ----------
     make : callable
         ``make(context) -> Sampler``, as new; called several times.
-    n_items : int
-        Features, decoys among them.
+    n_features : int
+        Features.
     subspace_size : int
         q.
     n_iterations : int
@@ -211,12 +211,12 @@ def check_sampler(
     """
 
     def begun() -> _Work:
-        return _Work(make, n_items, subspace_size, round_size, candidates)
+        return _Work(make, n_features, subspace_size, round_size, candidates)
 
     known = {IMPORTANCE, LOSS, PREDICTIONS}
     assert begun().sampler.needs <= known, f"needs: expected some of {sorted(known)}"
     assert begun().sampler.name.isidentifier(), "name: expected a word"
-    may_be_drawn = np.arange(n_items, dtype=np.uint32) if candidates is None else candidates
+    may_be_drawn = np.arange(n_features, dtype=np.uint32) if candidates is None else candidates
     whole = _check_proposals(begun(), n_iterations, may_be_drawn)
     again = _check_proposals(begun(), n_iterations, may_be_drawn)
     assert _same(whole, again), "propose: another course with the same seed"
@@ -530,7 +530,7 @@ def _check_constant(
 def _check_symmetry(
     make: MakeScore, columns: NDArray[np.float32], scores: NDArray[np.float64], tolerance: float
 ) -> None:
-    """Check that the order of columns and of rows does not matter, as decoys need."""
+    """Check that the order of columns and of rows does not matter, as a probe needs."""
     n_columns, n_rows = columns.shape
     by_column = np.random.default_rng(0).permutation(n_columns)
     by_row = np.random.default_rng(1).permutation(n_rows)

@@ -27,7 +27,7 @@ import srs_ooc
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs.engine import ItemSource, fit_iteration
+from srs_ooc.runs.engine import ColumnSource, fit_iteration
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import SPREADS, DescentParams, ParametricRandomSubspace
 from srs_ooc.samplers.prs_math import Truth
@@ -94,7 +94,7 @@ class Screen:
     def looks(self, draws: range) -> Iterator[tuple[int, Rankings]]:
         """Yield the scores after each of so many trees."""
         with self.store.columns(mapped=True) as columns:
-            source = ItemSource(columns)
+            source = ColumnSource(columns)
             for number in range(draws[-1]):
                 self._absorb(number, self._grown(source, number))
                 if number + 1 in draws:
@@ -111,7 +111,7 @@ class Screen:
         out[np.asarray(self.store.array("positions"))] = scores
         return out
 
-    def _grown(self, source: ItemSource, number: int) -> Outcome:
+    def _grown(self, source: ColumnSource, number: int) -> Outcome:
         subspace = self.sampler.propose(number, 0)
         iteration = Iteration(number, subspace, derive(self.key, number))
         return fit_iteration(source, self.learner, self.block, iteration)

@@ -293,7 +293,7 @@ def scores(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.runs.item_weights import ScoreRecord, score_table
+    from srs_ooc.runs.weights import ScoreRecord, score_table
     from srs_ooc.samplers.less import ScoreParams
 
     with asked_in_python(exclude=exclude, rows=rows) as files:

@@ -89,8 +89,6 @@ def sensitivity_command(
       n_features      features that they use; n_flipped: of these, flipped
       flip, repeats   as given; repeats is 1 where nothing is permuted
       accuracy, r2    of the trees on these rows, nothing altered
-      n_decoys        decoys that the trees use and that were scored alike;
-                      best_decoy: their largest score, null without
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
     with closing(RunProgress(memory_mb, shows)) as progress:
@@ -111,7 +109,4 @@ def _heading(facts: Mapping[str, Any]) -> str:
         f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}",
         f"{facts['theorem']}.",
     ]
-    if facts["n_decoys"]:
-        n_decoys = counted(facts["n_decoys"], "decoy")
-        lines.append(f"largest score of {n_decoys}: {facts['best_decoy']:.4g}")
     return "\n".join(lines)

@@ -9,7 +9,6 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import InputFiles, Inputs
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
@@ -178,7 +177,7 @@ PIECE = 512
 """Columns that are read together."""
 VOTES_NBYTES = 4 * MB
 """Memory for which trees vote on which rows."""
-ITEM_NBYTES = 160
+USED_NBYTES = 160
 """Memory of an item that trees use, whatever the rows."""
 ROW_NBYTES, DRAW_NBYTES = 160, 64
 """Memory of a row of the store: its target and what is drawn for it, and of a training row while it
@@ -194,7 +193,7 @@ def check_reading(
 
     A cap that is named holds the rest too, with the most features that trees may use.
     """
-    n_used = min(trees.nbytes // SPLIT_NBYTES, (1 + spec.decoys) * store.n_features)
+    n_used = min(trees.nbytes // SPLIT_NBYTES, store.n_features)
     nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
     rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
     budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
@@ -205,23 +204,21 @@ def check_reading(
 
 
 def walking_leases(
-    spec: RunSpec, store: Store, n_items: int, n_repeats: int, trees_nbytes: int
+    spec: RunSpec, store: Store, n_features: int, n_repeats: int, trees_nbytes: int
 ) -> list[Lease]:
     """Return what walking the trees needs besides the process; last of all, a row."""
     manifest = store.manifest
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
     of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
-    decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-    row = effects_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
-    row += n_items * code_nbytes * (n_repeats - 1) + read_together
+    row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
+    row += n_features * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),
-        Lease(f"{n_items} features that trees use", ITEM_NBYTES * n_items),
+        Lease(f"{n_features} features that trees use", USED_NBYTES * n_features),
         Lease(f"{n_rows} rows", of_rows),
         Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
         Lease("names and places", 12 * store.n_features),
-        *([Lease("decoys", decoys)] if decoys else []),
         Lease("a row of all features that trees use", row),
     ]
 

@@ -33,7 +33,6 @@ from srs_ooc.ensemble.ensemble_memory import (
 from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
@@ -330,7 +329,7 @@ class _Measuring:
     asked : int32 or None
         Rows of the store to ask about; None for those out of bag.
     flip, repeats : str, int
-        How features are altered, decoys as the features that they are of.
+        How features are altered.
     """
 
     def __init__(
@@ -344,30 +343,29 @@ class _Measuring:
     ) -> None:
         self._trees, self._store, self._spec = trees, store, spec_of(ledger)
         inputs = inputs_of(ledger)
-        items, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
+        features, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
         for batch in trees.batches():
-            items = np.union1d(items, batch.feature[batch.feature >= 0])
+            features = np.union1d(features, batch.feature[batch.feature >= 0])
             self._n_trees += len(batch.root)
             self._largest = max(self._largest, len(batch.feature))
         self._task = task = Task.of_run(self._spec, store, inputs)
         self._rows, self._places = unseen_rows(ledger.run, self._spec, store, task, asked)
         self._out_of_bag = bool((self._places >= 0).all())
-        # Decoys have values where they were trained on.
-        self._items = items if self._out_of_bag else items[items < store.n_features]
+        self._features = features
         self._flip = flip
-        self._mirrored = codes_mirrored(self._store, self._items % self._store.n_features, flip)
+        self._mirrored = codes_mirrored(self._store, features, flip)
         self._n_repeats = repeats if (self._mirrored == 0).any() else 1
         self._response = training_response(self._task)
         # Sums are of whole numbers, over rows and repeats; a loss is in units of 2**-36.
-        self._sums = np.zeros((len(self._items), 3), np.int64)
+        self._sums = np.zeros((len(self._features), 3), np.int64)
         self._n_voted = self._n_right = self._loss = 0
         self._voted: list[NDArray[np.float64]] = []
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
         budget, nodes = Budget(cap_nbytes), NODE_NBYTES * self._largest
-        n_items = len(self._items)
-        budget.leases += walking_leases(self._spec, self._store, n_items, self._n_repeats, nodes)
+        n_features = len(self._features)
+        budget.leases += walking_leases(self._spec, self._store, n_features, self._n_repeats, nodes)
         budget.check()
         row = budget.leases[-1].n_bytes
         return int(min(len(self._rows), budget.free_nbytes // row + 1))
@@ -391,20 +389,19 @@ class _Measuring:
 
     def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
         """Walk all trees by all rows, some rows at a time."""
-        n_rows, n_items = self._rows_at_a_time(cap_nbytes), len(self._items)
+        n_rows, n_features = self._rows_at_a_time(cap_nbytes), len(self._features)
         regression, n_classes = self._response.is_regression, self._response.n_classes
         order = TrainingRows.of(self._response, self._spec.learner.impurity).order
         truth, exponent = self._truth()
         ask = partial(add_effects, regression=regression, n_threads=threads)
-        families = decoy_families(self._spec, self._task) if self._out_of_bag else None
         with self._store.columns(mapped=False) as columns:
             starts = range(0, len(self._rows), n_rows)
             done, total = 0, len(starts) * self._n_repeats * self._n_trees
             for first in starts:
                 rows = slice(first, min(first + n_rows, len(self._rows)))
-                plain, altered = self._codes(columns, families, rows)
+                plain, altered = self._codes(columns, rows)
                 for repeat, other in enumerate(altered):
-                    found = Effects.none(plain.shape[1], n_items, n_classes)
+                    found = Effects.none(plain.shape[1], n_features, n_classes)
                     for part, slot, numbers in self._parts(plain.shape[1]):
                         votes = self._votes(order, numbers, rows)
                         ask(part, slot, plain, other, found, votes)
@@ -431,27 +428,21 @@ class _Measuring:
         self._loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
         self._voted.append(truth[voted])
 
-    def _codes(
-        self, columns: ColumnStore, families: NDArray[np.int32] | None, rows: slice
-    ) -> tuple[Codes, list[Codes]]:
-        """Return the codes of items (n_items, n_rows) of some rows, and altered once a repeat."""
+    def _codes(self, columns: ColumnStore, rows: slice) -> tuple[Codes, list[Codes]]:
+        """Return the codes (n_features, n_rows) of some rows, and altered once a repeat."""
         n = len(self._rows)
         wanted = [np.arange(n)[rows]]
         if (self._mirrored == 0).any():
             wanted += [permutation(self._spec.seed, k, n)[rows] for k in range(self._n_repeats)]
         n_each, code_nbytes = len(wanted[0]), columns.manifest.code_nbytes
-        found = [np.empty((len(self._items), n_each), f"u{code_nbytes}") for _ in wanted]
+        found = [np.empty((len(self._features), n_each), f"u{code_nbytes}") for _ in wanted]
         places = np.concatenate(wanted)
         block = Block(PIECE, len(places), code_nbytes, tiled=False)
         memory = block.codes.view(f"u{code_nbytes}")
-        for family, low, high in self._pieces(0 if families is None else len(families)):
-            read_from = self._rows[places]
-            if family and families is not None:
-                trained = self._task.rows
-                read_from = families[family - 1][self._places[places]]
-                read_from = read_from if trained is None else trained[read_from]
-            features = self._items[low:high] - family * self._store.n_features
-            columns.gather(features.astype(np.uint32), block, read_from)
+        for low in range(0, len(self._features), PIECE):
+            features = self._features[low : low + PIECE].astype(np.uint32)
+            high = low + len(features)
+            columns.gather(features, block, self._rows[places])
             read = memory[: (high - low) * len(places)].reshape(high - low, len(places))
             for k, out in enumerate(found):
                 out[low:high] = read[:, k * n_each : (k + 1) * n_each]
@@ -464,18 +455,6 @@ class _Measuring:
                 altered[some] = mirror(found[0][some], self._mirrored[some])
         return found[0], found[1:]
 
-    def _pieces(self, n_families: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (family, first, stop) of items of one family, read together.
-
-        Items are ascending; item m p + f is the decoy of feature f in family m.
-        """
-        p = self._store.n_features
-        for family in range(1 + n_families):
-            bounds = np.searchsorted(self._items, [family * p, (family + 1) * p])
-            first, stop = map(int, bounds)
-            for low in range(first, stop, PIECE):
-                yield family, low, min(low + PIECE, stop)
-
     def _parts(self, n_rows: int) -> Iterator[tuple[Trees, NDArray[np.int64], range]]:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
@@ -487,13 +466,10 @@ class _Measuring:
             first += len(batch.root)
 
     def _slots(self, batch: Trees) -> NDArray[np.int64]:
-        """Return the slot of each split; decoys without values count as a probe does."""
+        """Return the slot of each split."""
         slot = batch.feature.copy()
         at_split = np.flatnonzero(slot >= 0)
-        items = slot[at_split]
-        places = np.searchsorted(self._items, items)
-        is_there = self._items[np.minimum(places, len(self._items) - 1)] == items
-        slot[at_split] = np.where(is_there, places, PROBE_SPLIT)
+        slot[at_split] = np.searchsorted(self._features, slot[at_split])
         return slot
 
     def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> NDArray[np.uint8]:
@@ -517,7 +493,7 @@ class _Measuring:
         return votes
 
     def _scores(self) -> Sensitivities:
-        """Return the scores of features; of decoys only what the largest is.
+        """Return the scores of features.
 
         Raises
         ------
@@ -539,27 +515,22 @@ class _Measuring:
                 "Name more rows with --rows."
             )
         scores = self._sums[:, 2] / (self._n_repeats * spread)
-        is_decoy = self._items >= self._store.n_features
-        positions = np.asarray(self._store.array("positions"), np.int64)[self._items[~is_decoy]]
-        order = np.lexsort((positions, -scores[~is_decoy]))
-        own = np.flatnonzero(~is_decoy)[order]
-        said = done_to(self._mirrored[own])
-        best = float(scores[is_decoy].max()) if is_decoy.any() else None
+        positions = np.asarray(self._store.array("positions"), np.int64)[self._features]
+        order = np.lexsort((positions, -scores))
+        said = done_to(self._mirrored[order])
         facts = {
             "n_rows": n,
             "n_rows_asked": len(self._rows),
             "out_of_bag": self._out_of_bag,
             "n_trees": self._n_trees,
             "flip": self._flip,
-            "n_features": len(own),
+            "n_features": len(order),
             "repeats": self._n_repeats,
             "accuracy": None if regression else self._n_right / n,
             "r2": 1 - self._loss / spread if regression else None,
             "n_flipped": said.count(FLIPPED),
-            "n_decoys": int(np.count_nonzero(is_decoy)),
-            "best_decoy": best,
             "theorem": theorem_of(said),
         }
         return Sensitivities(
-            positions[order], scores[own], self._sums[own, :2], tuple(said), facts, self._store
+            positions[order], scores[order], self._sums[order, :2], tuple(said), facts, self._store
         )

@@ -101,10 +101,10 @@ class RankColumns:
         return [slice(start, start + size) for start in range(0, count, size)]
 
 
-# Clusters of rank-correlated items, found blindly.
+# Clusters of rank-correlated features.
 
 LEAST_CORRELATION = 0.5
-"""Items at least so correlated, directly or through others, are one cluster."""
+"""Features at least so correlated, directly or through others, are one cluster."""
 CHANCE = 6.0
 """Standard errors that a correlation must exceed to count, ..."""
 ENOUGH = 0.9
@@ -114,7 +114,7 @@ ENOUGH = 0.9
 def single_linkage(
     codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
 ) -> NDArray[np.intp]:
-    """Return the cluster of each item: the first place of its members (single linkage).
+    """Return the cluster of each feature: the first place of its members (single linkage).
 
     Parameters
     ----------
@@ -123,12 +123,12 @@ def single_linkage(
     missing_code : int
         The code of a missing value.
     least : float
-        Absolute correlation from which two items are linked; more where rows are few.
+        Absolute correlation from which two features are linked; more where rows are few.
 
     Returns
     -------
     intp (n,)
-        Place of the first member of each item's cluster.
+        Place of the first member of each feature's cluster.
     """
     n = len(codes)
     linked = np.sqrt(RankColumns(codes, missing_code).squares()) >= least_linked(
@@ -148,43 +148,8 @@ def single_linkage(
 
 
 def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
-    """Return the absolute correlation from which two items are alike, given their rows."""
+    """Return the absolute correlation from which two features are alike, given their rows."""
     return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
-
-
-def average_linkage(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
-    """Return the cluster of each item by average linkage: the first place of its members.
-
-    Two clusters are joined while the mean correlation between their members is that of single
-    items that are linked: unlike single linkage this does not chain clusters that touch.
-    """
-    means = np.sqrt(RankColumns(codes, missing_code).squares())
-    least, n = least_linked(codes.shape[1]), len(codes)
-    np.fill_diagonal(means, -1.0)
-    sizes, clusters = np.ones(n), np.arange(n)
-    while n and means.max() >= least:
-        one, other = sorted(divmod(int(means.argmax()), n))
-        joined = (sizes[one] * means[one] + sizes[other] * means[other]) / (
-            sizes[one] + sizes[other]
-        )
-        sizes[one] += sizes[other]
-        means[one], means[:, one] = joined, joined
-        means[other], means[:, other], means[one, one] = -1.0, -1.0, -1.0
-        clusters[clusters == other] = one
-    return clusters
-
-
-def largest_cluster(clusters: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
-    """Return the most ``members`` of one cluster, at least 1.
-
-    Parameters
-    ----------
-    clusters : intp (m,)
-        As :func:`single_linkage` returns them.
-    members : bool (m,)
-        Which count.
-    """
-    return max(1, int(np.bincount(clusters[members], minlength=1).max()))
 
 
 # Clusters of features that can stand in for one another, around the best of each.
@@ -271,7 +236,7 @@ HEAD = 400
 def mrmr_order(
     importance: NDArray[np.float64],
     columns: RankColumns,
-    items: NDArray[np.integer],
+    features: NDArray[np.integer],
     key: int,
     is_selected: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.intp]:
@@ -283,7 +248,7 @@ def mrmr_order(
         Of each feature; 0 or less counts as nothing.
     columns : RankColumns
         Their codes, n of them.
-    items : integers (n,)
+    features : integers (n,)
         Which features they are; equal ones are ordered by a hash of them.
     key : int
         Of that hash.
@@ -295,7 +260,7 @@ def mrmr_order(
     intp (n,)
         A permutation. Where nothing is left to tell features apart they come by importance.
     """
-    by_importance = np.lexsort((derive_array(key, items), -importance))
+    by_importance = np.lexsort((derive_array(key, features), -importance))
     relevance = np.maximum(importance[by_importance], 0.0)
     first = np.zeros(len(relevance), np.bool_) if is_selected is None else is_selected
     is_first, n_first = first[by_importance], int(np.count_nonzero(first))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,13 +15,11 @@ from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.native import _native
 
-MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
+MOST_KEPT = 1000
 IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
-FAMILIES, WIDE = 7, 200_000
-"""Families of decoys by default, up to so many features; one beyond."""
 LEADERS = 10
-"""Leading items that are held in every other subspace where no option says how many."""
+"""Leading features that are held in every other subspace where no option says how many."""
 
 
 class Judge(Params):
@@ -47,13 +44,8 @@ class Judge(Params):
 
     @property
     def n_leaders(self) -> int:
-        """Leading items that a sampler holds, where nothing is admitted on the way."""
+        """Leading features that a sampler holds, where nothing is admitted on the way."""
         return LEADERS
-
-    @property
-    def n_copies(self) -> int:
-        """Copies of each feature, itself and decoys, that are drawn apart where nothing is held."""
-        return 1
 
 
 class PositiveJudge(Judge):
@@ -153,51 +145,6 @@ class TestsJudge(Judge):
         return params
 
 
-class DecoyJudge(TestsJudge):
-    """A final verdict by counting decoys, or against permutation runs (docs/evidence.md)."""
-
-    versions: ClassVar[Mapping[str, int]] = {"evidence": 4, "stages": 3}
-    decoys: int = option(
-        Whole(0, MOST_DECOYS),
-        "Families of decoys, every feature with its rows permuted.",
-        default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
-        metavar="M",
-    )
-    permutations: int = option(
-        Whole(0, MOST_PERMUTATIONS),
-        "Certify against B permutation runs (the same search on permuted targets), not by "
-        "counting decoys. Bounds the chance of any false feature.",
-        default=0,
-        metavar="B",
-        former="replays",
-    )
-
-    @property
-    def n_copies(self) -> int:
-        """Features and families of decoys, where there are several."""
-        return 1 + self.decoys if self.decoys > 1 else 1
-
-    @classmethod
-    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle decoys or permutation runs, and check that the level can be reached."""
-        families = FAMILIES if table.n_candidates <= WIDE else 1
-        default = {"decoys": 0 if given.get("permutations") else families}
-        params = super().settle(default | dict(given), table)
-        level, decoys, permutations = exact_share(params.fdr), params.decoys, params.permutations
-        if (decoys > 0) == (permutations > 0):
-            raise UsageError(
-                f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
-                f"{permutations}. Decoys (at least 1) suit many expected features, permutation "
-                "runs (at least 1) few."
-            )
-        if permutations and level * (permutations + 1) < 1:
-            raise UsageError(
-                f"--permutations: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
-                f"found {permutations}: the best of so few cannot certify anything at that level."
-            )
-        return params
-
-
 def closes_by_sensitivity(judging: Params) -> bool:
-    """Return whether a judge's closing stage scores by what altering items costs."""
+    """Return whether a judge's closing stage scores by what altering features costs."""
     return isinstance(judging, TestsJudge) and judging.closing == SENSITIVITY

@@ -1,8 +1,7 @@
-"""Accumulated evidence per item, and the blind ranking that is read from it.
+"""Accumulated evidence per feature, and the ranking that is read from it.
 
-A tally takes 12 or 16 bytes an item, and its sums do not depend on their order. The ranking does
-not know what is a feature and what a decoy. Beside it stands what watches it in the course of a
-run: whether it is stable, what led it when, and what base models say of each feature.
+A tally takes 12 or 16 bytes a feature, and its sums do not depend on their order. Beside it stands
+what watches it in the course of a run: what led it when, and what base models say of each feature.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ class Tally:
     Parameters
     ----------
     n_features : int
-        Number of features of the store, or of items: features and their decoys.
+        Number of features of the store.
     wins : bool
         Whether wins over a probe are counted.
 
@@ -69,143 +68,69 @@ class Tally:
             saved.fill(name, pages.array)
 
 
-# Ranking items by what a tally says of them, blind to what is a feature and what a decoy.
+# Ranking features by what a tally says of them.
 
 _PIECE = 1 << 16
 
 
-def mean_importance(tally: Tally, items: NDArray[np.integer] | slice) -> NDArray[np.float64]:
+def mean_importance(tally: Tally, features: NDArray[np.integer] | slice) -> NDArray[np.float64]:
     """Return total importance over times drawn, in units of ``2**-36``; -1 where never drawn."""
-    n_drawn = tally.n_drawn[items]
+    n_drawn = tally.n_drawn[features]
     out = np.full(len(n_drawn), -1.0)
-    np.divide(tally.importance[items], n_drawn, out=out, where=n_drawn > 0)
+    np.divide(tally.importance[features], n_drawn, out=out, where=n_drawn > 0)
     return out
 
 
-def by_score(scores: NDArray[np.float64], items: NDArray[np.integer], key: int) -> NDArray[np.intp]:
-    """Return the places of ``items`` by descending score, equal ones in random order."""
-    return np.lexsort((derive_array(key, items), -scores))
+def by_score(scores: NDArray[np.float64], features: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+    """Return the places of ``features`` by descending score, equal ones in random order."""
+    return np.lexsort((derive_array(key, features), -scores))
 
 
-def best_of_each(features: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return the places where a feature, itself or as a decoy, is met first."""
-    out = np.zeros(len(features), np.bool_)
-    out[np.unique(features, return_index=True)[1]] = True
-    return out
+def best_features(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
+    """Return the ``count`` features of the largest mean importance, best first.
 
-
-def best_items(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
-    """Return the ``count`` items of the largest mean importance, best first.
-
-    Items never drawn come last; ties are broken by a hash under ``key``.
+    Features never drawn come last; ties are broken by a hash under ``key``.
     """
     return largest(lambda piece: mean_importance(tally, piece), len(tally.n_drawn), count, key)
 
 
 def largest(
-    scores_of: Callable[[slice], NDArray[np.float64]], n_items: int, count: int, key: int
+    scores_of: Callable[[slice], NDArray[np.float64]], n_features: int, count: int, key: int
 ) -> NDArray[np.uint32]:
-    """Return the ``count`` items with the largest scores, best first; ties as a hash has it.
+    """Return the ``count`` features with the largest scores, best first; ties as a hash has it.
 
-    Piece by piece, as ``scores_of`` gives them: memory does not grow with the number of items.
+    Piece by piece, as ``scores_of`` gives them: memory does not grow with the number of features.
     """
-    items, scores = np.zeros(0, np.uint32), np.zeros(0)
-    for start in range(0, n_items, _PIECE):
+    features, scores = np.zeros(0, np.uint32), np.zeros(0)
+    for start in range(0, n_features, _PIECE):
         found = scores_of(slice(start, start + _PIECE))
         places = np.arange(len(found))
-        if len(items) == count:
+        if len(features) == count:
             places = np.flatnonzero(found >= scores[-1])
-        items = np.concatenate([items, (start + places).astype(np.uint32)])
+        features = np.concatenate([features, (start + places).astype(np.uint32)])
         scores = np.concatenate([scores, found[places]])
-        order = by_score(scores, items, key)[:count]
-        items, scores = items[order], scores[order]
-    return items
+        order = by_score(scores, features, key)[:count]
+        features, scores = features[order], scores[order]
+    return features
 
 
-# Whether the blind ranking is stable: its best items, looked at now and then.
-
-FIRST = 1000
-"""Iterations before the first look."""
-GROWTH = 5, 4
-"""Each look comes after so many fourths of the iterations of the last."""
-BEST = 100
-"""Items looked at: features and decoys alike."""
-SHARED = 0.9
-"""Share of them that must be the same as at the last look, ..."""
-LOOKS = 2
-"""... as many times in a row."""
-
-
-class Steadiness:
-    """Compares the best items of a ranking with those a quarter of the iterations earlier.
-
-    Parameters
-    ----------
-    tally : Tally
-        What the items are ranked by.
-    key : int
-        64-bit key that breaks ties of the ranking.
-
-    Attributes
-    ----------
-    since : int or None
-        Iterations after which the ranking was found stable; None if not (yet).
-    """
-
-    def __init__(self, tally: Tally, key: int) -> None:
-        self._tally, self._key = tally, key
-        self._next = FIRST
-        self._items: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self._agreed = 0
-        self.since: int | None = None
-
-    def absorb(self, iteration: int, outcome: Outcome) -> None:
-        """Look at the ranking after ``iteration`` (from 0), if it is time to."""
-        n_iterations = iteration + 1
-        if n_iterations < self._next or self.since is not None:
-            return
-        items = np.sort(best_items(self._tally, BEST, self._key))
-        n_shared = len(np.intersect1d(items, self._items, assume_unique=True))
-        self._agreed = self._agreed + 1 if n_shared >= SHARED * len(items) else 0
-        self._items = items
-        self._next = -(-self._next * GROWTH[0] // GROWTH[1])
-        if self._agreed == LOOKS:
-            self.since = n_iterations
-
-    def state(self) -> State:
-        """Return what was seen so far."""
-        items = self._items.tolist()
-        facts = {"next": self._next, "items": items, "agreed": self._agreed, "since": self.since}
-        return State(facts=facts)
-
-    def restore(self, saved: Saved) -> None:
-        """Take it back."""
-        record = saved.facts
-        if record is not None:
-            self._next, self._agreed = int(record["next"]), int(record["agreed"])
-            self._items = np.array(record["items"], np.uint32)
-            self.since = record["since"]
-
-
-# What led the blind ranking at a few points of a run, so that its course can be shown later.
+# What led the ranking at a few points of a run, so that its course can be shown later.
 
 HISTORY_FIRST = 100
 """Iterations before the first point."""
 HISTORY_GROWTH = 4, 3
 """Each point comes after so many thirds of the iterations of the last: 49 points by 10**8."""
 LEADING = 100
-"""Items that are kept of each, features and decoys alike."""
+"""Features that are kept of each."""
 
 
 class RankingHistory:
-    """Keeps the first items of a ranking, best first, at points ever further apart.
-
-    It knows no label: who reads it after the verdict may look up which items are decoys.
+    """Keeps the first features of a ranking, best first, at points ever further apart.
 
     Parameters
     ----------
     tally : Tally
-        What the items are ranked by; it has absorbed an outcome before this does.
+        What the features are ranked by; it has absorbed an outcome before this does.
     key : int
         64-bit key that breaks ties of the ranking.
     """
@@ -215,14 +140,14 @@ class RankingHistory:
     def __init__(self, tally: Tally, key: int) -> None:
         self._tally, self._key = tally, key
         self._iterations: list[int] = []
-        self._items: list[NDArray[np.uint32]] = []
+        self._features: list[NDArray[np.uint32]] = []
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Keep what leads after ``iteration`` (from 0), if it is time to."""
         n_done = iteration + 1
         if n_done >= self._next:
             self._iterations.append(n_done)
-            self._items.append(best_items(self._tally, LEADING, self._key))
+            self._features.append(best_features(self._tally, LEADING, self._key))
 
     @property
     def _next(self) -> int:
@@ -230,18 +155,18 @@ class RankingHistory:
         return max(HISTORY_FIRST, -(-last * HISTORY_GROWTH[0] // HISTORY_GROWTH[1]))
 
     def state(self) -> State:
-        """Return the points so far: iterations (n,), items (n, at most LEADING)."""
+        """Return the points so far: iterations (n,), features (n, at most LEADING)."""
         if not self._iterations:
             return State()
         iterations = np.array(self._iterations, np.int64)
-        return State(arrays={"iterations": iterations, "items": np.array(self._items)})
+        return State(arrays={"iterations": iterations, "features": np.array(self._features)})
 
     def restore(self, saved: Saved) -> None:
         """Take them back; a run that was begun without starts where it is."""
         arrays = saved.arrays
         if arrays:
             self._iterations = arrays["iterations"].tolist()
-            self._items = list(arrays["items"])
+            self._features = list(arrays["features"])
 
 
 # What base models say of each feature, with standard errors: 16 bytes a feature.

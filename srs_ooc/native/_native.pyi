@@ -133,9 +133,8 @@ def derive(key: int, word: int) -> int: ...
 def mix32(x: int) -> int: ...
 def gather_mapped(
     addresses: NDArray[np.uint64],
-    items: NDArray[np.uint32],
+    features: NDArray[np.uint32],
     n_features: int,
-    families: NDArray[np.int32],
     chunk_features: int,
     n_rows: int,
     rows: NDArray[np.int32],
@@ -146,9 +145,8 @@ def gather_mapped(
 ) -> None: ...
 def gather_files(
     descriptors: NDArray[np.int32],
-    items: NDArray[np.uint32],
+    features: NDArray[np.uint32],
     n_features: int,
-    families: NDArray[np.int32],
     chunk_features: int,
     n_rows: int,
     rows: NDArray[np.int32],

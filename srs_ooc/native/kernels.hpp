@@ -126,7 +126,6 @@ struct TileJob {
     int64_t n_rows;          // of a column
     const int32_t *rows;     // [n_kept] of a column, ascending: which to lay out; null: all
     int64_t n_kept;
-    const int32_t *partners; // [n_kept] in pairs: where each of these goes; null: in order
     int code_nbytes;         // 1 or 2
     bool streamed;           // past the caches: the tile is aligned to 64 bytes
     void *tile;              // [n_kept][TILE]

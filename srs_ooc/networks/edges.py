@@ -20,7 +20,7 @@ from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.records import State, Stateful
 from srs_ooc.base.text import no_formula
 from srs_ooc.networks.weighing import FEWEST_EDGES, HASH_COLUMNS, MOST_DUPLICATES, shard_targets
-from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ItemSource
+from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.store.arrays import Names
@@ -229,13 +229,13 @@ def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def equal_columns(
-    source: ItemSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
+    source: ColumnSource, regulators: NDArray[np.uint32], targets: NDArray[np.uint32]
 ) -> tuple[int, list[tuple[int, int]]]:
     """Find regulators whose codes equal a target's: to a tree they are the target itself.
 
     Parameters
     ----------
-    source : ItemSource
+    source : ColumnSource
         The columns, with the rows trained on.
     regulators, targets : uint32
         Those that are not constant.
@@ -258,7 +258,7 @@ def equal_columns(
     return len(first) + sum(1 for _ in pairs), first
 
 
-def _digests(source: ItemSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
+def _digests(source: ColumnSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
     manifest = source.columns.manifest
     n_rows = manifest.n_rows if source.rows is None else len(source.rows)
     block = Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)

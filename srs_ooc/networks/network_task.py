@@ -36,7 +36,7 @@ from srs_ooc.networks.weighing import (
     value_leases,
     worker_lease,
 )
-from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.run_memory import (
@@ -285,12 +285,12 @@ class NetworkTask:
             "rows": digest(self.rows, "rows"),
         }
 
-    def source(self, *, valued: bool = True) -> AbstractContextManager[ItemSource]:
+    def source(self, *, valued: bool = True) -> AbstractContextManager[ColumnSource]:
         """Yield where columns come from; with the values of codes where the method uses them."""
         n_values = self.shape.n_values if valued else 0
         return edge_source(self.store, self.rows, mapped=self.mapped, valued=n_values > 0)
 
-    def scorer(self, source: ItemSource) -> EdgeScorer:
+    def scorer(self, source: ColumnSource) -> EdgeScorer:
         """Return what weighs the regulators of targets here."""
         params = self.request.params
         return EdgeScorer(params, self.store, source, self.regulators, self.n_workers)

@@ -21,7 +21,7 @@ from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import Choice, Params, Whole, option
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
-from srs_ooc.runs.engine import ItemSource, pool_of, taken
+from srs_ooc.runs.engine import ColumnSource, pool_of, taken
 from srs_ooc.runs.jobs import Batch, Tell
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
@@ -437,7 +437,7 @@ class EdgeScorer:
         How they are weighed.
     store : Store
         Of the columns.
-    source : ItemSource
+    source : ColumnSource
         Where columns come from.
     regulators : uint32 (n_regulators,)
         Stored positions, ascending.
@@ -449,7 +449,7 @@ class EdgeScorer:
         self,
         params: EdgeParams,
         store: Store,
-        source: ItemSource,
+        source: ColumnSource,
         regulators: NDArray[np.uint32],
         n_workers: int,
     ) -> None:
@@ -506,12 +506,12 @@ class EdgeScorer:
 @contextmanager
 def edge_source(
     store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
-) -> Iterator[ItemSource]:
+) -> Iterator[ColumnSource]:
     """Yield where columns come from, with the values of codes where these are ``valued``."""
     with ExitStack() as stack:
         columns = stack.enter_context(store.columns(mapped=mapped))
         values = stack.enter_context(store.value_tables()) if valued else None
-        yield ItemSource(columns, rows, values=values)
+        yield ColumnSource(columns, rows, values=values)
 
 
 # What the work on targets will take: a few of them are worked on, and the rest is multiplied.

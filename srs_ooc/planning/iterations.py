@@ -112,10 +112,8 @@ MIN_ITERATIONS = 1000
 """Fewer trees leave importances, means over draws, to chance: which others were drawn."""
 MAX_ITERATIONS = 10_000
 """The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
-MOST_DRAWS, LEAST_DRAWS = 100, 30
+DRAWS = 30
 """Draws in each lane after which a screen keeps nearly all relevant features in its best 1,000."""
-ITEM_DRAWS = 240
-"""Draws of a feature and its decoys together, within these bounds: many families share them."""
 
 
 def times_to_draw(draft: RunDraft) -> dict[str, float | None]:
@@ -126,7 +124,7 @@ def times_to_draw(draft: RunDraft) -> dict[str, float | None]:
     """
     spec = draft.spec
     held = floor_share(spec.alpha, spec.subspace_size)
-    times = draw_times(draft.n_items, spec.subspace_size, held, spec.min_draws + 1)
+    times = draw_times(draft.shape.n_candidates, spec.subspace_size, held, spec.min_draws + 1)
     return times if spec.draw_block == 1 else times | {"every_least": None}
 
 
@@ -150,7 +148,7 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
             f"{wanted} after {every:,}; below {MIN_ITERATIONS:,} the means that "
             "rank features are over too few draws"
         )
-    chance = draw_chance(draft.n_items, spec.subspace_size, held)
+    chance = draw_chance(draft.shape.n_candidates, spec.subspace_size, held)
     short = exp(log_chance_below(MAX_ITERATIONS, chance, spec.min_draws + 1))
     return MAX_ITERATIONS, (
         f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
@@ -162,13 +160,9 @@ def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
 def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
     spec = draft.spec
     n_lanes = 2 if spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size) else 1
-    n_draws = LEAST_DRAWS
-    if spec.decoy_judge is not None:
-        n_draws = min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + spec.decoys)))
-    count = n_lanes * ceil(n_draws * draft.n_items / spec.subspace_size)
+    count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
-    what = "feature and decoy" if spec.decoys else "feature"
-    drawn = f"every {what} is drawn about {n_draws} times{beside}"
+    drawn = f"every feature is drawn about {DRAWS} times{beside}"
     if spec.draws_by_weight:
-        drawn = f"a {what} of mean weight is drawn about {n_draws} times"
+        drawn = f"a feature of mean weight is drawn about {DRAWS} times"
     return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"

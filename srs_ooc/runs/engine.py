@@ -31,8 +31,8 @@ from srs_ooc.trees.block import Block
 
 
 @dataclass(frozen=True)
-class ItemSource:
-    """Where the columns of items come from.
+class ColumnSource:
+    """Where the columns of features come from.
 
     Attributes
     ----------
@@ -40,40 +40,31 @@ class ItemSource:
         The features.
     rows : int32 (n_kept,) or None
         Rows to train on; None for all.
-    families : int32 (n_families, n_kept) or None
-        The row that a decoy of each family takes at each row.
     values : ValueTables or None
         The values of codes, where thresholds are drawn between them.
     """
 
     columns: ColumnStore
     rows: NDArray[np.int32] | None = None
-    families: NDArray[np.int32] | None = None
     values: ValueTables | None = None
 
-    def gather(self, items: NDArray[np.uint32], block: Block) -> None:
-        """Page the codes of ``items`` into the first columns of ``block``.
+    def gather(self, features: NDArray[np.uint32], block: Block) -> None:
+        """Page the codes of ``features`` into the first columns of ``block``.
 
         The values of codes too, where there are some and the block has room for them.
         """
-        self.columns.gather(items, block, self.rows, self.families)
+        self.columns.gather(features, block, self.rows)
         if self.values is not None and block.values is not None:
-            self.values.gather(self.features_of(items), block)
-
-    def features_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return the feature of each item: a decoy's is the one it was made of."""
-        if self.families is None:
-            return items
-        return items % np.uint32(self.columns.manifest.n_features)
+            self.values.gather(features, block)
 
 
 def fit_iteration(
-    source: ItemSource, learner: Learner, block: Block, iteration: Iteration
+    source: ColumnSource, learner: Learner, block: Block, iteration: Iteration
 ) -> Outcome:
     """Page a subspace into ``block``, add its probe, and have ``learner`` fit it."""
     features = iteration.features
     source.gather(features, block)
-    columns = Columns(features, source.features_of(features))
+    columns = Columns(features, features)
     if iteration.probe is not None:
         place = iteration.probe.source
         block.shuffle_column(place, len(features), iteration.probe.key)

@@ -41,7 +41,7 @@ from srs_ooc.runs.engine import (
     TALLY,
     Engine,
     Executor,
-    ItemSource,
+    ColumnSource,
     ThreadExecutor,
     check_needs,
     commit_due,
@@ -157,7 +157,7 @@ class Resources:
         Items that may be drawn; None where all may.
     n_candidates : int
         How many they are.
-    source : ItemSource
+    source : ColumnSource
         Where columns come from.
     learner : Learner
         What is grown on them.
@@ -320,14 +320,14 @@ class Resources:
 
 def open_source(
     spec: RunSpec, store: Store, task: Task, budget: RunBudget, stack: ExitStack
-) -> tuple[ItemSource, ReadAhead]:
+) -> tuple[ColumnSource, ReadAhead]:
     """Return where columns come from, and what reads them ahead; ``stack`` closes both."""
     by_value = spec.learner.thresholds != RANK or not spec.model.is_tree
     values = stack.enter_context(store.value_tables()) if by_value else None
     columns = stack.enter_context(store.columns(mapped=budget.mapped))
     columns.n_threads = budget.n_readers
     ahead = stack.enter_context(ReadAhead(columns))
-    return ItemSource(columns, task.rows, decoy_families(spec, task), values), ahead
+    return ColumnSource(columns, task.rows, decoy_families(spec, task), values), ahead
 
 
 def learner_of(

@@ -36,7 +36,7 @@ from srs_ooc.runs.inputs import (
     places_of,
     spec_of,
 )
-from srs_ooc.runs.item_weights import needs_of, with_weights
+from srs_ooc.runs.weights import needs_of, with_weights
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
 from srs_ooc.runs.run_memory import (

@@ -53,8 +53,7 @@ class SplitTable:
         ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
-        decoded at a time) of the trees; ``first_decoy``, the first item that is one, where trees
-        split on decoys; ``table``, the :func:`digest_of` what the store was made of, and its
+        decoded at a time) of the trees; ``table``, the :func:`digest_of` what the store was made of, and its
         ``n_rows`` (older files lack both).
     """
 
@@ -168,12 +167,6 @@ def digest_of(source: dict[str, Any]) -> list[int] | None:
     return [source["crc32"], source["nbytes"]] if "crc32" in source else None
 
 
-def is_decoy(trees: Trees, n_features: int) -> NDArray[np.bool_]:
-    """Return which nodes split on decoys, items after the features; bool (n_nodes,)."""
-    found: NDArray[np.bool_] = trees.feature >= n_features
-    return found
-
-
 def has_threshold(trees: Trees) -> NDArray[np.bool_]:
     """Return which nodes split values at a threshold between two codes; bool (n_nodes,).
 
@@ -189,12 +182,10 @@ def _used_keys(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
     keys = features = np.zeros(0, np.int64)
     waiting: list[NDArray[np.int64]] = []
-    n_trees = n_waiting = largest = n_decoys = 0
+    n_trees = n_waiting = largest = 0
     for batch in trees.batches():
-        of_decoys = is_decoy(batch, n_features)
-        n_decoys += int(np.count_nonzero(of_decoys))
-        features = np.union1d(features, batch.feature[(batch.feature >= 0) & ~of_decoys])
-        splits = has_threshold(batch) & ~of_decoys
+        features = np.union1d(features, batch.feature[batch.feature >= 0])
+        splits = has_threshold(batch)
         waiting.append(np.unique(batch.feature[splits] << CODE_BITS | batch.code[splits]))
         n_waiting += len(waiting[-1])
         n_trees += len(batch.root)
@@ -203,7 +194,7 @@ def _used_keys(
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
     facts: dict[str, Any] = {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
-    return keys, features, facts | ({"first_decoy": n_features} if n_decoys else {})
+    return keys, features, facts
 
 
 def _write(file: Path, table: SplitTable) -> None:
@@ -257,7 +248,7 @@ def probabilities(
     n_trees = 0
     for batch in trees.batches():
         n_trees += len(batch.root)
-        slot = _without_decoys(batch.feature, facts.get("first_decoy"))
+        slot = batch.feature.copy()
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
         threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
@@ -285,14 +276,6 @@ def _add_votes(
         one = replace(trees, root=np.array([root], np.int32))
         add_shares(one, slot, threshold, values, shares, code_nbytes)
         votes[rows, shares.argmax(axis=1)] += 1.0
-
-
-def _without_decoys(feature: NDArray[np.int64], first_decoy: int | None) -> NDArray[np.int64]:
-    """Return the features of splits; those on decoys, which other rows lack, are as on a probe."""
-    out = feature.copy()
-    if first_decoy is not None:
-        out[feature >= first_decoy] = PROBE_SPLIT
-    return out
 
 
 def _thresholds(

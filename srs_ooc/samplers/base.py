@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
 """What a sampler may need to learn of a subspace, and a learner provide."""
 SENSITIVITY = "sensitivity"
-"""The same, in place of importances: what altering an item costs on rows not grown on."""
+"""The same, in place of importances: what altering a feature costs on rows not grown on."""
 
 
 class Sampler(ABC):
     """Chooses subspaces and learns from what grew on them.
 
-    It knows nothing of storage, of decoys, or of clocks. Nothing but :meth:`absorb` and
+    It knows nothing of storage or of clocks. Nothing but :meth:`absorb` and
     :meth:`step` changes what it would propose. As it stands here it remembers nothing, has nothing
     to learn between iterations and no end of its own.
     """
@@ -151,32 +151,32 @@ class SamplerContext:
 
     Attributes
     ----------
-    n_items : int
-        Features of the store, and their decoys.
+    n_features : int
+        Features of the store.
     subspace_size : int
         q.
     key : int
         64-bit key for what the sampler breaks by chance itself.
     tally : Tally
-        What was learnt of each item; it absorbs each outcome before the sampler does.
+        What was learnt of each feature; it absorbs each outcome before the sampler does.
     judge : Judge
         The relevance test by which features enter F, where it admits any on the way.
     round_size : int
         Iterations that are proposed from one state.
     candidates : uint32 (n_candidates,) or None
-        Stored positions of the items that may be drawn, ascending; None where all may be.
-    weights : uint32 (n_items,) or None
-        How often each item is to be drawn relative to others, 0 for those not in V, where the
+        Stored positions of the features that may be drawn, ascending; None where all may be.
+    weights : uint32 (n_features,) or None
+        How often each feature is to be drawn relative to others, 0 for those not in V, where the
         method has columns scored or a file gives scores; None where all weigh alike.
     response : Response or None
         What the rows say, for a method that learns from predictions.
     validation : int32 or None
         Places among the rows of those held out, ascending; None where the method chooses them.
-    positions : int (n_items,) or None
+    positions : int (n_features,) or None
         Where each stored feature lies in the table, where :attr:`Method.needs_positions` says so.
     """
 
-    n_items: int
+    n_features: int
     subspace_size: int
     key: int
     tally: Tally
@@ -190,8 +190,8 @@ class SamplerContext:
 
     @property
     def n_candidates(self) -> int:
-        """|V|: the items that may be drawn."""
-        return self.n_items if self.candidates is None else len(self.candidates)
+        """|V|: the features that may be drawn."""
+        return self.n_features if self.candidates is None else len(self.candidates)
 
     @property
     def known(self) -> Response:
@@ -209,14 +209,14 @@ class Method(Params):
 
     summary: ClassVar[str]
     """One line for the help."""
-    judges: ClassVar[tuple[str, ...]] = ("tests", "decoy")
-    """The relevance tests it can run under; the first where decoys are not among them."""
+    judges: ClassVar[tuple[str, ...]] = ("tests",)
+    """The relevance tests it can run under, its default first."""
     any_model: ClassVar[bool] = False
     """Whether ``--model`` may be other than tree."""
     learner: ClassVar[Mapping[str, Any]] = {}
     """Options of the learner where they are not given, other than the learner's own."""
     draws_by_scores: ClassVar[bool] = False
-    """Whether items are drawn by scores of their columns; see :meth:`score`."""
+    """Whether features are drawn by scores of their columns; see :meth:`score`."""
     splits_rows: ClassVar[bool] = False
     """Whether models are fitted on some rows and predict others."""
     judges_candidates: ClassVar[bool] = False
@@ -229,7 +229,7 @@ class Method(Params):
         """Return the sampler, as new."""
         raise NotImplementedError
 
-    def score(self, n_rows: int, n_items: int, n_copies: int, key: int) -> "ColumnScore | None":
+    def score(self, n_rows: int, n_features: int, key: int) -> "ColumnScore | None":
         """Return what scores all columns before the first iteration; None where a file has scores.
 
         The ledger keeps what came out, as whole numbers: :attr:`SamplerContext.weights`.
@@ -238,17 +238,15 @@ class Method(Params):
         ----------
         n_rows : int
             Rows trained on.
-        n_items : int
-            Columns to score: features and their decoys, each by its own column.
-        n_copies : int
-            Columns that there are of each feature: 1, and one for each family of decoys.
+        n_features : int
+            Columns to score.
         key : int
             64-bit key for what the score draws by chance.
         """
         return None
 
-    def state_nbytes(self, n_rows: int, n_items: int) -> int:
-        """Return the memory that the sampler takes, besides what every run may keep of an item."""
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the memory that the sampler takes, besides what every run may keep a feature."""
         return 0
 
     def default_subspace(self, n_candidates: int) -> int | None:
@@ -268,11 +266,8 @@ class Method(Params):
             If not.
         """
 
-    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
-        """Return sentences worth saying before such a run starts.
-
-        Each feature has ``n_copies`` columns, its decoys included.
-        """
+    def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
+        """Return sentences worth saying before such a run starts."""
         return ()
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str] | None:

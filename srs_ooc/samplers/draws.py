@@ -1,4 +1,4 @@
-"""Drawing items: distinct ones, from kept features and all others, by weights, in small subsets."""
+"""Drawing features: distinct ones, from kept features and all others, by weights, in small subsets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,10 @@ from srs_ooc.base.seeds import Purpose, below, derive, derive_array
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native import _native
 
-# Drawing items by whole-number weights: exact, and the same on every machine.
+# Drawing features by whole-number weights: exact, and the same on every machine.
 
 GROUP = 64
-"""Items whose weights are summed in advance."""
+"""Features whose weights are summed in advance."""
 _LOOKED_UP = 1024
 """Places of the line that are looked up together, to bound the memory."""
 
@@ -34,18 +34,18 @@ def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
 
 
 class WeightedDrawing:
-    """Subspaces of items drawn by weights; none is held for kept features.
+    """Subspaces of features drawn by weights; none is held for kept features.
 
-    The items are laid on a line, each as long as its weight, and places on it are drawn.
+    The features are laid on a line, each as long as its weight, and places on it are drawn.
 
     Parameters
     ----------
-    weights : uint32 (n_items,)
-        0 for items that are never drawn. Kept, not copied.
+    weights : uint32 (n_features,)
+        0 for features that are never drawn. Kept, not copied.
     subspace_size : int
-        k of the paper: items drawn for a tree.
+        k of the paper: features drawn for a tree.
     replacement : bool
-        Draw with replacement: a subspace then has ``subspace_size`` items at most.
+        Draw with replacement: a subspace then has ``subspace_size`` of them at most.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class WeightedDrawing:
     Raises
     ------
     UsageError
-        If fewer items than wanted can be drawn.
+        If fewer than wanted can be drawn.
     """
 
     n_held = 0
@@ -70,7 +70,7 @@ class WeightedDrawing:
         found = int(np.count_nonzero(weights))
         if found < (1 if replacement else subspace_size):
             raise UsageError(
-                f"--subspace-size: expected at most {found}, the features and decoys with a score "
+                f"--subspace-size: expected at most {found}, the features with a score "
                 f"above 0, found {subspace_size}. Ask for fewer, or give more of them a score."
             )
 
@@ -79,11 +79,11 @@ class WeightedDrawing:
         return np.unique(self.drawn(derive(key, Purpose.WEIGHTED)))
 
     def drawn(self, key: int) -> NDArray[np.uint32]:
-        """Return ``subspace_size`` items, each drawn by the weights from all, or from those left.
+        """Return ``subspace_size`` features, each drawn by the weights from all, or from those left.
 
         In order drawn. Without replacement in rounds: as many as are wanted are drawn with
         replacement from what lay on the line when the round began, and of equal ones the first
-        counts. To pass over an item drawn twice is to draw from the others, so the law is that of
+        counts. To pass over a feature drawn twice is to draw from the others, so the law is that of
         one draw after another.
         """
         count = self.subspace_size
@@ -97,24 +97,24 @@ class WeightedDrawing:
             removed = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
             n_left = self.total - int(removed[-1])
             places = uniform_below(derive(key, number), count - len(drawn), n_left)
-            # Where the items drawn would lie if those before them were taken off the line.
+            # Where the features drawn would lie if those before them were taken off the line.
             gaps = starts[order] - removed[:-1]
             places += removed[np.searchsorted(gaps, places, side="right")]
-            items, begins = self.find(places)
-            first = np.sort(np.unique(items, return_index=True)[1])
-            drawn = np.concatenate([drawn, items[first]])
+            features, begins = self.find(places)
+            first = np.sort(np.unique(features, return_index=True)[1])
+            drawn = np.concatenate([drawn, features[first]])
             starts = np.concatenate([starts, begins[first]])
             number += 1
         return drawn
 
     def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Return the item that lies at each place, from 0 to ``total - 1``, and where it begins."""
-        items = np.empty(len(places), np.uint32)
+        """Return the feature that lies at each place, from 0 to ``total - 1``, and where it begins."""
+        features = np.empty(len(places), np.uint32)
         starts = np.empty(len(places), np.uint64)
         for first in range(0, len(places), _LOOKED_UP):
             some = slice(first, first + _LOOKED_UP)
-            items[some], starts[some] = self._find(places[some])
-        return items, starts
+            features[some], starts[some] = self._find(places[some])
+        return features, starts
 
     def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         groups = np.searchsorted(self._ends, places, side="right")
@@ -182,12 +182,6 @@ class Drawing:
         Stored positions of V, ascending, where some features are excluded.
     draw_block : int
         g: how many neighbours in V a block has; 1 is Algorithm 1.
-    n_copies : int
-        Where V has as many copies of each feature, one copy of all after the other: a subspace
-        that holds nothing is of half of one copy at most, each as often, so that features meet
-        one another as often as if there were no other copies.
-    n_items : int
-        Features and copies there are, those not in V included; of no meaning with one copy.
     """
 
     def __init__(
@@ -197,30 +191,17 @@ class Drawing:
         alpha: str,
         candidates: NDArray[np.uint32] | None = None,
         draw_block: int = 1,
-        n_copies: int = 1,
-        n_items: int = 0,
     ) -> None:
         self.n_candidates, self.subspace_size = n_candidates, subspace_size
         self.draw_block = draw_block
         self.n_held = floor_share(alpha, subspace_size)
         self.candidates = candidates
-        self._one: Drawing | None = None
-        if n_copies > 1:
-            count, self._stride = n_candidates // n_copies, n_items // n_copies
-            own = None if candidates is None else candidates[:count]
-            # Half of them at most: with all of them every tree would be the same.
-            size = min(subspace_size, ceil_div(count, 2))
-            self._one = Drawing(count, size, "0", own, min(draw_block, size))
-            self._n_copies = n_copies
 
     def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
         """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
 
         ``kept`` is F as the iteration's round found it, in the order its members entered.
         """
-        if self._one is not None and not len(kept):
-            copy = below(derive(key, Purpose.COPY), 0, self._n_copies)
-            return self._one.draw(kept, key) + np.uint32(copy * self._stride)
         retained = self._retained(kept, derive(key, Purpose.RETAINED))
         excluded = retained
         if self.candidates is not None:

@@ -15,11 +15,11 @@ from srs_ooc.samplers.draws import draw_distinct
 # The closing stage: the survivors of a screen held together and halved, round after round.
 #
 # Statistics gathered in a screen understate a feature, which had mostly irrelevant features beside
-# it there. In a closing round all items still in are grown together, each tree on a random part of
-# them; the lower half then leaves. Nothing here knows which items are decoys.
+# it there. In a closing round all features still in are grown together, each tree on a random part of
+# them; the lower half then leaves.
 
 SURVIVORS = 1000
-"""Items of the screen that enter the first round."""
+"""Features of the screen that enter the first round."""
 FINALISTS = 30
 """No round begins with fewer."""
 TREES = 1000
@@ -32,14 +32,14 @@ LEAF_SHARE = 0.01
 """Least rows of a leaf, as a part of the training rows."""
 MIXED = (0.2, 0.2), (0.3, 0.7)
 """Few features that show only beside others are seen late, when trees see most of what is left.
-Beside those, trees that see few items, for many faint features, which mask one another."""
+Beside those, trees that see few features, for many faint features, which mask one another."""
 BY_SENSITIVITY = ((0.3, 0.7),)
 """One kind of tree, which sees more and more of what is left: losses of several kinds, which may be
 below zero, have no common measure."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
-    """Return the items that each round begins with, no fewer than ``fewest`` after the first."""
+    """Return the features that each round begins with, no fewer than ``fewest`` after the first."""
     sizes = [n_survivors]
     while sizes[-1] // 2 >= fewest:
         sizes.append(sizes[-1] // 2)
@@ -47,7 +47,7 @@ def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
 
 
 def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what items are worth to the kind of tree that thinks most of them.
+    """Return what features are worth to the kind of tree that thinks most of them.
 
     Parameters
     ----------
@@ -70,41 +70,41 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
 
 
 class Elimination(Sampler):
-    """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
+    """A sampler of shrinking rounds: features by rank, and what the round under way has taught.
 
     Iteration t is tree t % n_each of round t // n_each.
 
-    Items are scored by their importances, or by sensitivity (RFEST): not by how much their splits
+    Features are scored by their importances, or by sensitivity (RFEST): not by how much their splits
     decrease impurity in the rows of a tree, but by how much worse the tree does, on the rows that
-    it was not grown on, when the item is altered. An item that only fits noise gains nothing there,
+    it was not grown on, when the feature is altered. A feature that only fits noise gains nothing there,
     however often it is split on; a score may be below zero. How many features leave in a round, and
     when to stop, is not in RFEST's supplement: a half, either way.
 
     Parameters
     ----------
-    items : uint32 (n,)
+    features : uint32 (n,)
         The survivors.
     key : int
         64-bit key that breaks ties.
     shares : tuple of (float, float)
-        For each kind of tree, which take turns: the part of the items that it sees in the first
+        For each kind of tree, which take turns: the part of the features that it sees in the first
         round and in the last; evenly between.
     most : int
-        Items a tree may see at most.
+        Features a tree may see at most.
     fewest : int
-        Items below which no round begins.
+        Features below which no round begins.
     by_sensitivity : bool
-        What items are scored by.
+        What features are scored by.
     n_each : int, optional
         Trees of a round; ``TREES`` if not given.
 
     Attributes
     ----------
-    items : uint32 (n,)
+    features : uint32 (n,)
         By rank once :attr:`is_over`; before, those still in come first, in ascending order.
     scores : float64 (n,)
         Mean importance in the last round each was in, in units of ``2**-36``
-        (:func:`joint_scores`); by sensitivity the mean loss that altering an item brings, likewise:
+        (:func:`joint_scores`); by sensitivity the mean loss that altering a feature brings, likewise:
         of the probability of the true class, or of R2.
     rounds : uint8 (n,)
         That round, from 0.
@@ -115,11 +115,11 @@ class Elimination(Sampler):
     """
 
     name = "closing"
-    _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
+    _ARRAYS = ("features", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
     def __init__(
         self,
-        items: NDArray[np.uint32],
+        features: NDArray[np.uint32],
         key: int,
         shares: tuple[tuple[float, float], ...],
         most: int,
@@ -128,10 +128,10 @@ class Elimination(Sampler):
         by_sensitivity: bool = False,
         n_each: int | None = None,
     ) -> None:
-        n, self.n_each = len(items), n_each or TREES
+        n, self.n_each = len(features), n_each or TREES
         self.needs = frozenset({SENSITIVITY if by_sensitivity else IMPORTANCE})
         self._key, self._shares, self.capacity = key, shares, most
-        self.items = np.sort(items)
+        self.features = np.sort(features)
         self.scores = np.zeros(n)
         self.rounds = np.zeros(n, np.uint8)
         self.batch_ranks = np.zeros((BATCHES, n), np.uint16)
@@ -142,7 +142,7 @@ class Elimination(Sampler):
 
     @property
     def n_kept(self) -> int:
-        """Items still in."""
+        """Features still in."""
         return 0 if self.is_over else self.sizes[self.round]
 
     @property
@@ -157,7 +157,7 @@ class Elimination(Sampler):
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
-        alive = self.items[: self.sizes[self.round]]
+        alive = self.features[: self.sizes[self.round]]
         drawn = draw_distinct(
             derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen(iteration)
         )
@@ -179,7 +179,7 @@ class Elimination(Sampler):
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add the next tree of the round; with the last one the lower half leaves."""
-        alive = self.items[: self.sizes[self.round]]
+        alive = self.features[: self.sizes[self.round]]
         places = np.searchsorted(alive, outcome.features)
         batch = self._kind(iteration) * BATCHES + self.tree * BATCHES // self.n_each
         self.importance[batch, places] += outcome.importance
@@ -194,7 +194,7 @@ class Elimination(Sampler):
 
     def _end_round(self) -> None:
         n = self.sizes[self.round]
-        items = self.items[:n].copy()
+        features = self.features[:n].copy()
         by_kind = (len(self._shares), BATCHES, -1)
         importance = self.importance[:, :n].reshape(by_kind)
         n_drawn = self.n_drawn[:, :n].reshape(by_kind)
@@ -203,16 +203,16 @@ class Elimination(Sampler):
         ranks = np.empty((BATCHES, n), np.uint16)
         for batch in range(BATCHES):
             scores = joint_scores(importance[:, batch], n_drawn[:, batch])
-            ranks[batch, by_score(scores, items, tie)] = np.arange(n)
-        order = by_score(total, items, tie)
-        self.items[:n], self.scores[:n] = items[order], total[order]
+            ranks[batch, by_score(scores, features, tie)] = np.arange(n)
+        order = by_score(total, features, tie)
+        self.features[:n], self.scores[:n] = features[order], total[order]
         self.batch_ranks[:, :n] = ranks[:, order]
         self.rounds[:n] = self.round
         self.importance[:] = 0
         self.n_drawn[:] = 0
         self.round, self.tree = self.round + 1, 0
         if not self.is_over:
-            self.items[: self.sizes[self.round]].sort()
+            self.features[: self.sizes[self.round]].sort()
 
     def state(self) -> State:
         """Return where the stage stands."""

@@ -153,8 +153,8 @@ class Screened(Sampler):
         self._split = RowSplit(rows, rows[:0])
         size = min(self.capacity, method.screen_size(p))
         self._drawing = Drawing(p, size, "0", context.candidates)
-        self._score = np.zeros(context.n_items)
-        self._scored = np.ones(n_pages(context.n_items), np.bool_)
+        self._score = np.zeros(context.n_features)
+        self._scored = np.ones(n_pages(context.n_features), np.bool_)
         self._n_grown = 0
         self._chosen: NDArray[np.uint32] = _NONE
         self._method: Sampler | None = None
@@ -163,7 +163,7 @@ class Screened(Sampler):
     def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
         count = len(chosen)
         context = replace(
-            self._context, n_items=count, candidates=None, subspace_size=min(self.capacity, count)
+            self._context, n_features=count, candidates=None, subspace_size=min(self.capacity, count)
         )
         folds = self._how.folds_of(context)
         self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)
@@ -233,7 +233,7 @@ def best_of(context: SamplerContext, count: int) -> NDArray[np.uint32]:
     """Return the features that may be drawn of the largest mean importance, ascending."""
     offered, tally = context.candidates, context.tally
     if offered is None:
-        offered = np.arange(context.n_items, dtype=np.uint32)
+        offered = np.arange(context.n_features, dtype=np.uint32)
     places = largest(
         lambda piece: mean_importance(tally, offered[piece]), len(offered), count, context.key
     )

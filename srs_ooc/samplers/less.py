@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers.base import Method, Sampler, SamplerContext
@@ -64,44 +63,42 @@ class ScoreParams(Params):
         by_values = given.get("scores") == NORM
         return super().settle({"matrix": VALUES if by_values else CODES} | dict(given), table)
 
-    def score(self, n_rows: int, n_items: int, n_copies: int, key: int) -> ColumnScore | None:
+    def score(self, n_rows: int, n_features: int, key: int) -> ColumnScore | None:
         """Return what scores the columns; None where a file has the scores."""
         if self.scores == NORM:
-            return SquaredNorm(n_rows, n_items, center=self.center)
+            return SquaredNorm(n_rows, n_features, center=self.center)
         if self.scores != LEVERAGE:
             return None
-        # Each direction of the features has a copy in every family of decoys.
-        rank, exact = self.rank * n_copies, self.matrix == CODES
+        exact = self.matrix == CODES
         if n_rows <= MOST_ROWS:
-            return Leverage(n_rows, n_items, rank, center=self.center, exact=exact)
+            return Leverage(n_rows, n_features, self.rank, center=self.center, exact=exact)
         return SketchedLeverage(
             n_rows,
-            n_items,
-            rank,
+            n_features,
+            self.rank,
             center=self.center,
             power_passes=self.power_passes,
             key=derive(key, Purpose.SKETCH),
             exact=exact,
         )
 
-    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where leverage scores sum over all directions there are: they hardly differ.
 
         At most ``n_rows``, less one where columns are centred, and at most one a column.
         """
-        by_rows, n_columns = max(1, n_rows - self.center), n_copies * n_candidates
-        n_directions = min(by_rows, n_columns)
-        if self.scores != LEVERAGE or self.rank * n_copies < n_directions:
+        by_rows = max(1, n_rows - self.center)
+        n_directions = min(by_rows, n_candidates)
+        if self.scores != LEVERAGE or self.rank < n_directions:
             return ()
-        each = f" ({n_copies} for each feature, with its decoys)" if n_copies > 1 else ""
-        differ = "are all equal" if n_columns <= by_rows else "hardly differ"
-        smaller = max(1, n_directions // (SPARED * n_copies))
+        differ = "are all equal" if n_candidates <= by_rows else "hardly differ"
+        smaller = max(1, n_directions // SPARED)
         advice = f"Take a smaller --rank, such as {smaller}"
         if self.rank == smaller:
-            advice = "Take more rows, or fewer --decoys"
+            advice = "Take more rows"
         return (
             f"--rank {self.rank}: leverage scores sum over all {n_directions:,} directions that "
-            f"{n_rows:,} rows of {n_columns:,} columns{each} have, and {differ}: features are "
+            f"{n_rows:,} rows of {n_candidates:,} columns have, and {differ}: features are "
             f"drawn about alike, as by --method rs. {advice}.",
         )
 
@@ -110,7 +107,7 @@ class Less(ScoreParams, Method):
     """LESS: Random Subspace that draws features by their columns' scores."""
 
     summary = "Random Subspace by leverage scores or norms of the columns"
-    judges = ("tests", "decoy", "probe", "positive")
+    judges = ("tests", "probe", "positive")
     any_model = draws_by_scores = True
     replacement: bool = option(
         Flag(),
@@ -118,31 +115,19 @@ class Less(ScoreParams, Method):
         default=False,
     )
 
-    @classmethod
-    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle what is scored, and refuse a verdict on scores of unknown origin."""
-        params = super().settle(given, table)
-        if params.scores not in (LEVERAGE, NORM) and given.get("judge") == "decoy":
-            raise UsageError(
-                "--scores FILE: expected --judge tests, probe or positive, found --judge decoy. "
-                "Scores that were made with the target favour features that go with it by chance, "
-                "and no decoy: leave --judge out."
-            )
-        return params
-
     def default_subspace(self, n_candidates: int) -> int:
         """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""
         return max(1, min(n_candidates, ceil(2 * sqrt(n_candidates))))
 
-    def state_nbytes(self, n_rows: int, n_items: int) -> int:
-        """Return the bytes of what items are drawn by."""
-        return ceil((4 + 8 / GROUP) * n_items)
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes of what features are drawn by."""
+        return ceil((4 + 8 / GROUP) * n_features)
 
     def make(self, context: SamplerContext) -> Sampler:
         """Return the sampler; it holds nothing where no relevance test is on the way."""
         weights = context.weights
         if weights is None:
-            weights = np.zeros(context.n_items, np.uint32)
+            weights = np.zeros(context.n_features, np.uint32)
             weights[slice(None) if context.candidates is None else context.candidates] = 1
         drawing = WeightedDrawing(weights, context.subspace_size, replacement=self.replacement)
         return sampler_by(drawing, context, 0)

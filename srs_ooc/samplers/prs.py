@@ -520,7 +520,7 @@ class Prs(HeldOutMethod, DescentParams):
             f"epochs; it ends by itself, after {each:,} models for each time they are"
         )
 
-    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where importance weights would collapse."""
         return self.no_screen(n_candidates) + self.slow_steps(
             self.n_learnt(n_candidates),
@@ -545,13 +545,13 @@ class Prs(HeldOutMethod, DescentParams):
         grid, smoothness = None, float(self.smoothness)
         if self.grid is not None and smoothness > 0:
             may = context.candidates
-            offered = np.arange(context.n_items) if may is None else may
+            offered = np.arange(context.n_features) if may is None else may
             grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
         return ParametricRandomSubspace(
             self,
             folds,
             Truth.of(context.known, folds.training),
-            context.n_items,
+            context.n_features,
             context.subspace_size,
             context.key,
             context.candidates,

@@ -205,8 +205,8 @@ class RandomSubspaceEnsemble(Sampler):
         if params.is_information:
             gamma = float(params.ebic_gamma)
             self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
-        self.score = np.zeros(context.n_items)
-        self._bettered = np.ones(n_pages(context.n_items), np.bool_)
+        self.score = np.zeros(context.n_features)
+        self._bettered = np.ones(n_pages(context.n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
         self._least = np.inf
         self._kept: list[NDArray[np.uint32]] = []
@@ -577,7 +577,7 @@ class Rase(HeldOutMethod):
         """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
         return self.models * self.candidates * (self.max_size + 1) / 2
 
-    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int) -> tuple[str, ...]:
         """Say so where a screen leaves nothing out, and where a round sees too few features."""
         said = self.no_screen(n_candidates)
         if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:

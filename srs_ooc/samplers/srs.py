@@ -1,6 +1,6 @@
 """Sequential Random Subspace (Algorithm 1 of Sutera et al. 2018): F grows by a relevance test.
 
-Beside it plain Random Subspace, alone or in two lanes that also hold the items that lead the
+Beside it plain Random Subspace, alone or in two lanes that also hold the features that lead the
 ranking, and the options of all of them.
 """
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Subspace, n_pages
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.evidence.tally import Tally, best_items
+from srs_ooc.evidence.tally import Tally, best_features
 from srs_ooc.samplers.base import IMPORTANCE, Method, Sampler, SamplerContext
 from srs_ooc.samplers.draws import Drawing, WeightedDrawing
 
@@ -162,26 +162,26 @@ class SequentialRandomSubspace(Sampler):
         self.kept.restore(saved)
 
 
-# Two lanes: plain Random Subspace, and subspaces that hold the few items that lead the ranking.
+# Two lanes: plain Random Subspace, and subspaces that hold the few features that lead the ranking.
 
 EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""
 
 
 class Leaders(Sampler):
-    """Holds the leading items in every other round; the rounds between hold none.
+    """Holds the leading features in every other round; the rounds between hold none.
 
     Beside what leads, features show that matter only with it; without it, those that it would
-    mask. How many are held does not depend on which items are decoys.
+    mask.
 
     Parameters
     ----------
     drawing : Drawing or WeightedDrawing
         How a subspace is drawn.
     tally : Tally
-        What the items are ranked by; it has absorbed an outcome before this sampler does.
+        What the features are ranked by; it has absorbed an outcome before this sampler does.
     count : int
-        Items held at most.
+        Features held at most.
     round_size : int
         Iterations proposed from one state.
     key : int
@@ -203,12 +203,12 @@ class Leaders(Sampler):
         self._count, self._round_size = count, round_size
         self.capacity = drawing.subspace_size
         self._every = -(-EVERY // round_size) * round_size
-        self._items: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self._features: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
         self._since = 0
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subspace of ``iteration``, in its round's lane."""
-        held = self._items if self._holds(iteration) else self._items[:0]
+        held = self._features if self._holds(iteration) else self._features[:0]
         return Subspace(self._drawing.draw(held, key))
 
     def version(self, iteration: int) -> int:
@@ -222,17 +222,17 @@ class Leaders(Sampler):
         """Choose the leaders again where it is time to."""
         n_done = iteration + 1
         if self._drawing.n_held and self._count and n_done % self._every == 0:
-            self._items = best_items(self._tally, self._count, self._key)
+            self._features = best_features(self._tally, self._count, self._key)
             self._since = n_done
 
     def state(self) -> State:
         """Return the leaders and when they were chosen."""
-        return State(facts={"items": self._items.tolist(), "since": self._since})
+        return State(facts={"features": self._features.tolist(), "since": self._since})
 
     def restore(self, saved: Saved) -> None:
         """Take them back."""
         if saved.facts is not None:
-            self._items = np.array(saved.facts["items"], dtype=np.uint32)
+            self._features = np.array(saved.facts["features"], dtype=np.uint32)
             self._since = int(saved.facts["since"])
 
 
@@ -240,10 +240,10 @@ class Leaders(Sampler):
 
 
 def sampler_by(drawing: Drawing | WeightedDrawing, context: SamplerContext, most: int) -> Sampler:
-    """Return a sampler that keeps what the judge admits, or holds at most so many leading items."""
+    """Return a sampler that keeps what the judge admits, or holds at most so many leading ones."""
     judge, tally, round_size = context.judge, context.tally, context.round_size
     if judge.admits:
-        return SequentialRandomSubspace(drawing, judge, tally, context.n_items, round_size)
+        return SequentialRandomSubspace(drawing, judge, tally, context.n_features, round_size)
     return Leaders(drawing, tally, most, round_size, context.key)
 
 
@@ -251,7 +251,7 @@ class RandomSubspace(Method):
     """Random Subspace: nothing is held."""
 
     summary = "Random Subspace: nothing is held"
-    judges = ("tests", "decoy", "probe", "positive")
+    judges = ("tests", "probe", "positive")
     any_model = True
     draw_block: int = option(
         Whole(1),
@@ -275,8 +275,6 @@ class RandomSubspace(Method):
             self.held_share,
             context.candidates,
             self.draw_block,
-            context.judge.n_copies,
-            context.n_items,
         )
         return sampler_by(drawing, context, context.judge.n_leaders)
 

@@ -26,7 +26,7 @@ from srs_ooc.native import _native
 from srs_ooc.store.arrays import Borrow, codes_changed
 from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of, verify_file
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore, Store, Verified
+from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
 from srs_ooc.store.store_memory import (
     MOST_REQUESTS,
     Geometry,
@@ -577,35 +577,32 @@ class RemoteColumns(ColumnStore):
 
     def gather(
         self,
-        items: NDArray[np.uint32],
+        features: NDArray[np.uint32],
         block: Block,
         rows: NDArray[np.int32] | None = None,
-        families: NDArray[np.int32] | None = None,
     ) -> None:
         """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
-        family, features = np.divmod(items.astype(np.int64), self.manifest.n_features)
-        blocks, within = self._geometry.place(features)
+        blocks, within = self._geometry.place(features.astype(np.int64))
         self._cache.ask(np.unique(blocks))
         n_kept = self.manifest.n_rows if rows is None else len(rows)
         n_local = self._cache.n_slots * self._geometry.columns
-        pairs = NO_FAMILIES if families is None else families.reshape(-1)
-        shape = (n_local, pairs, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
+        shape = (n_local, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
         layout = (block.code_nbytes, block.tiled)
         n_at_once = max(_TILE, self._cache.n_slots // 4 // _TILE * _TILE)
-        for first in range(0, len(items), n_at_once):
+        for first in range(0, len(features), n_at_once):
             part = slice(first, first + n_at_once)
             wanted, place = np.unique(blocks[part], return_inverse=True)
             with self._cache.pinned(wanted) as slots:
                 local = slots[place] * self._geometry.columns + within[part]
                 out = block.codes[first * n_kept * block.code_nbytes :]
-                self._read(family[part] * n_local + local, shape, (*layout, out))
+                self._read(local, shape, (*layout, out))
 
     def _read(self, places: NDArray[np.int64], shape: tuple[Any, ...], layout: Any) -> None:
-        """Read columns of the slots' file, and decoys of them, into the codes of a block."""
+        """Read columns of the slots' file into the codes of a block."""
         if len(places) and int(places.max()) >= MOST_ITEMS:
             raise StoreError(
-                f"{self.path}: expected a cache whose places, and as many for each family of "
-                f"decoys, are fewer than 2^32, found {int(places.max())}. Lower --cache-mb."
+                f"{self.path}: expected a cache of fewer than 2^32 places, found "
+                f"{int(places.max())}. Lower --cache-mb."
             )
         try:
             _native.gather_files(self._cache.handles, places.astype(np.uint32), *shape, *layout)

@@ -59,7 +59,6 @@ from srs_ooc.trees.block import Block
 # The column store, open for reading: paging subspaces of its codes into blocks.
 
 ALL_ROWS = np.zeros(0, dtype=np.int32)
-NO_FAMILIES = np.zeros(0, dtype=np.int32)
 
 
 class ColumnStore(Closing):
@@ -143,24 +142,20 @@ class ColumnStore(Closing):
 
     def gather(
         self,
-        items: NDArray[np.uint32],
+        features: NDArray[np.uint32],
         block: Block,
         rows: NDArray[np.int32] | None = None,
-        families: NDArray[np.int32] | None = None,
     ) -> None:
-        """Page the codes of ``items`` into the first columns of ``block``, without the GIL.
+        """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
 
         Parameters
         ----------
-        items : uint32 (n,)
-            Stored positions; ascending ones are read with the fewest requests. With p features,
-            item ``m p + f`` is the decoy of feature f in family m, counted from 1.
+        features : uint32 (n,)
+            Stored positions; ascending ones are read with the fewest requests.
         block : Block
             With room for them, and as many rows as are kept.
         rows : int32 (n_kept,), optional
             Rows of the store to keep, in this order; default all.
-        families : int32 (n_families, n_kept), optional
-            The row of the block that a decoy of each family takes at each row: involutions.
 
         Raises
         ------
@@ -168,16 +163,15 @@ class ColumnStore(Closing):
             If a chunk file cannot be read to its expected end.
         """
         manifest = self.manifest
-        pairs = NO_FAMILIES if families is None else families.reshape(-1)
         kept = ALL_ROWS if rows is None else rows
-        shape = (manifest.n_features, pairs, manifest.chunk_features, manifest.n_rows, kept)
+        shape = (manifest.n_features, manifest.chunk_features, manifest.n_rows, kept)
         layout = (block.code_nbytes, block.tiled, block.codes)
         try:
             if self.mapped:
-                _native.gather_mapped(self._addresses, items, *shape, *layout)
+                _native.gather_mapped(self._addresses, features, *shape, *layout)
             else:
                 _native.gather_files(
-                    self._descriptors, items, *shape, *layout, n_threads=self.n_threads
+                    self._descriptors, features, *shape, *layout, n_threads=self.n_threads
                 )
         except RuntimeError as error:
             raise StoreError(
@@ -710,18 +704,15 @@ class ReadAhead(Closing):
         self._cached = False
         self._waiting: deque[Future[None]] = deque()
 
-    def ask(self, items: NDArray[np.uint32]) -> None:
-        """Ask for the columns of ``items`` (ascending, as gathered) and return at once."""
+    def ask(self, features: NDArray[np.uint32]) -> None:
+        """Ask for the columns of ``features`` (ascending, as gathered) and return at once."""
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
         if self._thread is not None and len(self._waiting) < MOST_WAITING:
-            self._waiting.append(self._thread.submit(self._ask, items))
+            self._waiting.append(self._thread.submit(self._ask, features))
 
-    def _ask(self, items: NDArray[np.uint32]) -> None:
-        wanted = items[::SAMPLE] if self._cached else items
-        n_features = np.uint32(self._store.manifest.n_features)
-        if wanted[-1] >= n_features:  # decoys are read from their features' columns
-            wanted = np.sort(wanted % n_features)
+    def _ask(self, features: NDArray[np.uint32]) -> None:
+        wanted = features[::SAMPLE] if self._cached else features
         started = time.perf_counter()
         n_requests = self._store.advise(np.ascontiguousarray(wanted))
         self._cached = time.perf_counter() - started < CACHED_SECONDS * n_requests

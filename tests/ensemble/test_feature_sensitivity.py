@@ -11,7 +11,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble import feature_sensitivity as module
 from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
-from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
@@ -73,7 +73,7 @@ def codes_of(run, store, items):
     task = Task.of_run(spec, opened, inputs)
     block = Block(len(items), N_ROWS, opened.manifest.code_nbytes, tiled=False)
     with opened.columns(mapped=False) as columns:
-        source = ItemSource(columns, task.rows, decoy_families(spec, task))
+        source = ColumnSource(columns, task.rows, decoy_families(spec, task))
         source.gather(np.array(items, np.uint32), block)
     return block.as_columns(len(items)).astype(int), spec, task
 

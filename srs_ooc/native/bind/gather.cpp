@@ -21,33 +21,24 @@ using srs::GatherRequest, srs::TILE, srs::Vector;
 namespace {
 
 template <typename Sources>
-void check(const GatherRequest &request, const Vector<const int32_t> &families, const Vector<const int32_t> &rows,
+void check(const GatherRequest &request, const Vector<const uint32_t> &features, const Vector<const int32_t> &rows,
            const Vector<uint8_t> &out, const Sources &sources) {
     srs::expect_between("n_features", request.n_features, 1, UINT32_MAX);
     srs::expect_between("chunk_features", request.chunk_features, 1, INT32_MAX); // times the bytes of a column: 63 bits
     srs::expect_between("n_rows", request.n_rows, 1, INT32_MAX); // of the store
-    srs::expect_block("out", out, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
+    srs::expect_block("out", out, request.n_columns, request.n_kept, request.code_nbytes, request.tiled);
     if ((request.n_features - 1) / request.chunk_features >= static_cast<int64_t>(sources.size()))
         throw std::invalid_argument("feature " + std::to_string(request.n_features - 1) + " is beyond the last chunk");
-    srs::expect_size("families", families, request.n_families * request.n_kept);
-    for (int64_t i = 0; i < request.n_items; ++i)
-        if (request.family(i) > request.n_families)
-            throw std::invalid_argument("item " + std::to_string(request.items[i]) + " is of no family");
-    srs::expect_below("families", families, request.n_kept);
-    for (int64_t m = 1; m <= request.n_families; ++m)
-        for (int64_t r = 0; r < request.n_kept; ++r)
-            if (const int32_t *partners = request.partners(m); partners[partners[r]] != r)
-                srs::refuse("families", "rows in pairs", "row " + std::to_string(r) + " of family " + std::to_string(m));
+    srs::expect_below("features", features, request.n_features);
     srs::expect_below("rows", rows, request.n_rows);
 }
 
 template <typename Sources>
-GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_features, const Vector<const int32_t> &families,
-                           int64_t chunk_features, int64_t n_rows, const Vector<const int32_t> &rows, int64_t code_nbytes,
+GatherRequest make_request(const Vector<const uint32_t> &features, int64_t n_features, int64_t chunk_features, int64_t n_rows, const Vector<const int32_t> &rows, int64_t code_nbytes,
                            bool tiled, const Vector<uint8_t> &out, const Sources &sources) {
     GatherRequest request{};
-    request.items = items.data();
-    request.n_items = static_cast<int64_t>(items.size());
+    request.features = features.data();
+    request.n_columns = static_cast<int64_t>(features.size());
     request.n_features = n_features;
     request.chunk_features = chunk_features;
     request.n_rows = n_rows;
@@ -57,9 +48,7 @@ GatherRequest make_request(const Vector<const uint32_t> &items, int64_t n_featur
     request.code_nbytes = code_nbytes;
     request.tiled = tiled;
     request.out = out.data();
-    request.families = families.data();
-    request.n_families = request.n_kept > 0 ? static_cast<int64_t>(families.size()) / request.n_kept : 0;
-    check(request, families, rows, out, sources);
+    check(request, features, rows, out, sources);
     return request;
 }
 
@@ -82,7 +71,7 @@ template <typename Code>
 void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors, int n_threads) {
     std::mutex mutex;
     std::exception_ptr failure;
-    const int64_t n_tiles = (request.n_items + TILE - 1) / TILE;
+    const int64_t n_tiles = (request.n_columns + TILE - 1) / TILE;
     srs::in_threads(n_tiles, request.is_large() ? n_threads : 1, [&](int64_t first, int64_t last) {
         try {
             const GatherRequest part = request.tiles(first, last);
@@ -97,11 +86,10 @@ void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t 
     if (failure) std::rethrow_exception(failure);
 }
 
-void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> items, int64_t n_features,
-                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
+void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> features, int64_t n_features, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
                    int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name) {
     const srs::Isa &isa = srs::find_isa(isa_name);
-    const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
+    const GatherRequest request = make_request(features, n_features, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, addresses);
     for (size_t i = 0; i < addresses.size(); ++i)
         if (addresses(i) == 0 || addresses(i) % static_cast<uint64_t>(code_nbytes) != 0)
@@ -111,11 +99,10 @@ void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> item
     else fill_mapped<uint16_t>(request, isa, addresses.data(), addresses.size());
 }
 
-void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
-                  Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
+void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t n_features, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
                   int64_t code_nbytes, bool tiled, Vector<uint8_t> out, const std::string &isa_name, int n_threads) {
     const srs::Isa &isa = srs::find_isa(isa_name);
-    const GatherRequest request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled,
+    const GatherRequest request = make_request(features, n_features, chunk_features, n_rows, rows, code_nbytes, tiled,
                                                out, descriptors);
     nb::gil_scoped_release released;
     if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data(), n_threads);
@@ -190,10 +177,8 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 } // namespace
 
 void bind_gather(nb::module_ &module) {
-    srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a,
-               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
-    srs::define(module, "gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a,
-               "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
+    srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
+    srs::define(module, "gather_files", &gather_files, "descriptors"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);

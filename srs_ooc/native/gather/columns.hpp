@@ -14,11 +14,9 @@
 namespace srs {
 
 struct GatherRequest {
-    const uint32_t *items;
-    int64_t n_items;      // columns of the block
-    int64_t n_features;   // of the store: item m n_features + f is feature f in family m, 0 the feature itself
-    const int32_t *families; // [n_families][n_kept] row that a decoy of each family takes at each row
-    int64_t n_families;
+    const uint32_t *features;
+    int64_t n_columns;    // of the block
+    int64_t n_features;   // of the store
     int64_t chunk_features;
     int64_t n_rows;       // of the store
     const int32_t *rows;  // rows to keep, or null for all
@@ -28,19 +26,13 @@ struct GatherRequest {
     bool tiled;
     uint8_t *out;
 
-    // Most items are features themselves, for which nothing is divided.
-    bool is_decoy(int64_t i) const { return items[i] >= n_features; }
-    int64_t feature(int64_t i) const { return is_decoy(i) ? items[i] % static_cast<uint32_t>(n_features) : items[i]; }
-    int64_t family(int64_t i) const { return is_decoy(i) ? items[i] / static_cast<uint32_t>(n_features) : 0; }
-    const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
-
     // Whether caches would not keep the block until it is looked at.
-    bool is_large() const { return n_items * n_kept * code_nbytes >= (8 << 20); }
+    bool is_large() const { return n_columns * n_kept * code_nbytes >= (8 << 20); }
 
     GatherRequest tiles(int64_t first, int64_t last) const {
         GatherRequest part = *this;
-        part.items += first * TILE;
-        part.n_items = std::min(n_items, last * TILE) - first * TILE;
+        part.features += first * TILE;
+        part.n_columns = std::min(n_columns, last * TILE) - first * TILE;
         part.out += first * TILE * n_kept * code_nbytes;
         return part;
     }
@@ -53,7 +45,7 @@ class MappedChunks { // chunk files mapped into memory
     void load(int64_t first, int64_t n, const uint8_t **columns) {
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n; ++i) {
-            const int64_t feature = request_.feature(first + i);
+            const int64_t feature = request_.features[first + i];
             const auto *chunk = reinterpret_cast<const uint8_t *>(addresses_[feature / request_.chunk_features]);
             columns[i] = chunk + (feature % request_.chunk_features) * column_nbytes;
         }
@@ -73,10 +65,10 @@ class ChunkFiles { // chunk files read into a staging area, neighbours in one re
     void load(int64_t first, int64_t n, const uint8_t **columns) {
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n;) {
-            const int64_t feature = request_.feature(first + i), chunk = feature / request_.chunk_features;
+            const int64_t feature = request_.features[first + i], chunk = feature / request_.chunk_features;
             const int64_t place = feature % request_.chunk_features, most = std::min(n - i, request_.chunk_features - place);
             int64_t run = 1;
-            while (run < most && request_.feature(first + i + run) == feature + run) ++run;
+            while (run < most && int64_t{request_.features[first + i + run]} == feature + run) ++run;
             uint8_t *target = staging_.data() + i * column_nbytes;
             read(chunk, place * column_nbytes, run * column_nbytes, target);
             for (int64_t j = 0; j < run; ++j, ++i) columns[i] = target + j * column_nbytes;

@@ -1,4 +1,4 @@
-// Filling a block from columns, tile by tile or column by column: rows left out, decoys permuted.
+// Filling a block from columns, tile by tile or column by column: rows left out.
 #pragma once
 #include "gather/columns.hpp"
 #include "isa.hpp"
@@ -10,50 +10,34 @@
 
 namespace srs {
 
-// Copy the rows that are kept of each column, those of decoys permuted, and point `columns` there.
+// Copy the rows that are kept of each column, and point `columns` there.
 template <typename Code>
-void copy_rows(const GatherRequest &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &copies) {
+void copy_rows(const GatherRequest &request, int64_t n, const Code **columns, std::vector<Code> &copies) {
     for (int64_t i = 0; i < n; ++i) {
-        const int64_t family = request.family(first + i);
-        if (family == 0 && !request.rows) continue;
-        const int32_t *rows = request.rows, *partners = family > 0 ? request.partners(family) : nullptr;
+        const int32_t *rows = request.rows;
         const Code *from = columns[i];
         const int64_t n_kept = request.n_kept;
         Code *target = copies.data() + i * n_kept;
-        if (!rows)
 #pragma GCC unroll 4
-            for (int64_t r = 0; r < n_kept; ++r) target[r] = from[partners[r]];
-        else
-#pragma GCC unroll 4
-            for (int64_t r = 0; r < n_kept; ++r) target[r] = from[rows[partners ? partners[r] : r]];
+        for (int64_t r = 0; r < n_kept; ++r) target[r] = from[rows[r]];
         columns[i] = target;
     }
 }
 
-// The family of all items of a tile, or -1 where they are of several: items of a family are mostly together.
-inline int64_t family_of_tile(const GatherRequest &request, int64_t first, int64_t n) {
-    for (int64_t i = 1; i < n; ++i)
-        if (request.family(first + i) != request.family(first)) return -1;
-    return request.family(first);
-}
-
 inline int64_t tile_size(const GatherRequest &request, int64_t first) {
-    return std::min<int64_t>(request.n_items - first, TILE);
+    return std::min<int64_t>(request.n_columns - first, TILE);
 }
 
-// Whether columns are copied before they are laid out: tiles can be of one family, and of ascending rows.
-inline bool copies_rows(const GatherRequest &request, int64_t family) {
-    return request.tiled ? family < 0 || !request.is_ascending : family != 0 || request.rows;
+// Whether columns are copied before they are laid out: tiles can be of ascending rows.
+inline bool copies_rows(const GatherRequest &request) {
+    return request.tiled ? !request.is_ascending : request.rows != nullptr;
 }
 
 // Room of a gather, made before it: no memory is taken while mapped files are read.
 template <typename Code> struct GatherRoom {
-    explicit GatherRoom(const GatherRequest &request) : empty(request.tiled ? static_cast<size_t>(request.n_rows) : 0) {
-        bool any = false;
-        for (int64_t first = 0; first < request.n_items && !any; first += TILE)
-            any = copies_rows(request, family_of_tile(request, first, tile_size(request, first)));
-        copies.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
-    }
+    explicit GatherRoom(const GatherRequest &request)
+        : copies(copies_rows(request) ? static_cast<size_t>(TILE * request.n_kept) : 0),
+          empty(request.tiled ? static_cast<size_t>(request.n_rows) : 0) {}
     std::vector<Code> copies;
     const std::vector<Code> empty;
 };
@@ -68,26 +52,24 @@ void fill(const GatherRequest &request, const Isa &isa, Source &source, GatherRo
         for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
         return n;
     };
+    const bool copied = copies_rows(request);
     const bool streamed = request.is_large() && reinterpret_cast<uintptr_t>(out) % 64 == 0;
-    if (request.n_items > 0) load(0, columns[0]);
-    for (int64_t first = 0, turn = 0; first < request.n_items; first += TILE, turn ^= 1) {
+    if (request.n_columns > 0) load(0, columns[0]);
+    for (int64_t first = 0, turn = 0; first < request.n_columns; first += TILE, turn ^= 1) {
         const Code **now = columns[turn], **next = columns[turn ^ 1];
         const int64_t n = tile_size(request, first);
-        const bool more = first + TILE < request.n_items;
+        const bool more = first + TILE < request.n_columns;
         if (first > 0 && !Source::in_place) load(first, now);
         if (more && Source::in_place) load(first + TILE, next);
-        const int64_t family = family_of_tile(request, first, n);
-        const bool copied = copies_rows(request, family);
-        if (copied) copy_rows(request, first, n, now, room.copies);
+        if (copied) copy_rows(request, n, now, room.copies);
         Code *target = out + first * request.n_kept;
         if (!request.tiled) {
             for (int64_t i = 0; i < n; ++i)
                 std::memcpy(target + i * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
-        } else { // families are of pairs: where a row comes from is where it goes
+        } else {
             const int32_t *rows = copied ? nullptr : request.rows;
-            const int32_t *partners = copied || family == 0 ? nullptr : request.partners(family);
             isa.lay_out({now, more && Source::in_place ? next : nullptr, rows ? request.n_rows : request.n_kept, rows,
-                         request.n_kept, partners, sizeof(Code), streamed, target});
+                         request.n_kept, sizeof(Code), streamed, target});
         }
     }
 }

@@ -82,21 +82,21 @@ template <bool STREAMED, typename R> SRS_INLINE void store(void *to, const R fro
     *static_cast<R *>(to) = from;
 }
 
-template <typename Code, bool STREAMED, bool MOVED> void lay_out_codes(const TileJob &job) {
+template <typename Code, bool STREAMED, bool SOME> void lay_out_codes(const TileJob &job) {
     using S = Square<Code>;
     using R = typename S::R;
     constexpr int N = S::N;
     constexpr int64_t LINE = 64 / static_cast<int64_t>(sizeof(Code));
     // Past the caches lines of 64 bytes go whole: those in parts wait for each other.
-    constexpr bool AT_ONCE = !MOVED && (!STREAMED || VECTOR_NBYTES == 64);
+    constexpr bool AT_ONCE = !SOME && (!STREAMED || VECTOR_NBYTES == 64);
     const auto *columns = static_cast<const Code *const *>(job.columns), *next = static_cast<const Code *const *>(job.next);
-    const int32_t *rows = MOVED ? job.rows : nullptr, *partners = MOVED ? job.partners : nullptr;
+    const int32_t *rows = SOME ? job.rows : nullptr;
     auto *tile = static_cast<Code *>(job.tile);
     alignas(64) Code lines[N * TILE]; // of rows from `row` on
     int64_t row = 0, line = 0;        // `line` of the tile is written next
     const auto write_lines = [&](int64_t end) __attribute__((always_inline)) {
         for (int64_t of; line < job.n_kept && (of = rows ? rows[line] : line) < end; ++line) {
-            Code *to = tile + (partners ? partners[line] : line) * TILE;
+            Code *to = tile + line * TILE;
 #pragma GCC unroll 8
             for (int l = 0; l < TILE; l += S::WIDTH)
                 store<STREAMED>(to + l, *reinterpret_cast<const R *>(lines + (of - row) * TILE + l));
@@ -127,7 +127,7 @@ template <typename Code, bool STREAMED, bool MOVED> void lay_out_codes(const Til
 }
 
 template <typename Code> void lay_out_any(const TileJob &job) {
-    if (job.rows || job.partners) job.streamed ? lay_out_codes<Code, true, true>(job) : lay_out_codes<Code, false, true>(job);
+    if (job.rows) job.streamed ? lay_out_codes<Code, true, true>(job) : lay_out_codes<Code, false, true>(job);
     else job.streamed ? lay_out_codes<Code, true, false>(job) : lay_out_codes<Code, false, false>(job);
 }
 

@@ -1,4 +1,4 @@
-"""What items are drawn by: scores of their columns, computed once and kept in the ledger."""
+"""What features are drawn by: scores of their columns, computed once and kept in the ledger."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +12,6 @@ from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_memory import check_stages, order_lease, scoring_leases
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
@@ -34,8 +33,8 @@ from srs_ooc.store.store import Scan, Store
 STAGE = "scoring columns"
 
 
-class ItemWeights:
-    """The weights of all items, as a ledger commits them; uint32 (n_items,)."""
+class Weights:
+    """The weights of all features, as a ledger commits them; uint32 (n_features,)."""
 
     def __init__(self) -> None:
         self.weights = np.zeros(0, np.uint32)
@@ -55,10 +54,9 @@ def scores_of(
     score: ColumnScore,
     scan: Scan,
     n_features: int,
-    families: NDArray[np.int32] | None,
     watch: Callable[[Step], bool],
 ) -> NDArray[np.float64] | None:
-    """Score the columns of all items of a run; None if ``watch`` said no.
+    """Score all columns of a run; None if ``watch`` said no.
 
     Parameters
     ----------
@@ -68,26 +66,17 @@ def scores_of(
         The columns of features.
     n_features : int
         Features of the store.
-    families : int32 (n_families, n_rows) or None
-        The row that a decoy of each family takes at each row.
     watch : callable
         Told how many blocks of all passes are done.
     """
-    n_copies, done = 1 if families is None else 1 + len(families), 0
-    n_steps = score.n_passes * n_copies * n_blocks(n_features, scan.n_rows)
-
-    def blocks() -> Iterator[tuple[int, Columns]]:
-        for first, columns in scan.blocks():
-            yield first, columns
-            for number, rows in enumerate(() if families is None else families, 1):
-                yield first + number * n_features, np.take(columns, rows, axis=1)
+    n_steps, done = score.n_passes * n_blocks(n_features, scan.n_rows), 0
 
     def going() -> bool:
         nonlocal done
         done += 1
         return watch(Step(STAGE, done, n_steps, unit="blocks"))
 
-    return score_columns(score, blocks, going)
+    return score_columns(score, scan.blocks, going)
 
 
 def with_weights(
@@ -98,7 +87,7 @@ def with_weights(
     cap_nbytes: int,
     watch: Callable[[Step], bool],
 ) -> Task | None:
-    """Return the task of a run with the weights of its items; None if ``watch`` said no.
+    """Return the task of a run with the weights of its features; None if ``watch`` said no.
 
     Of a method that has columns scored: from the ledger, or computed and committed there.
 
@@ -111,7 +100,7 @@ def with_weights(
     """
     if not spec.draws_by_weight or task.inputs.weights is not None:
         return task
-    part = ItemWeights()
+    part = Weights()
     progress = ledger.load({WEIGHTS: part})
     if not len(part.weights):
         scores = _scored(spec, store, task, cap_nbytes, watch)
@@ -129,7 +118,7 @@ def _scored(
         check_stages(cap_nbytes, [needs_of(spec, store, task)])
         parts = _parts_of(spec, store, task)
         assert parts is not None
-        return scores_of(*parts, store.n_features, decoy_families(spec, task), watch)
+        return scores_of(*parts, store.n_features, watch)
 
 
 def needs_of(spec: RunSpec, store: Store, task: Task) -> list[Lease]:
@@ -144,12 +133,11 @@ def needs_of(spec: RunSpec, store: Store, task: Task) -> list[Lease]:
     if parts is None:
         return []
     score, scan = parts
-    return scoring_leases(score.nbytes, scan.nbytes, scan.n_rows, store.n_features, spec.decoys)
+    return scoring_leases(score.nbytes, scan.nbytes, store.n_features)
 
 
 def _parts_of(spec: RunSpec, store: Store, task: Task) -> tuple[ColumnScore, Scan] | None:
-    sizes = task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys
-    score = spec.sampler.score(*sizes, spec.seed)
+    score = spec.sampler.score(task.n_rows, store.n_features, spec.seed)
     if score is None:
         return None
     return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))
@@ -229,10 +217,10 @@ def score_table(
 
     def prepared(inputs: Inputs) -> tuple[ColumnScore, Scan, list[Lease]]:
         scan = scan_of(store, inputs, params.matrix)
-        score = params.score(scan.n_rows, n_features, 1, key)
+        score = params.score(scan.n_rows, n_features, key)
         if score is None:
             raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-        leases = scoring_leases(score.nbytes, scan.nbytes, scan.n_rows, n_features, 0)
+        leases = scoring_leases(score.nbytes, scan.nbytes, n_features)
         return score, scan, [*leases, order_lease(n_features)]
 
     n_features = store.n_features
@@ -247,7 +235,7 @@ def score_table(
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
         for sentence in params.notes(scan.n_rows, n_features - n_excluded):
             note(sentence)
-        scores = scores_of(score, scan, n_features, None, watch)
+        scores = scores_of(score, scan, n_features, watch)
         if scores is None:
             return None
         names = store.names  # opened now, while it is this store

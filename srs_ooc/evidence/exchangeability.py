@@ -1,10 +1,9 @@
-"""How rows are permuted into decoys, or held out: what is not exchangeable stays in place.
+"""Which rows may trade places under the null, and which are held out together.
 
-A decoy is a column with its rows permuted by a family's involution, which keeps strata and whole
-groups in place. Folds keep groups whole, and strata and classes even.
+Rows trade places within strata, whole groups with their like. Folds keep groups whole, and strata
+and classes even.
 """
 
-from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
@@ -15,107 +14,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.native.numerics import exp, log, log_factorial
 
-# A group of pairings under which a feature and its decoys are alike.
-#
-# Elements are the numbers of r bits; exclusive or brings two of them together, and each is its own
-# inverse. The units of a class (rows, or groups of rows, that may trade places) are dealt into
-# blocks of 2**r, in which an element takes each place to that place exclusive-or the element. What
-# is left of a class makes smaller blocks, of 2**s, in which an element acts by its image under a
-# random linear map of r bits onto s. The set of a feature and its decoys is then an orbit:
-# whichever of them were the feature, the others would be its decoys.
-
-_ELEMENTS, _IMAGES, _MIRRORS = 1, 2, 3
-_TINY = 4
-"""Units below which the one pairing of a single family would mirror a class, so chance decides."""
-
-_PIECE = 1 << 12
-"""Blocks whose maps are made together."""
-
-Places = NDArray[np.intp]
-
-
-def partners(classes: Places, key: int, count: int) -> Iterator[NDArray[np.int32]]:
-    """Yield the place that each takes its value from, family by family.
-
-    Parameters
-    ----------
-    classes : intp (n_units,)
-        Ascending; units of one class are in random order.
-    key : int
-        64-bit key.
-    count : int
-        M, at least 1. Families are distinct elements but the identity, all of them where M is
-        2**r - 1, else a random choice.
-
-    Yields
-    ------
-    int32 (n_units,)
-        Its own inverse.
-    """
-    n_bits = count.bit_length()  # of the smallest group with so many beside the identity
-    among = np.arange((1 << n_bits) - 1)
-    elements = 1 + np.argsort(derive_array(derive(key, _ELEMENTS), among), kind="stable")[:count]
-    starts, logs = _blocks(classes, n_bits)
-    shifts = np.where(logs == n_bits, elements.astype(np.uint8)[:, None], np.uint8(0))
-    for power in range(1, n_bits):
-        inside = np.flatnonzero(logs == power)
-        blocks, number = np.unique(starts[inside], return_inverse=True)
-        for first in range(0, len(blocks), _PIECE):
-            images = _images(derive(key, _IMAGES), blocks[first : first + _PIECE], n_bits, power)
-            here = (number >= first) & (number < first + _PIECE)
-            shifts[:, inside[here]] = images[number[here] - first][:, elements].T
-    if n_bits == 1:
-        sizes = np.bincount(classes)[classes] if len(classes) else classes
-        stays = derive_array(derive(key, _MIRRORS), starts) & np.uint64(1) == 0
-        shifts[:, (sizes < _TINY) & stays] = 0
-    del logs
-    for shift in shifts:
-        places = np.arange(len(starts), dtype=np.int32)
-        places -= starts
-        places ^= shift
-        places += starts
-        yield places
-
-
-def _blocks(classes: Places, n_bits: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Return where the block of each place starts, and the logarithm of its size."""
-    first = np.searchsorted(classes, classes).astype(np.int32)
-    sizes = np.searchsorted(classes, classes, side="right").astype(np.int32) - first
-    offset = np.arange(len(classes), dtype=np.int32) - first
-    start = offset >> n_bits << n_bits
-    logs = np.full(len(classes), n_bits, np.uint8)
-    at = sizes >> n_bits << n_bits
-    is_left = offset >= at
-    for power in reversed(range(n_bits)):
-        has = sizes >> power & 1 == 1
-        inside = is_left & has & (offset >= at) & (offset < at + (1 << power))
-        start[inside], logs[inside] = at[inside], power
-        at += has.astype(np.int32) << power
-    return first + start, logs
-
-
-def _images(key: int, blocks: NDArray[np.int32], n_bits: int, n_onto: int) -> NDArray[np.uint8]:
-    """Return the image of each element under a random map onto ``n_onto`` bits, block by block.
-
-    uint8 (n_blocks, 2**n_bits).
-    """
-    size = 1 << n_bits
-    elements = np.arange(size)
-    parities = np.array([number.bit_count() & 1 for number in range(size)], np.uint8)
-    out = np.zeros((len(blocks), size), np.uint8)
-    is_spanned = np.zeros((len(blocks), size), np.bool_)
-    is_spanned[:, 0] = True
-    for bit in range(n_onto):
-        words = blocks[:, None] * size + elements
-        hashes = derive_array(derive(key, bit), words.ravel()).reshape(words.shape)
-        # Bits are parities of linearly independent masks, so that every image is taken.
-        mask = np.where(is_spanned, np.uint64(0), hashes | np.uint64(1)).argmax(axis=1)
-        out |= parities[elements & mask[:, None]] << bit
-        is_spanned |= np.take_along_axis(is_spanned, elements ^ mask[:, None], axis=1)
-    return out
-
-
-# Permutations of rows that keep what is not exchangeable in place: strata, and whole groups.
+# What is not exchangeable stays in place: strata, and whole groups.
 
 _ROUNDING = 1e-6
 Rows = NDArray[np.int32]
@@ -173,41 +72,9 @@ class Exchangeability:
         self.classes = np.unique(signature, return_inverse=True)[1]
 
     @staticmethod
-    def nbytes(n_rows: int, n_families: int = 0) -> int:
-        """Return the bytes that making permutations takes, one of them or all families included."""
-        return (96 + (24 + 4 * n_families if n_families else 0)) * n_rows
-
-    def _shuffled(self, key: int) -> NDArray[np.intp]:
-        """Return the units by class, in random order inside each."""
-        hashes = derive_array(key, self._rows[self._first])
-        return np.lexsort((hashes, self.classes))
-
-    def _rows_of(self, units: NDArray[np.intp]) -> Rows:
-        sizes = self._size[units]
-        offset = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        rows: Rows = self._rows[np.repeat(self._first[units], sizes) + offset]
-        return rows
-
-    def families(self, key: int, count: int) -> Rows:
-        """Return ``count`` pairings of a random group: where row i takes its value from.
-
-        int32 (count, n_rows). Of one family no row is paired with itself, save one unit of each
-        class with an odd number of them, and those of some classes of fewer than four.
-        """
-        order = self._shuffled(key)
-        sources = np.empty((count, self.n_rows), np.int32)
-        into = None
-        for family, places in enumerate(partners(self.classes[order], key, count)):
-            into = self._rows_of(order) if into is None else into
-            sources[family, into] = self._rows_of(order[places])
-        return sources
-
-    def permutation(self, key: int) -> Rows:
-        """Return a uniformly random permutation: where row i takes its value from; int32."""
-        by_class = np.argsort(self.classes, kind="stable")
-        sources = np.arange(self.n_rows, dtype=np.int32)
-        sources[self._rows_of(by_class)] = self._rows_of(self._shuffled(key))
-        return sources
+    def nbytes(n_rows: int) -> int:
+        """Return the bytes that finding out which rows trade places takes."""
+        return 96 * n_rows
 
     def log_arrangements(self, target: NDArray[Any]) -> float:
         """Return the natural logarithm of how many ways exchanges arrange a target in.
@@ -274,7 +141,7 @@ class Exchangeability:
         Raises
         ------
         UsageError
-            If not: decoys, or permuted targets, would too often be what they are compared with.
+            If not: no test could be strong enough.
         """
         log_number = self.log_arrangements(target)
         if log_number == 0:
@@ -288,7 +155,7 @@ class Exchangeability:
         if log_number < log(least) - _ROUNDING:
             raise UsageError(
                 f"expected strata and groups in which the target can be arranged in at least "
-                f"{least:,.0f} ways, (1 + families of decoys, or 1) / level, found "
+                f"{least:,.0f} ways, 1 / level, found "
                 f"{exp(log_number):,.0f}: a row trades places with rows of its stratum, a group "
                 "with groups of its size and strata. Use coarser strata or groups, or --judge "
                 "probe."

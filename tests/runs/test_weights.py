@@ -8,7 +8,7 @@ from stores import make_store, noise_table
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.inputs import WEIGHTS
-from srs_ooc.runs.item_weights import STAGE, ItemWeights
+from srs_ooc.runs.weights import STAGE, ItemWeights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request
@@ -95,7 +95,7 @@ def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judg
 def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch):
     run = tmp_path / "a.run"
     before = work(store, run, Request(options(), iterations=50))
-    monkeypatch.setattr("srs_ooc.runs.item_weights.scores_of", None)
+    monkeypatch.setattr("srs_ooc.runs.weights.scores_of", None)
     after = work(store, run, Request(options(), iterations=80))
     np.testing.assert_array_equal(before["weights"], after["weights"])
 
@@ -120,7 +120,7 @@ def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monk
         seen.append(len(scores))
         return integer_weights(scores)
 
-    monkeypatch.setattr("srs_ooc.runs.item_weights.integer_weights", counted)
+    monkeypatch.setattr("srs_ooc.runs.weights.integer_weights", counted)
     request = Request(options(permutations=4, fdr="0.2"), iterations=60)
     work(store, tmp_path / "a.run", request)
     assert seen.count(N_FEATURES) == 1
