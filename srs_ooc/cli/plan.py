@@ -191,28 +191,7 @@ def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     return [
         *lines,
         "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",
-        *_counting_lines(plan),
     ]
-
-
-def _counting_lines(plan: dict[str, Any]) -> list[str]:
-    counting = plan["counting"]
-    if counting is None:
-        return []
-    level, n_ways = counting["level"], counting["log_arrangements"]
-    (_, fewest), *others = counting["fewest"].items()
-    more = ", ".join(f"{count} with clusters of {size}" for size, count in others)
-    lines = [
-        f"where no feature is marginally significant, counting decoys ({counting['families']} a "
-        f"feature, level {level:g}) selects {fewest} or more, or none",
-        f"  (more where noise is correlated, as {more}; --judge tests selects any number)",
-    ]
-    if n_ways is not None and n_ways < log(plan["n_features"] / level):
-        lines.append(
-            f"  rows trade places in {exp(n_ways):,.0f} ways that differ in the target: too few "
-            f"for any of {plan['n_features']:,} features to be marginally significant"
-        )
-    return lines
 
 
 def _advice_lines(plan: dict[str, Any]) -> list[str]:

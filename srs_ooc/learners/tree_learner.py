@@ -49,7 +49,7 @@ class Columns:
     Attributes
     ----------
     features : uint32 (n,)
-        The number that names each column's random draws: its item, or the probe's.
+        The number that names each column's random draws: its feature's, or the probe's.
     sources : uint32 (n,)
         The feature of the store whose values each column has.
     """

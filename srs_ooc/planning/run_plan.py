@@ -123,7 +123,6 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
         "alpha": spec.alpha,
         "degrees": degree_times(draft),
         "power": power_of(groups, shape.n_candidates),
-        "counting": counting_of(draft),
         "advice": advice,
         "iterations": iterations,
         "stage_seconds": stages,
@@ -249,7 +248,7 @@ def _draw_block(draft: RunDraft, *, is_mapped: bool) -> tuple[int, int, str]:
 
 
 def _alpha(draft: RunDraft) -> tuple[str, str, str]:
-    spec, p = draft.spec, draft.n_items
+    spec, p = draft.spec, draft.shape.n_candidates
     if spec.subspace_size == p:
         return "0", spec.alpha, "every feature is in every subspace; there is nothing to hold"
     rs, srs = (
@@ -407,38 +406,6 @@ def power_of(class_counts: tuple[int, ...], n_features: int) -> dict[str, Any]:
     return {"groups": (n0, n1), "half": half, "most": most, "reason": reason}
 
 
-# What counting decoys can select at a level, known before a run but for clusters of noise.
-
-CLUSTERS = (1, 5, 20)
-"""Sizes of clusters of correlated noise that are shown; the first is what is assumed."""
-
-
-def counting_of(draft: RunDraft) -> dict[str, Any] | None:
-    """Return what a verdict by counting lets through; None for a run that counts no decoys.
-
-    Returns
-    -------
-    dict or None
-        ``families``, M; ``level``, the bound of the expected share of false features; ``fewest``,
-        by the size of the largest cluster of correlated decoys (c), the fewest features that are
-        not marginally significant that can be selected; ``log_arrangements``, the natural logarithm
-        of the ways in which exchanges of rows arrange the target, None without a store.
-    """
-    spec = draft.spec
-    if not spec.decoys:
-        return None
-    level, found = float(exact_share(spec.fdr)), None
-    if draft.store is not None:
-        found = draft.task.exchangeability().log_arrangements(draft.task.target)
-    fewest = {size: fewest_features(spec.decoys, size, level) for size in CLUSTERS}
-    return {
-        "families": spec.decoys,
-        "level": level,
-        "fewest": fewest,
-        "log_arrangements": found,
-    }
-
-
 # Expected iterations to find features informative only beside others (Section 4.2, chaining).
 
 MAX_DEGREE = 3
@@ -457,7 +424,7 @@ def degree_times(draft: RunDraft) -> list[dict[str, Any]]:
     """
     if draft.spec.method.splits_rows:
         return []
-    p, q = draft.n_items, draft.spec.subspace_size
+    p, q = draft.shape.n_candidates, draft.spec.subspace_size
 
     def time(degree: int, alpha: str) -> float | None:
         return finite(expected_time(Setting("chain", p, q, degree + 1, alpha)))

@@ -286,8 +286,6 @@ def _tests_seconds(resources: Resources) -> float:
     found: list[NDArray[np.float32]] = []
     alone = _scaled(lambda n: found.append(tests.of(items[:n])), len(items), len(items))
     alone *= (n_items + min(n_items, SURVIVORS)) / len(items)  # those of the closing stage again
-    if resources.spec.decoy_judge is not None:
-        return alone
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
     items, known = items[best], found[-1][best]
 

@@ -172,18 +172,15 @@ def _found(report: Report) -> list[str]:
     found = [f"{of}{_at_level(report)}."]
     if n > 1 and (clusters := verdict.clusters_selected):
         found.append(f"They form {clusters} of correlated features.")
-    if verdict.tests_alone:
-        n_alone = sum(1 for record in records if record.passes_alone)
-        among = f" of the {len(records):,} listed" if len(records) < n else " of them"
-        found.append(f"A test of each feature alone finds {n_alone:,}{among}, too.")
-    return found
+    n_alone = sum(1 for record in records if record.passes_alone)
+    among = f" of the {len(records):,} listed" if len(records) < n else " of them"
+    return [*found, f"A test of each feature alone finds {n_alone:,}{among}, too."]
 
 
 def _at_level(report: Report) -> str:
     if not report.spec.concludes:
         return ""
-    kind = "family-wise level" if report.spec.permutations else "level"
-    return f" at {kind} {report.spec.fdr}"
+    return f" at level {report.spec.fdr}"
 
 
 def _first(records: list[FeatureRecord]) -> str:

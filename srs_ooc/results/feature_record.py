@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Saved, State
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.effects import Measure
 from srs_ooc.evidence.rank_tests import Contrast
-from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import CONCLUSION, LEVELS, Rows, kept_names, read_verdict
@@ -42,8 +40,6 @@ class VerdictReading:
         Stored positions of the features to show first.
     levels : float64 (n,)
         Their q-values.
-    is_outstanding : bool (n,)
-        Whether they stand before the others by their marginal tests.
     n_selected : int
         How many are selected.
     facts : dict
@@ -61,7 +57,7 @@ class VerdictReading:
         self.spec, self.facts, self._levels = spec, facts, levels or {}
         self._record = record
         self.features, self.is_selected = record.features, record.is_selected
-        self.levels, self.is_outstanding = record.levels, record.is_outstanding
+        self.levels = record.levels
         self.order = order if len(order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
@@ -116,14 +112,6 @@ class VerdictReading:
             "high": none_if_nan(a["high"][i]),
         }
 
-    def stands_out(self, feature: int) -> bool:
-        """Return whether a stored feature stands before those that decoys are counted among."""
-        return bool(self.spec.decoys and self.is_outstanding[self._place[feature]])
-
-    def is_before_its_decoys(self, feature: int) -> bool:
-        """Return whether a stored feature stands before all of its own decoys."""
-        return bool(self._record.is_best[self._place[feature]] or self.stands_out(feature))
-
     def beside(self, feature: int) -> list[int]:
         """Return the stored positions of the other features of its cluster, best first."""
         cluster = self.row(feature).get("cluster")
@@ -154,11 +142,6 @@ class VerdictReading:
         return int(np.count_nonzero(self._record.p_values[self.is_selected] <= cutoff))
 
     @property
-    def tests_alone(self) -> bool:
-        """Whether features are tested alone; not beside decoys where rows come in groups."""
-        return not np.isnan(self._record.p_values).any()
-
-    @property
     def n_absent_selected(self) -> int:
         """How many selected features differ most in what is missing."""
         return int(np.count_nonzero(self._record.contrasts[self.is_selected] == Contrast.ABSENCE))
@@ -168,45 +151,13 @@ class VerdictReading:
         """How many selected features show more beside others than alone."""
         return int(np.count_nonzero(self._record.beside[self.is_selected] != NOBODY))
 
-    @property
-    def fewest(self) -> int:
-        """The fewest features that counting decoys could select, given how these are correlated."""
-        level = float(exact_share(self.spec.fdr))
-        return fewest_features(self.spec.decoys, self.facts["largest_group"], level)
-
     def why_none(self) -> str:
         """Say why nothing is selected."""
-        spec = self.spec
         best = float(self._record.levels.min(initial=1.0))
-        if spec.permutations:
-            return (
-                f"No feature reached more than the {spec.permutations} permutation runs: the best "
-                f"has level {best:.3g}, {spec.fdr} was asked. More iterations "
-                "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
-                "beside others. Otherwise nothing is there, or too little for so few rows."
-            )
-        if not spec.decoys:
-            return (
-                "No feature is different enough between the targets, alone or beside one or two "
-                f"others: the smallest q-value is {best:.2g}, {spec.fdr} was asked. More rows are "
-                "needed, or nothing is there."
-            )
-        families = "family" if spec.decoys == 1 else "families"
-        alone = (
-            "The marginally significant features do not hold it either"
-            if np.any(self._record.is_outstanding)
-            else "No feature is marginally significant"
-            if self.tests_alone
-            else "No feature is tested alone, as rows come in groups"
-        )
-        c = self.facts["largest_group"]
-        clusters = f" (decoys near the cut lie in clusters of up to {c})" if c > 1 else ""
         return (
-            f"Wherever the ranking is cut, an estimated {best:.2g} or more of the features above "
-            f"are false. {alone}, and "
-            f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
-            f"features at level {spec.fdr}{clusters}; --judge tests can. Otherwise more iterations "
-            "or more rows are needed, or nothing is there."
+            "No feature is different enough between the targets, alone or beside one or two "
+            f"others: the smallest q-value is {best:.2g}, {self.spec.fdr} was asked. More rows are "
+            "needed, or nothing is there."
         )
 
 
@@ -241,31 +192,19 @@ def explain(
             f"{name} is out: drawn {counted(record.n_drawn, 'time')}, it was neither among the "
             "best of the search nor among those with the strongest tests."
         )
-    spec, level = verdict.spec, row["q_value"]
-    tail = _tail(row, names, is_outstanding=verdict.stands_out(stored))
     is_in = f"{name} is {'in' if row['selected'] else 'out'}: rank {record.rank}"
-    if spec.permutations:
-        no = "" if row["selected"] else "no "
-        reason = f"reaching {no}more than the permutation runs do (level {level:.4g}"
-    elif verdict.is_before_its_decoys(stored):
-        reason = f"q-value {level:.4g} (the smallest level at which it would be selected"
-    else:
-        return f"{is_in}. One of its own decoys is ahead of it in the verdict.{tail}"
-    return f"{is_in}, {reason}; {spec.fdr} asked).{tail}"
+    level = f"q-value {row['q_value']:.4g} (the smallest level at which it would be selected"
+    return f"{is_in}, {level}; {verdict.spec.fdr} asked).{_tail(row, names)}"
 
 
-def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str:
+def _tail(row: dict[str, Any], names: list[str]) -> str:
     """Say what else is known of a feature."""
-    alone = "is" if row["passes_alone"] else "is not"
-    among = ""
-    if is_outstanding and not row["passes_alone"]:
-        alone, among = "is", " among features and decoys together, not among features alone"
-    shown = f", it differs in {row['differs_in']}" if alone == "is" else ""
+    alone, shown = "is not", ""
+    if row["passes_alone"]:
+        alone, shown = "is", f", it differs in {row['differs_in']}"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     shows = f" It shows beside {row['beside']}." if row["beside"] else ""
-    tested = "is not tested alone, as rows come in groups"
-    if row["p_value"] is not None:
-        tested = f"{alone} marginally significant{among} (p = {row['p_value']:.2g}{shown})"
+    tested = f"{alone} marginally significant (p = {row['p_value']:.2g}{shown})"
     return f"{shows} It {tested}.{_effect_text(row)}{more}"
 
 

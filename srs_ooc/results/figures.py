@@ -37,18 +37,11 @@ _MISSING_AT = 1.15
 def draw_cut(ax: Any, report: Report) -> None:
     """Draw scores by rank, in colour what is selected."""
     cut = report.cut
-    scores, is_decoy = np.array(cut.scores), np.array(cut.is_decoy, bool)
-    chosen, ranks = np.array(cut.is_selected, bool), np.arange(1, len(scores) + 1)
-    kinds = (
-        ("not selected", ~is_decoy & ~chosen, GREY, "o"),
-        ("decoys", is_decoy, ORANGE, "x"),
-        ("selected", chosen, BLUE, "o"),
-    )
-    for label, these, colour, marker in kinds:
+    scores, chosen = np.array(cut.scores), np.array(cut.is_selected, bool)
+    ranks = np.arange(1, len(scores) + 1)
+    for label, these, colour in (("not selected", ~chosen, GREY), ("selected", chosen, BLUE)):
         if these.any():
-            size = 14 if marker == "x" else 10
-            drawn = ranks[these], scores[these]
-            ax.scatter(*drawn, s=size, c=colour, marker=marker, linewidths=0.8, label=label)
+            ax.scatter(ranks[these], scores[these], s=10, c=colour, linewidths=0.8, label=label)
     if cut.level is not None and not cut.levels:
         ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
     # the cut is often among the first few of a thousand
@@ -67,13 +60,9 @@ def draw_levels(ax: Any, report: Report) -> None:
     if not cut.levels:
         _say(ax, "No q-values: there is no verdict with a level.")
         return
-    # Points: a feature that one of its own decoys stands before has level 1, among lower ones.
     ax.scatter(cut.places, cut.levels, s=6, c=BLUE, linewidths=0, label="q-value")
     if cut.level is not None:
         ax.axhline(cut.level, color=ORANGE, linewidth=1, linestyle="--", label="level asked")
-    if cut.n_outstanding:
-        label = "last marginally significant"
-        ax.axvline(cut.n_outstanding, color=GREEN, linewidth=1, linestyle=":", label=label)
     ax.set_ylim(bottom=0)
     ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
     _legend(ax)
@@ -196,14 +185,12 @@ def draw_discoveries(ax: Any, report: Report) -> None:
 
 
 def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
-    """Draw what the items were that led after so many iterations."""
+    """Draw what the features were that led after so many iterations."""
     points, n_leading = report.points, report.points[-1].leading or 1
-    decoys = [p.decoys if report.spec.decoys else None for p in points]
     of_all = f", of {report.n_selected}" if report.n_selected <= n_leading else ""
     n_selected = min(report.n_selected, n_leading)
     lines = (
         ("the same as at the point before", [p.unchanged for p in points], n_leading, GREY),
-        ("decoys", decoys, n_leading, ORANGE),
         (f"selected features{of_all}", [p.found for p in points], n_selected, BLUE),
     )
     for label, counts, whole, colour in lines:

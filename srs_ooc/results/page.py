@@ -117,10 +117,6 @@ _CUT_OF_CLOSING = (
     "Scores of features in the closing stage, which proposes what is tested beside others. Tests "
     "select, whatever the score."
 )
-_CUT_WITH_DECOYS = (
-    "Scores of features in the closing stage, beside those of decoys, which are their own columns "
-    "with the rows permuted. Where decoys are as good, features look like chance."
-)
 _CUT_OF_PROBE = (
     "Share of draws in which the first features, by rank, were better than an irrelevant column. "
     "The dashed line is the share that the judge asks for."
@@ -196,9 +192,7 @@ def _caption(report: Report, name: str) -> tuple[str, str]:
         return title, _LEADING_SO_FAR if report.points[-1].found is None else _LEADING
     if name != "cut":
         return title, text
-    if any(report.cut.is_decoy):
-        text = _CUT_WITH_DECOYS
-    elif report.cut.level is not None and not report.cut.levels:
+    if report.cut.level is not None and not report.cut.levels:
         text = _CUT_OF_PROBE
     elif report.cut.levels:
         text = _CUT_OF_CLOSING

@@ -106,7 +106,7 @@ class Ranking:
             self._names = store.names
             for start, piece in store.pieces("positions"):
                 self.positions[start : start + len(piece)] = piece
-        self.tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
+        self.tally = Tally(manifest.n_features, wins=not spec.concludes)
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
@@ -153,7 +153,7 @@ class Ranking:
         best, scores = np.zeros(0, np.uint32), np.zeros(0)
         worst = np.inf
         for start in range(0, len(is_past), _PIECE):
-            piece = slice(start, min(start + _PIECE, len(is_past)))  # not the decoys behind
+            piece = slice(start, min(start + _PIECE, len(is_past)))
             found = -self.importances(piece)
             new = np.flatnonzero(~is_past[piece] & (found <= worst))
             best = np.concatenate([best, (start + new).astype(np.uint32)])
@@ -673,7 +673,7 @@ _ARROW_NBYTES = 40_000_000
 def _room_for_order(budget: Budget, ledger: Ledger, n_features: int, beside_nbytes: int) -> int:
     """Return what the cap leaves for ordering features, having checked that it holds the rest."""
     spec, n, n_kept = spec_of(ledger), n_features, ledger.progress().n_kept
-    tally = (12 if spec.concludes else 16) * spec.n_items(n)
+    tally = (12 if spec.concludes else 16) * n
     by_model = 16 if spec.model.scores_features else 0
     scores = (8 if spec.method.ranks_by else by_model) * n
     budget.grant(f"tallies of {n} features", tally + scores + 6 * n + KEPT_NBYTES * n_kept)

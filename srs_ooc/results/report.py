@@ -21,7 +21,7 @@ from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_c
 from srs_ooc.evidence.effects import EffectTarget, effect_of
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.rank_tests import strongest_contrasts
-from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
+from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
@@ -145,7 +145,7 @@ class Report:
 
     @cached_property
     def draws(self) -> "Draws":
-        """How often the features that could be drawn were, decoys not counted."""
+        """How often the features that could be drawn were."""
         return _draws_of(self)
 
     @cached_property
@@ -379,7 +379,7 @@ def _empty(
     return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
 
 
-# The ranking and its cut: scores by rank, beside those of decoys if there are any, and the level.
+# The ranking and its cut: scores by rank, and the level.
 
 SHOWN = 1000
 """Places drawn at most."""
@@ -395,27 +395,23 @@ class Cut:
         What ``scores`` are.
     scores : list of float
         By rank.
-    is_decoy, is_selected : list of bool
-        Of each; decoys only of a run with a verdict.
+    is_selected : list of bool
+        Of each.
     level : float or None
         The bound that was asked for, in units of ``levels`` (or of ``scores``, of the probe).
     places, levels : list
         q-values of features by their place in the ranking the verdict cuts; empty without one.
     n_selected : int
         Features selected.
-    n_outstanding : int
-        Marginally significant features, which stand before the ones that scores order.
     """
 
     measure: str
     scores: list[float]
-    is_decoy: list[bool]
     is_selected: list[bool]
     level: float | None
     places: list[int]
     levels: list[float]
     n_selected: int
-    n_outstanding: int
 
 
 def _of_verdict(report: Report) -> Cut:
@@ -424,8 +420,7 @@ def _of_verdict(report: Report) -> Cut:
     closing: dict[str, NDArray[Any]] = {}  # empty where the ledger holds another closing stage
     part = PartReader(lambda saved: closing.update(saved.arrays))
     StageBook(report.ledger, report.reading.n_iterations).load({Elimination.name: part})
-    items, scores = closing.get("items", np.zeros(0)), closing.get("scores", np.zeros(0))
-    n_features = report.manifest.n_features
+    features, scores = (closing.get(name, np.zeros(0)) for name in ("features", "scores"))
     selected = verdict.features[verdict.is_selected]
     # The places around the cut, thinned where thousands are selected.
     upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
@@ -433,13 +428,11 @@ def _of_verdict(report: Report) -> Cut:
     return Cut(
         "closing importance",
         [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
-        (items >= n_features).tolist(),
-        np.isin(items, selected).tolist(),
+        np.isin(features, selected).tolist(),
         float(report.spec.fdr),
         [int(p) + 1 for p in places],
         [float(f"{verdict.levels[p]:.4g}") for p in places],
         verdict.n_selected,
-        0 if report.spec.decoy_judge is None else int(np.count_nonzero(verdict.is_outstanding)),
     )
 
 
@@ -455,13 +448,11 @@ def _of_ranking(report: Report) -> Cut:
     return Cut(
         measure,
         [float(f"{max(s, 0.0):.4g}") for s in scores.tolist()],
-        [False] * len(first),
         chosen.tolist(),
         level,
         [],
         [],
         0 if reading.is_provisional else len(report.selected),
-        0,
     )
 
 
@@ -498,9 +489,7 @@ class Point:
         Features in F. With a final verdict: of the ``leading`` ones, the features that it selected
         later; None before it.
     leading : int or None
-        Features, or items with decoys, that led the ranking and are counted; with a final verdict.
-    decoys : int or None
-        Decoys among them; None before the verdict, which alone may read which items are decoys.
+        Features that led the ranking and are counted; with a final verdict.
     unchanged : int or None
         Those among them that led at the point before, too; None at the first point.
     """
@@ -511,7 +500,6 @@ class Point:
     trees: int
     found: int | None
     leading: int | None
-    decoys: int | None
     unchanged: int | None
 
 
@@ -528,7 +516,7 @@ def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
     Returns
     -------
     list of Point
-        By iterations, at most ``POINTS``. A run that was begun before leading items were kept has
+        By iterations, at most ``POINTS``. A run that was begun before leading features were kept has
         only those of its later iterations.
     """
     spec, verdict = spec_of(ledger), reading.verdict
@@ -545,17 +533,14 @@ def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
         )
 
     if not spec.concludes:
-        return [point(i, size, None, None, None) for i, size in _entered(reading).items()]
+        return [point(i, size, None, None) for i, size in _entered(reading).items()]
     points: list[Point] = []
     before = None
-    for iterations, items in _led(ledger, reading, key_of(spec.seed, Purpose.RANK_TIE)).items():
-        n_selected = n_decoys = None  # only the verdict may read which items are decoys
-        if verdict is not None:
-            n_selected = int(np.isin(items, verdict.selected()).sum())
-            n_decoys = int(np.count_nonzero(items >= len(reading.positions)))
-        stayed = None if before is None else int(np.isin(items, before).sum())
-        points.append(point(iterations, n_selected, len(items), n_decoys, stayed))
-        before = items
+    for iterations, led in _led(ledger, reading, key_of(spec.seed, Purpose.RANK_TIE)).items():
+        n_selected = None if verdict is None else int(np.isin(led, verdict.selected()).sum())
+        stayed = None if before is None else int(np.isin(led, before).sum())
+        points.append(point(iterations, n_selected, len(led), stayed))
+        before = led
     return points
 
 
@@ -568,14 +553,14 @@ def _entered(reading: Ranking) -> dict[int, int]:
 
 
 def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
-    """Return the items that led, by iterations: at the points that were kept and in the end."""
+    """Return the features that led, by iterations: at the points that were kept and in the end."""
     led: dict[int, NDArray[np.uint32]] = {}
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
-        led = dict(zip(kept["iterations"].tolist(), kept["items"], strict=True))
+        led = dict(zip(kept["iterations"].tolist(), kept["features"], strict=True))
     if reading.n_iterations:
-        led[reading.n_iterations] = best_items(reading.tally, LEADING, key)
+        led[reading.n_iterations] = best_features(reading.tally, LEADING, key)
     # of a run that goes on there may be later ones
-    return {i: items for i, items in led.items() if i <= reading.n_iterations}
+    return {i: first for i, first in led.items() if i <= reading.n_iterations}
 
 
 # Effects, on one scale, beside p-values.
@@ -627,7 +612,7 @@ def _effects_of(report: Report) -> list[Effect]:
             effect = signed(row["measure"], row["effect"])
             found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
     shown = [found[i] for i in _spaced(len(found), SHOWN)]
-    if verdict.tests_alone and report.task.n_rows <= LOOKED_AT:
+    if report.task.n_rows <= LOOKED_AT:
         known = {effect.stored for effect in found}.union(verdict.selected().tolist())
         shown += _beside(report, known)
     return shown
@@ -640,7 +625,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
         task, units = task.by_group(), task.exchangeability(in_order=False)
     missing = coded if units is None else units.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    of_tests = target_of(task, by_trend=report.spec.decoy_judge is None)
+    of_tests = target_of(task)
     of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
     categories = report.store.categories()
     spaced = np.array(_spaced(report.manifest.n_features, SHOWN))

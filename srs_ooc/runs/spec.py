@@ -6,7 +6,6 @@ from typing import Any, Self
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import (
-    DecoyJudge,
     Judge,
     PositiveJudge,
     ProbeJudge,
@@ -17,11 +16,28 @@ from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.trees.response import TreeLimits
 
+LEFT = {
+    "decoys": "counting decoys",
+    "permutations": "comparing with permutation runs",
+    "until_stable": "ending a search once its ranking is stable",
+}
+"""Options that there were, and what they were of."""
+
+
+def who_left(name: str) -> str | None:
+    """Return what to say of an option, or a judge, that there was; None of any other name."""
+    if name == "decoy":
+        return "--judge decoy: counting decoys left the program. Take --judge tests, the default."
+    if name not in LEFT:
+        return None
+    flag = name.replace("_", "-")
+    return f"--{flag}: {LEFT[name]} left the program; --judge tests, the default, needs none of it."
+
+
 JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
     "positive": PositiveJudge,
     "tests": TestsJudge,
-    "decoy": DecoyJudge,
     "none": Judge,
 }
 """Each judge by its name."""
@@ -39,7 +55,7 @@ class RunParams(Params):
         "Features in memory at a time, or 'max' for all the cap holds.",
         default=0,
         default_text="5% of the features, at least 100, within the cap; with --method less twice "
-        "their square root; with rase room for all subspaces of a model; more with --judge decoy",
+        "their square root; with rase room for all subspaces of a model",
         metavar="Q",
         flags=("--q",),
     )
@@ -48,8 +64,7 @@ class RunParams(Params):
         "Test of relevance: a final verdict by tests of features alone and beside others "
         "(docs/evidence.md), the paper's probe, or any positive importance; none for a method that "
         "only ranks.",
-        default_text="tests; decoy with its own options; probe with its own options or "
-        "--save-trees; none with --method prs or rase",
+        default_text="tests; probe with its own options or --save-trees; none with --method prs or rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -206,34 +221,15 @@ class RunSpec:
         return self.learner.limits
 
     @property
-    def decoy_judge(self) -> DecoyJudge | None:
-        """The options of a verdict by decoys or permutation runs; None of another judge."""
-        return self.judging if isinstance(self.judging, DecoyJudge) else None
-
-    @property
     def concludes(self) -> bool:
         """Whether the verdict comes last, after a closing stage."""
         return isinstance(self.judging, TestsJudge)
-
-    @property
-    def decoys(self) -> int:
-        """Families of decoys."""
-        return 0 if self.decoy_judge is None else self.decoy_judge.decoys
-
-    @property
-    def permutations(self) -> int:
-        """Permutation runs."""
-        return 0 if self.decoy_judge is None else self.decoy_judge.permutations
 
     @property
     def fdr(self) -> str:
         """Level of the final verdict, as decimal text; only a run that concludes has one."""
         assert isinstance(self.judging, TestsJudge)
         return self.judging.fdr
-
-    def n_items(self, n_features: int) -> int:
-        """Return how many items there are: the features and their decoys."""
-        return (1 + self.decoys) * n_features
 
     @property
     def n_columns(self) -> int:
@@ -254,7 +250,7 @@ class Options(dict[str, Any]):
 
 def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     """Return what is worth saying before a run starts."""
-    notes = spec.sampler.notes(n_rows, n_candidates, 1 + spec.decoys)
+    notes = spec.sampler.notes(n_rows, n_candidates)
     if spec.model.is_tree or not spec.method.judges_candidates:
         return notes
     sizes = n_candidates, spec.subspace_size

@@ -15,7 +15,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.conditional_tests import SHARE
-from srs_ooc.evidence.decoys import Exchangeability, deal_folds
+from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
@@ -168,7 +168,7 @@ class Task:
         return replace(self, classes=classes, target=target, strata=strata, groups=None)
 
     def check_exchangeable(self, spec: RunSpec) -> None:
-        """Check that decoys and permutation runs differ from what they are compared with.
+        """Check that exchanges of rows arrange the target in enough ways for the tests.
 
         Raises
         ------
@@ -176,8 +176,8 @@ class Task:
             If exchanges arrange the target in too few ways for the level, or in one.
         """
         are_free = self.strata is None and self.groups is None
-        least = 1.0 if are_free else (1 + spec.decoys) / float(exact_share(spec.fdr))
-        tested = self if spec.decoy_judge is not None else self.by_group()
+        least = 1.0 if are_free else 1 / float(exact_share(spec.fdr))
+        tested = self.by_group()
         tested.exchangeability().check(tested.target, least)
 
     def too_few(self, spec: RunSpec) -> str | None:
@@ -186,7 +186,7 @@ class Task:
         No exact test has a p-value below one in the ways in which rows, or groups of them, can have
         their targets.
         """
-        if not spec.concludes or spec.decoy_judge is not None:
+        if not spec.concludes:
             return None
         excluded = self.inputs.excluded
         n_tested = self.n_features - (0 if excluded is None else len(excluded))
@@ -205,16 +205,6 @@ class Task:
             f"{others if n_together <= n_tested else 'nor can all together'}. Get more {what}."
         )
 
-    def candidates(self, n_families: int) -> NDArray[np.uint32] | None:
-        """Return V as items: the features not left out and their decoys; None if none is left out.
-
-        Made anew each time, as there are many.
-        """
-        candidates = self.inputs.candidates(self.n_features)
-        if candidates is None:
-            return None
-        families = [candidates + np.uint32(m * self.n_features) for m in range(1 + n_families)]
-        return np.concatenate(families)
 
 
 def _of_rows(
@@ -331,7 +321,7 @@ def check_rows(spec: RunSpec, task: Task) -> None:
     Raises
     ------
     UsageError
-        If there is nothing to learn from them, or they are too few for folds, decoys or permuted
+        If there is nothing to learn from them, or they are too few for folds or permuted
         targets.
     """
     training_response(task)
