@@ -22,7 +22,7 @@ from srs_ooc.ensemble.fold_runs import (
     nest_run,
     score_sizes,
 )
-from srs_ooc.evidence.decoys import deal_folds
+from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.learners.models import TREE
 from srs_ooc.runs.halves import named
 from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of

@@ -167,7 +167,7 @@ def permutation(seed: int, repeat: int, n_rows: int) -> NDArray[np.int64]:
     """Return the row whose code each row takes in a repeat: the same of all features.
 
     Features are altered one at a time, so one permutation does for all; that they share it makes
-    their scores easier to compare, features and decoys alike.
+    their scores easier to compare.
     """
     hashes = derive_array(key_of(seed, Purpose.ALTERED, repeat), np.arange(n_rows, dtype=np.uint64))
     return np.argsort(hashes, kind="stable")

@@ -37,7 +37,7 @@ from srs_ooc.runs.halves import select_within
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import from_workers, whole_runs
+from srs_ooc.runs.whole_runs import from_workers, whole_runs
 from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.run_verdict import candidates_of
@@ -384,10 +384,7 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> boo
 def small_parts(
     spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
 ) -> AbstractContextManager[Resources]:
-    """Return the resources, as a context, of a run with room for :func:`room_for` features.
-
-    There is no room for decoys.
-    """
+    """Return the resources, as a context, of a run with room for :func:`room_for` features."""
     small = _small(spec, inputs, site.store)
     task = Task.of_run(small, site.store, inputs)
     context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
@@ -395,7 +392,7 @@ def small_parts(
 
 
 def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
-    """Return a run that has room for :func:`room_for` features, and no decoys."""
+    """Return a run that has room for :func:`room_for` features."""
     q = room_for(spec, inputs, store.manifest)
     return replace(
         spec,

@@ -1,6 +1,6 @@
 """What a learner is, and the tree learner: randomized trees on a subspace (Algorithm 1, step 2b).
 
-A learner grows models on the columns of a subspace. One more scores items by what altering them
+A learner grows models on the columns of a subspace. One more scores features by what altering them
 does to a tree, on rows that it was not grown on.
 """
 
@@ -417,17 +417,15 @@ def _impurity(asked: str | None, table: Any) -> str:
     return impurity
 
 
-# A learner that scores items by what altering them does to a tree, on rows it was not grown on.
+# A learner that scores features by what altering them does to a tree, on rows it was not grown on.
 
 
 class SensitiveLearner:
     """Grows a tree on as many rows drawn with replacement, and asks it about the others.
 
-    An item's score in a tree is the mean, over the rows that the tree was not grown on, of the loss
-    that altering the item brings: of the probability of the true class, or of R2. A column of codes
-    0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all columns. A
-    decoy has the codes of its feature in another order, so that both are altered in the same way.
-    Weights of rows count in growing alone.
+    A feature's score in a tree is the mean, over the rows that the tree was not grown on, of the loss
+    that altering the feature brings: of the probability of the true class, or of R2. A column of codes
+    0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all columns. Weights of rows count in growing alone.
 
     Parameters
     ----------

@@ -256,12 +256,6 @@ def _surety(report: Report) -> list[str]:
     spec, verdict = report.spec, report.reading.verdict
     if report.reading.is_provisional:
         return ["Nothing is sure before the verdict, which comes after the last iteration."]
-    if verdict is not None and spec.permutations:
-        return [
-            f"If no feature were informative, the chance that any is selected would be at most "
-            f"{spec.fdr}: this run reached more than {spec.permutations} runs on permuted targets "
-            "did."
-        ]
     if verdict is not None:
         n, bound = verdict.n_selected, ceil(float(spec.fdr) * verdict.n_selected)
         return [

@@ -68,7 +68,7 @@ class GrowJob(Job):
     records : bool
         Trees are returned.
     closing : pair of int or None
-        Of a closing stage, the rows of a leaf at least and the items of a tree at most; None for
+        Of a closing stage, the rows of a leaf at least and the features of a tree at most; None for
         the main loop.
     """
 
