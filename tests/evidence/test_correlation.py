@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence import correlation
-from srs_ooc.evidence.correlation import RankColumns, leader_clustering, mrmr_order, sampled_rows
+from srs_ooc.evidence.correlation import (
+    RankColumns,
+    leader_clustering,
+    mrmr_order,
+    sampled_rows,
+    single_linkage,
+)
 
 MISSING = 255
 
@@ -198,3 +204,19 @@ def test_a_tie_at_a_half_is_found_exactly(seed, n_rows, has_missing):
     expected = np.array([[square >= Fraction(1, 4) for square in row] for row in exact])
     np.testing.assert_array_equal(found >= 0.5, expected)
     np.testing.assert_allclose(found**2, np.array(exact, float), atol=1e-12)
+
+
+def test_features_correlated_directly_or_through_others_are_one_cluster():
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.standard_normal((5, 400)) * [[1], [0.4], [0.4], [0.4], [0.4]], axis=0)
+    values = np.concatenate([walk, rng.standard_normal((3, 400)), -walk[:1]])
+    codes = values.argsort(axis=1).argsort(axis=1) * 250 // 400
+    codes[1, :7] = 255
+    codes[6] = 3
+    assert single_linkage(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
+
+
+@pytest.mark.parametrize("n_rows", [8, 30, 36, 40, 400])
+def test_the_same_column_twice_is_a_cluster_however_few_the_rows(n_rows):
+    codes = np.random.default_rng(1).permuted(np.tile(np.arange(n_rows), (3, 1)), axis=1)
+    assert single_linkage(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]

@@ -1,7 +1,6 @@
-"""Permutations of rows keep strata and groups, and are uniform over what is allowed."""
+"""Which rows trade places, the order of groups by their means, and folds."""
 
-import tracemalloc
-from collections import Counter
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -9,61 +8,15 @@ import pytest
 from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from involutions import involution
 from scipy import stats
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.evidence.decoys import Exchangeability, deal_folds
+from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
 
 
-@given(st.integers(0, 2**64 - 1), st.integers(1, 60))
-def test_an_involution_pairs_all_rows_but_one_of_an_odd_number(key, n_rows):
-    partners = involution(Exchangeability(n_rows), key)
-    np.testing.assert_array_equal(partners[partners], np.arange(n_rows))
-    assert np.count_nonzero(partners == np.arange(n_rows)) == n_rows % 2
-
-
-@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 3), min_size=1, max_size=60))
-def test_rows_stay_in_their_stratum(key, strata):
-    strata = np.array(strata, dtype=np.int32)
-    rows = Exchangeability(len(strata), strata)
-    for moved in (involution(rows, key), rows.permutation(key)):
-        np.testing.assert_array_equal(strata[moved], strata)
-    fixed = np.count_nonzero(involution(rows, key) == np.arange(len(strata)))
-    assert fixed == sum(n % 2 for n in Counter(strata.tolist()).values())
-
-
-@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=60), st.data())
-def test_groups_move_whole_in_order_and_only_with_their_like(key, groups, data):
-    groups = np.array(groups, dtype=np.int32)
-    strata = np.array(
-        data.draw(st.lists(st.integers(0, 1), min_size=len(groups), max_size=len(groups))),
-        dtype=np.int32,
-    )
-    rows = Exchangeability(len(groups), strata, groups)
-    involuted = involution(rows, key)
-    np.testing.assert_array_equal(involuted[involuted], np.arange(len(groups)))
-    for moved in (involuted, rows.permutation(key)):
-        np.testing.assert_array_equal(strata[moved], strata)
-        np.testing.assert_array_equal(np.sort(moved), np.arange(len(groups)))
-        for group in np.unique(groups):
-            members = np.flatnonzero(groups == group)
-            source = moved[members]
-            whole = np.flatnonzero(groups == groups[source[0]])
-            np.testing.assert_array_equal(source, whole)
-
-
-def test_involutions_are_uniform_over_pairings():
-    counts = Counter(tuple(involution(Exchangeability(4), key).tolist()) for key in range(3000))
-    assert len(counts) == 3
-    assert sum((n - 1000) ** 2 / 1000 for n in counts.values()) < 2 + 5 * np.sqrt(2 * 2)
-
-
-def test_permutations_are_uniform():
-    rows = Exchangeability(4, np.array([0, 0, 0, 1], dtype=np.int32))
-    counts = Counter(tuple(rows.permutation(key).tolist()) for key in range(3000))
-    assert len(counts) == 6
-    assert sum((n - 500) ** 2 / 500 for n in counts.values()) < 5 + 5 * np.sqrt(2 * 5)
+def starts(rows):
+    """Where each unit but the first begins."""
+    return rows._first[1:]
 
 
 @examples(30)
@@ -74,11 +27,15 @@ def test_arrangements_of_a_target_are_counted(target, data, grouped):
     strata = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
     groups = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
     rows = Exchangeability(n, strata, groups if grouped else None)
-    found = {tuple(np.array(target)[rows.permutation(key)]) for key in range(30 * 5040 // n)[:3000]}
-    counted = np.exp(rows.log_arrangements(np.array(target)))
-    assert len(found) <= counted * (1 + 1e-9)
-    if counted < 200:
-        assert len(found) == round(counted)
+    units = np.split(np.argsort(groups, kind="stable") if grouped else np.arange(n), starts(rows))
+    found = set()
+    for order in itertools.permutations(range(len(units))):
+        if (rows.classes[list(order)] == rows.classes).all():
+            moved = np.empty(n, int)
+            for unit, source in zip(units, order, strict=True):
+                moved[unit] = np.array(target)[units[source]]
+            found.add(tuple(moved))
+    assert len(found) == round(np.exp(rows.log_arrangements(np.array(target))))
 
 
 PAIRS = np.repeat(np.arange(40, dtype=np.int32), 2)
@@ -95,53 +52,6 @@ def test_groups_without_partners_are_refused():
     groups = np.repeat(np.arange(3, dtype=np.int32), (10, 20, 30))
     with pytest.raises(UsageError, match="all have the same one"):
         Exchangeability(60, None, groups).check(np.arange(60), 10)
-
-
-@given(
-    st.integers(0, 2**64 - 1),
-    st.integers(1, 16),
-    st.lists(st.integers(0, 3), min_size=1, max_size=60),
-)
-def test_families_are_distinct_pairings_of_one_group(key, count, strata):
-    strata = np.array(strata, np.int32)
-    rows, identity = Exchangeability(len(strata), strata), np.arange(len(strata))
-    families = rows.families(key, count)
-    for family in families:
-        np.testing.assert_array_equal(family[family], identity)
-        np.testing.assert_array_equal(strata[family], strata)
-    group = {tuple(identity), *(tuple(family) for family in families)}
-    if (count + 1).bit_count() == 1:  # all of the group, as far as the rows tell
-        assert all(tuple(np.array(a)[list(b)]) in group for a in group for b in group)
-    if max(Counter(strata.tolist()).values()) >= 2 * (count + 1):
-        assert len(group) == count + 1
-
-
-@pytest.mark.parametrize("size", [2, 7, 50_000])
-def test_making_families_takes_what_is_planned(size):
-    n = 50_000
-    strata = np.arange(n, dtype=np.int32) // size
-    tracemalloc.start()
-    try:
-        Exchangeability(n, strata).families(3, 15)
-        taken = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert taken <= Exchangeability.nbytes(n, 15) + (1 << 21)
-
-
-def test_one_family_of_large_strata_is_a_pairing_as_before():
-    for n_rows in (4, 51, 100):
-        rows = Exchangeability(n_rows)
-        np.testing.assert_array_equal(rows.families(9, 1)[0], involution(rows, 9))
-
-
-@pytest.mark.parametrize(("count", "least", "most"), [(1, 25, 55), (7, 31, 60)])
-def test_pairs_trade_places_by_chance_and_are_not_all_mirrored(count, least, most):
-    """Some forty sevenths are expected of seven families; half of one."""
-    families = Exchangeability(80, PAIRS).families(5, count)
-    moved = np.count_nonzero(families != np.arange(80), axis=1)
-    assert least <= moved.mean() <= most
-    assert moved.max() < 80
 
 
 # Means of groups, which trade places whole.

@@ -31,6 +31,8 @@ from srs_ooc.evidence.rank_tests import (
     Contrast,
     RankTarget,
     contrasts_log_p,
+    least_passing,
+    p_values_of,
     shares_beside,
     strongest_contrasts,
     strongest_of,
@@ -808,3 +810,20 @@ def test_rare_levels_do_not_hide_what_the_others_show(kind: str) -> None:
         assert both[0] == pytest.approx(both[1], rel=1e-9)
         found.append(both[0])
     assert np.median(found) > 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_strengths_that_pass_are_benjamini_and_hochbergs(dtype):
+    p_values = np.random.default_rng(0).random(300) ** 3
+    strengths = (-np.log10(p_values)).astype(dtype)
+    passing = stats.false_discovery_control(p_values) <= 0.1
+    np.testing.assert_array_equal(strengths >= least_passing(strengths, 0.1), passing)
+    assert least_passing(np.zeros(5, dtype), 0.1) == np.inf
+    with_gaps = np.concatenate([strengths, np.full(50, np.nan, dtype)])
+    assert least_passing(with_gaps, 0.1) == least_passing(strengths, 0.1)
+
+
+def test_p_values_beyond_double_precision_pass_and_keep_their_order():
+    strengths = np.array([500.0, 400.0, 0.1, 0.2], np.float32)
+    assert least_passing(strengths, 0.1) == 400
+    assert p_values_of(strengths).tolist()[:2] == [1e-300, 1e-300]

@@ -1,11 +1,12 @@
 """What led a ranking is kept at few points, and is the same wherever a run was stopped."""
 
 import numpy as np
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.evidence.tally import HISTORY_FIRST, LEADING, RankingHistory, Tally, best_items
+from srs_ooc.evidence.tally import HISTORY_FIRST, LEADING, RankingHistory, Tally, best_features
 
 N_ITEMS, KEY = 150, 7
 
@@ -54,7 +55,7 @@ def test_it_holds_the_first_of_the_ranking_at_points_ever_further_apart():
         absorbed(history, tally, iteration)
     kept = history.state().arrays
     assert kept["iterations"].tolist() == [HISTORY_FIRST]
-    assert np.array_equal(kept["items"][0], best_items(tally, LEADING, KEY))
+    assert np.array_equal(kept["items"][0], best_features(tally, LEADING, KEY))
     assert WHOLE["iterations"].tolist() == [100, 134, 179, 239, 319]
 
 
@@ -74,3 +75,23 @@ def test_a_run_that_was_begun_without_one_goes_on_with_one():
     history = RankingHistory(Tally(3, wins=False), KEY)
     history.restore(Saved(history.state()))
     assert not history.state().arrays
+
+
+@examples(25)
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 150_000))
+def test_the_best_features_are_those_of_a_full_sort(seed, count, n_features):
+    rng = np.random.default_rng(seed)
+    tally = Tally(n_features, wins=False)
+    tally.importance[:] = rng.integers(0, 4, n_features) << 36
+    tally.n_drawn[:] = rng.integers(0, 3, n_features)
+    found = best_features(tally, count, 5)
+    drawn = tally.n_drawn > 0
+    scores = np.where(drawn, tally.importance / np.maximum(tally.n_drawn, 1), -1)
+    assert len(found) == len(set(found.tolist())) == min(count, n_features)
+    np.testing.assert_array_equal(scores[found], np.sort(scores)[::-1][:count])
+
+
+def test_ties_of_a_ranking_are_broken_at_random():
+    tally = Tally(200_000, wins=False)
+    found = best_features(tally, 2000, 9)
+    assert 90_000 < found.mean() < 110_000
