@@ -252,8 +252,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     judge : str, optional
         Test of relevance: a final verdict by tests of features alone and beside others
         (docs/evidence.md), the paper's probe, or any positive importance; none for a method that
-        only ranks. Default: tests; decoy with its own options; probe with its own options or
-        save_trees; none with method prs or rase.
+        only ranks. Default: tests; probe with its own options or save_trees; none with method
+        prs or rase.
     model : str, optional
         What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of a
         scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).
@@ -267,22 +267,16 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     subspace_size : int or 'max', optional
         Features in memory at a time, or 'max' for all the cap holds. Default: 5% of the features,
         at least 100, within the cap; with method less twice their square root; with rase room for
-        all subspaces of a model; more with judge decoy.
+        all subspaces of a model.
     fdr : float, optional
-        With judge tests or decoy: Bound on the expected share of false features among the selected.
-        Default: 0.1.
-    decoys : int, optional
-        With judge decoy: Families of decoys, every feature with its rows permuted. Default: 7; 1 of
-        more than 200,000 features.
-    permutations : int, optional
-        With judge decoy: Certify against B permutation runs (the same search on permuted targets),
-        not by counting decoys. Bounds the chance of any false feature. Default: 0.
+        With judge tests: Bound on the expected share of false features among the selected. Default:
+        0.1.
     keep : int, optional
-        With judge tests or decoy: Leading features held in every other subspace. Default: 10.
+        With judge tests: Leading features held in every other subspace. Default: 10.
     closing : str, optional
-        With judge tests or decoy: What the closing stage scores by: the impurity that splits
-        decrease, or what altering a feature costs on rows that a tree was not grown on
-        (docs/methods/rfest.md). Default: impurity.
+        With judge tests: What the closing stage scores by: the impurity that splits decrease, or
+        what altering a feature costs on rows that a tree was not grown on (docs/methods/rfest.md).
+        Default: impurity.
     probe_min_draws : int, optional
         With judge probe: A feature must have been drawn more often than this. Default: 10.
     probe_min_wins : float, optional
@@ -326,9 +320,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         columns; 0 if not given. ``n_selected_`` and the verdict stay as they are.
     iterations : int, optional
         Subspaces grown; as ``srs-ooc plan`` advises, if not given.
-    until_stable : bool
-        Of a run with a verdict: end the search early, once 90 of its best 100 features stay the
-        same.
     task : {'auto', 'classification', 'regression'}
         What ``y`` is.
     min_class_rows : int, optional
@@ -388,8 +379,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         alpha: float | None = None,
         subspace_size: int | str | None = None,
         fdr: float | None = None,
-        decoys: int | None = None,
-        permutations: int | None = None,
         keep: int | None = None,
         closing: str | None = None,
         probe_min_draws: int | None = None,
@@ -410,7 +399,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         n_features_to_select: int | None = None,
         min_features_to_select: int = 0,
         iterations: int | None = None,
-        until_stable: bool = False,
         task: str = "auto",
         min_class_rows: int | None = None,
         random_state: Any = 0,
@@ -432,7 +420,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             "seed": self._seed(),
             "class_weight": self._class_weight(store),
             "iterations": self.iterations,
-            "until_stable": self.until_stable,
             "memory_mb": self.memory_mb,
             "threads": effective_n_jobs(self.n_jobs),
             "save_trees": self._saves_trees,

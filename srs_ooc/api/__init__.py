@@ -66,7 +66,6 @@ def run(
     iterations: int | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
-    until_stable: bool = False,
     halves: int | None = None,
     rows: NamesOrFile = None,
     exclude: NamesOrFile = None,
@@ -97,8 +96,8 @@ def run(
     judge : str, optional
         Test of relevance: a final verdict by tests of features alone and beside others
         (docs/evidence.md), the paper's probe, or any positive importance; none for a method that
-        only ranks. Default: tests; decoy with its own options; probe with its own options or
-        save_trees; none with method prs or rase.
+        only ranks. Default: tests; probe with its own options or save_trees; none with method
+        prs or rase.
     iterations : int, optional
         Iterations in total, those already done included. If not given, as last asked for; of a new
         run as ``srs-ooc plan`` advises.
@@ -108,9 +107,6 @@ def run(
         for libraries, as on the command line.
     threads : int, optional
         Workers; the cores there are, if not given. Results do not depend on it.
-    until_stable : bool
-        Of a run with a verdict: end the search early, once 90 of its best 100 features stay the
-        same.
     halves : int, optional
         Then repeat the search on so many random halves of the rows; :attr:`Result.halves` and the
         column ``halves`` of the features say what they select. As last asked for, if not given.
@@ -160,7 +156,6 @@ def run(
             memory_mb,
             threads,
             save_trees,
-            until_stable,
             files["validation_rows"],
             cluster_given(client, worker_memory_mb),
             halves,
@@ -179,7 +174,6 @@ def resume(
     iterations: int | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
-    until_stable: bool = False,
     halves: int | None = None,
     accept_loss: bool = False,
     client: Any = None,
@@ -194,7 +188,7 @@ def resume(
         The run.
     store : Store or path, optional
         Its store, if it was moved.
-    iterations, memory_mb, threads, until_stable, halves, client, worker_memory_mb, progress
+    iterations, memory_mb, threads, halves, client, worker_memory_mb, progress
         As for :func:`run`.
     accept_loss : bool
         Where commits of the run were lost, go on from what is left.
@@ -215,7 +209,6 @@ def resume(
             iterations=iterations,
             memory_mb=memory_mb,
             threads=threads,
-            until_stable=until_stable,
             cluster=cluster_given(client, worker_memory_mb),
             halves=halves,
         )

@@ -33,8 +33,6 @@ class Purpose(IntEnum):
     RIGHT = 10
     STORE_ORDER = 11
     SYNTH = 12
-    DECOYS = 13
-    PERMUTATION = 14
     CLOSING = 15
     RANK_TIE = 16
     CATEGORIES = 21
@@ -45,7 +43,6 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
-    COPY = 33
     JUDGED_SUBSETS = 36
     JUDGED_ROWS = 37
     EDGES = 41

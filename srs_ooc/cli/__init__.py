@@ -153,6 +153,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(status)
     except SrsOocError as error:
         _fail(str(error), 2)
+    except click.NoSuchOption as error:
+        from srs_ooc.runs.spec import who_left  # of a command that has options of runs
+
+        left = who_left(error.option_name.lstrip("-").replace("-", "_"))
+        _fail(left or f"{error.format_message()} See `srs-ooc --help`.", 2)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "srs-ooc"
         _fail(f"{error.format_message()} See `{command} --help`.", 2)

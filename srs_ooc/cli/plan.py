@@ -1,6 +1,5 @@
 """``srs-ooc plan``: what a run would need, cost and find, before it is started."""
 
-from math import exp
 from typing import Any
 
 import click
@@ -9,7 +8,6 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
 from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
-from srs_ooc.native.numerics import log
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import (
     REQUEST_NBYTES_PER_SECOND,

@@ -47,9 +47,6 @@ WORK_OPTIONS = [
     click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
-    click.option("--until-stable", is_flag=True,
-                 help="Of a run with a verdict: end the search early, once 90 of its best 100 "
-                 "features stay the same."),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
@@ -221,30 +218,17 @@ def _why_none(reading: Ranking, status: Status) -> str:
 
 
 def _verdict_lines(verdict: VerdictReading) -> list[str]:
-    facts, spec = verdict.facts, verdict.spec
-    if spec.permutations:
-        how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
-    else:
-        how = verdict.held
-    n_marginal = facts["n_marginal"]
+    n_marginal, n_beside = verdict.facts["n_marginal"], verdict.n_beside_selected
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
-    alone = (
+    return [
+        f"{verdict.held}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
-        "them selected."
-        if verdict.tests_alone
-        else "No feature is tested alone, as rows come in groups."
-    )
-    lines = [f"{how}{'' if clusters is None else where}.", alone]
-    if not spec.decoys and not spec.permutations:
-        n_beside = verdict.n_beside_selected
-        verb = "shows" if n_beside == 1 else "show"
-        lines.append(
-            f"{counted(n_beside, 'selected feature')} {verb} more beside one or two others than "
-            "alone."
-        )
-    return lines
+        "them selected.",
+        f"{counted(n_beside, 'selected feature')} {'shows' if n_beside == 1 else 'show'} more "
+        "beside one or two others than alone.",
+    ]
 
 
 def _report(ledger: Ledger, store: Store) -> None:

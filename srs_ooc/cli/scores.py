@@ -15,9 +15,9 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import RECORD_OPTIONS, STORE, say, with_options, write_records
 from srs_ooc.cli.progress import RunProgress, progress_option
 from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
-from srs_ooc.runs.weights import ScoreRecord, score_table
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.weights import ScoreRecord, score_table
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store
 

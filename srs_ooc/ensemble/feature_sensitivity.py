@@ -44,7 +44,6 @@ from srs_ooc.trees.response import TrainingRows, times_drawn
 from srs_ooc.trees.saved import (
     CHANGE_BITS,
     NO_VOTES,
-    PROBE_SPLIT,
     TARGET_BITS,
     Effects,
     Trees,

@@ -37,14 +37,14 @@ from srs_ooc.runs.halves import select_within
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.whole_runs import from_workers, whole_runs
-from srs_ooc.runs.resources import Resources, RunContext, item_columns
+from srs_ooc.runs.resources import Resources, RunContext, feature_columns
 from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
+from srs_ooc.runs.whole_runs import from_workers, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
@@ -191,7 +191,7 @@ def nest(
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
-    return selected_first(pooled_order(first, stage.items), selected), features[leader]
+    return selected_first(pooled_order(first, stage.features), selected), features[leader]
 
 
 def selected_first(
@@ -215,7 +215,7 @@ def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
     """Return the codes of features, of rows few enough to be held."""
     n_rows, manifest = parts.n_rows, parts.manifest
     rows = sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
-    pieces = [columns[:, rows] for columns in item_columns(parts, features)]
+    pieces = [columns[:, rows] for columns in feature_columns(parts, features)]
     return RankColumns(np.concatenate(pieces), manifest.missing_code)
 
 

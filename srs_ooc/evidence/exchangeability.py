@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.native.numerics import exp, log, log_factorial
 
 # What is not exchangeable stays in place: strata, and whole groups.

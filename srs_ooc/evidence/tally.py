@@ -81,7 +81,9 @@ def mean_importance(tally: Tally, features: NDArray[np.integer] | slice) -> NDAr
     return out
 
 
-def by_score(scores: NDArray[np.float64], features: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+def by_score(
+    scores: NDArray[np.float64], features: NDArray[np.integer], key: int
+) -> NDArray[np.intp]:
     """Return the places of ``features`` by descending score, equal ones in random order."""
     return np.lexsort((derive_array(key, features), -scores))
 

@@ -423,9 +423,10 @@ def _impurity(asked: str | None, table: Any) -> str:
 class SensitiveLearner:
     """Grows a tree on as many rows drawn with replacement, and asks it about the others.
 
-    A feature's score in a tree is the mean, over the rows that the tree was not grown on, of the loss
-    that altering the feature brings: of the probability of the true class, or of R2. A column of codes
-    0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all columns. Weights of rows count in growing alone.
+    A feature's score in a tree is the mean, over the rows that the tree was not grown on, of the
+    loss that altering the feature brings: of the probability of the true class, or of R2. A column
+    of codes 0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all
+    columns. Weights of rows count in growing alone.
 
     Parameters
     ----------

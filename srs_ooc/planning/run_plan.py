@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.base.options import exact_share
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
 from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
@@ -97,8 +95,6 @@ def plan_values(draft: RunDraft) -> dict[str, Any]:
     advice = advice_for(draft, is_mapped=memory.mapped, read_mb=read_mb)
     iterations = int(advice[0]["value"])
     stages = {"iterations": iterations * speed.seconds} | speed.later
-    if spec.permutations:
-        stages["permutation runs"] = spec.permutations * sum(stages.values())
     if request.halves:
         stages["halves"] = request.halves * plan_values(_half_of(draft))["total_seconds"]
     return ({"notes": list(notes)} if notes else {}) | {

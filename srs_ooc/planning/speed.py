@@ -279,30 +279,30 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
 
 
 def _tests_seconds(resources: Resources) -> float:
-    """Return the seconds of the tests of all items alone, and of some beside others."""
-    tests, n_items = MarginalTests(resources), resources.n_candidates
-    tried = np.arange(min(n_items, MOST_TRIED), dtype=np.uint32)  # in as good as random an order
-    items = tried if resources.candidates is None else resources.candidates[tried]
+    """Return the seconds of the tests of all features alone, and of some beside others."""
+    tests, n_features = MarginalTests(resources), resources.n_candidates
+    tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random an order
+    features = tried if resources.candidates is None else resources.candidates[tried]
     found: list[NDArray[np.float32]] = []
-    alone = _scaled(lambda n: found.append(tests.of(items[:n])), len(items), len(items))
-    alone *= (n_items + min(n_items, SURVIVORS)) / len(items)  # those of the closing stage again
+    alone = _scaled(lambda n: found.append(tests.of(features[:n])), len(features), len(features))
+    alone *= (n_features + min(n_features, SURVIVORS)) / len(features)  # those of the closing stage again
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
-    items, known = items[best], found[-1][best]
+    features, known = features[best], found[-1][best]
 
     def strengths(n: int) -> NDArray[np.float32]:
         """Return those of all features if only the ``n`` strongest were tested."""
         of_all = np.full(resources.n_features, np.nan, np.float32)
-        of_all[items[:n]] = known[:n]
+        of_all[features[:n]] = known[:n]
         return of_all
 
     def beside(n: int) -> None:
-        add_tests_beside(tests, strengths(n), (items[:n], known[:n]), items[:n])
+        add_tests_beside(tests, strengths(n), (features[:n], known[:n]), features[:n])
 
     n_rows, n_scores = table.task.n_rows, table.target().n_scores
-    most = min(n_items, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
+    most = min(n_features, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
     seconds = alone + _scaled(beside, len(best), most)
-    if most < n_items and can_scan(n_items, min(n_rows, PAIRS_ROWS), n_scores):
-        seconds += _scaled(lambda n: of_best_pairs(table, strengths(n)), len(best), n_items)
+    if most < n_features and can_scan(n_features, min(n_rows, PAIRS_ROWS), n_scores):
+        seconds += _scaled(lambda n: of_best_pairs(table, strengths(n)), len(best), n_features)
     return seconds
 
 

@@ -516,8 +516,8 @@ def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
     Returns
     -------
     list of Point
-        By iterations, at most ``POINTS``. A run that was begun before leading features were kept has
-        only those of its later iterations.
+        By iterations, at most ``POINTS``. A run that was begun before leading features were kept
+        has only those of its later iterations.
     """
     spec, verdict = spec_of(ledger), reading.verdict
     commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)

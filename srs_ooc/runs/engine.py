@@ -19,7 +19,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.evidence.tally import Steadiness, Tally
+from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
 from srs_ooc.samplers.base import Sampler
@@ -270,8 +270,8 @@ def commit_due(took: float = 0.0) -> float:
     return time.monotonic() + max(COMMIT_SECONDS, COMMIT_SHARE * took)
 
 
-TALLY, STEADINESS = "tally", "steadiness"
-"""Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
+TALLY = "tally"
+"""Name under which a ledger keeps what was learnt of each feature."""
 
 
 class Engine:
@@ -327,16 +327,10 @@ class Engine:
 
     @property
     def tally(self) -> Tally:
-        """What a main loop learnt of each item."""
+        """What a main loop learnt of each feature."""
         tally = self.parts[TALLY]
         assert isinstance(tally, Tally)
         return tally
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether the ranking was found stable."""
-        steadiness = self.parts.get(STEADINESS)
-        return isinstance(steadiness, Steadiness) and steadiness.since is not None
 
     @property
     def is_over(self) -> bool:

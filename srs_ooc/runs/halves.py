@@ -7,7 +7,7 @@ the search counts too. No answer of the run depends on them.
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -22,23 +22,18 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.decoys import deal_folds
+from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
-from srs_ooc.runs.jobs import WorkerStore
+from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID, Ledger
-from srs_ooc.runs.permutation_runs import (
-    Doer,
-    PermutationJob,
-    fits_workers,
-    from_workers,
-    remove_part,
-)
 from srs_ooc.runs.resources import noting
+from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_verdict import candidates_of, read_verdict
 from srs_ooc.runs.screening import Watch
-from srs_ooc.runs.settling import UNTIL_STABLE, Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
+from srs_ooc.runs.whole_runs import fits_workers, from_workers, remove_part, whole_runs
 from srs_ooc.store.store import Store
 
 HALVES = "halves"
@@ -233,7 +228,6 @@ def select_within(
             PLACES: places_of(store.place, folder),
             "memory_mb": request.cap_mb,
             "iterations": request.iterations,
-            UNTIL_STABLE: False,
             VALID: None,
         }
         given = {name: array for name, array in vars(inputs).items() if array is not None}
@@ -260,13 +254,25 @@ def _select(
 
 
 @dataclass(frozen=True)
-class HalfJob(PermutationJob):
-    """What a worker needs to do the run on any half; its identity is the run's."""
+class HalfJob(Job):
+    """What a worker needs to do the run on any half; its identity is the run's.
 
-    label = "half"
+    Attributes
+    ----------
+    inputs : Inputs
+        Features left out, rows, and how often features are drawn where columns were scored.
+    n_iterations : int
+        Of each run's screen.
+    """
 
-    def doer(self, spec: RunSpec, store: Store) -> Doer:
-        """Return what does a run in a worker."""
+    inputs: Inputs
+    n_iterations: int
+    label, tells = "half", True
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker."""
+        spec, store = RunSpec.from_json(self.identity), self.store.open()
+        needed = whole_run_nbytes(spec, store, self.inputs)
 
         def one(number: int, _: Any, cap_nbytes: int, watch: Watch) -> Half | None:
             asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
@@ -274,7 +280,7 @@ class HalfJob(PermutationJob):
             with TemporaryDirectory(prefix="srs-ooc-") as folder:
                 return _select(Path(folder) / "half.run", *half, store, asked, watch)
 
-        return one
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
 def select_by_halves(
@@ -297,7 +303,7 @@ def select_by_halves(
     """
     spec, inputs, cluster = spec_of(ledger), inputs_of(ledger), request.cluster
     n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
-    each = replace(request, iterations=n_iterations, until_stable=False, halves=None)
+    each = replace(request, iterations=n_iterations, halves=None)
     each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
     watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
     done = halves_done(ledger, n_halves)

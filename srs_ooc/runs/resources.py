@@ -1,7 +1,7 @@
 """The parts of a run that work on its columns, under its memory cap, here or at workers.
 
-Columns of single items are looked at here too, once a closing stage is over, and what is known of
-workers elsewhere is noted.
+Columns of single features are looked at here too, once a closing stage is over, and what is known
+of workers elsewhere is noted.
 """
 
 import time
@@ -24,24 +24,22 @@ from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import (
     CERTAIN,
-    FIXED_SHARES,
     NO_CONTRAST,
     RankTarget,
     contrasts_log_p,
     shares_beside,
     strongest_of,
 )
-from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
+from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.native import _native
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.engine import (
-    STEADINESS,
     TALLY,
+    ColumnSource,
     Engine,
     Executor,
-    ColumnSource,
     ThreadExecutor,
     check_needs,
     commit_due,
@@ -114,7 +112,7 @@ class RunContext:
         beside_nbytes : int
             Bytes of the cap that are left to the caller.
         grows : bool
-            Something is grown; else what more workers would take is left to tests of items.
+            Something is grown; else what more workers would take is left to tests of features.
 
         Raises
         ------
@@ -140,21 +138,20 @@ class RunContext:
 class Resources:
     """What works on a run's columns: workers with their blocks, the columns, the learner.
 
-    Searches and closing stages that differ by book and seed alone may share them, one after the
-    other. :meth:`RunContext.resources` makes them.
+    :meth:`RunContext.resources` makes them.
 
     Attributes
     ----------
     spec : RunSpec
         The run's identity.
     task : Task
-        What it learns from; a permutation run's target is permuted.
+        What it learns from.
     manifest : Manifest
         Of its store.
     n_features, n_rows : int
         Features of the store, and rows trained on.
     candidates : uint32 (n_candidates,) or None
-        Items that may be drawn; None where all may.
+        Features that may be drawn; None where all may.
     n_candidates : int
         How many they are.
     source : ColumnSource
@@ -166,7 +163,7 @@ class Resources:
     executor : Executor
         The workers.
     n_testers : int
-        Threads that test single items.
+        Threads that test single features.
     watch : callable
         Told where the work stands; says whether to go on.
     response : Response
@@ -217,8 +214,8 @@ class Resources:
             stack.enter_context(one_thread())
         tiled = isinstance(self.learner, TreeLearner) and self.learner.tiled
         self.blocks = blocks_of(budget.n_workers, spec, shape, tiled=tiled)
-        self.candidates = task.candidates(spec.decoys)
-        self.n_candidates = spec.n_items(shape.n_candidates)
+        self.candidates = task.inputs.candidates(self.n_features)
+        self.n_candidates = shape.n_candidates
         self.source, ahead = open_source(spec, store, task, budget, stack)
         self.executor: Executor
         if self._elsewhere is None:
@@ -259,8 +256,8 @@ class Resources:
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        n_items, tie = spec.n_items(self.n_features), key_of(spec.seed, Purpose.RANK_TIE)
-        tally = Tally(n_items, wins=not spec.concludes)
+        tie = key_of(spec.seed, Purpose.RANK_TIE)
+        tally = Tally(self.n_features, wins=not spec.concludes)
         observers: dict[str, LearningPart] = {TALLY: tally}
         if trees is not None:
             observers[VALID] = trees
@@ -268,10 +265,9 @@ class Resources:
             by_subspace = spec.model.model_importance == SUBSPACES
             observers[ModelScores.name] = ModelScores(self.n_features, by_subspace=by_subspace)
         if spec.concludes:
-            observers[STEADINESS] = Steadiness(tally, tie)
             observers[RankingHistory.name] = RankingHistory(tally, tie)
         context = SamplerContext(
-            n_items=n_items,
+            n_features=self.n_features,
             subspace_size=spec.subspace_size,
             key=tie,
             tally=tally,
@@ -298,7 +294,7 @@ class Resources:
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
-        """Yield an executor for trees on at most ``most`` items, all of them candidates.
+        """Yield an executor for trees on at most ``most`` features, all of them candidates.
 
         It takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
@@ -327,7 +323,7 @@ def open_source(
     columns = stack.enter_context(store.columns(mapped=budget.mapped))
     columns.n_threads = budget.n_readers
     ahead = stack.enter_context(ReadAhead(columns))
-    return ColumnSource(columns, task.rows, decoy_families(spec, task), values), ahead
+    return ColumnSource(columns, task.rows, values), ahead
 
 
 def learner_of(
@@ -371,14 +367,6 @@ def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: boo
     ]
 
 
-def decoy_families(spec: RunSpec, task: Task) -> NDArray[np.int32] | None:
-    """Return the pairings of the run's families of decoys; int32 (n_families, n_rows)."""
-    if not spec.decoys:
-        return None
-    key = key_of(spec.seed, Purpose.DECOYS, 0)
-    return task.exchangeability().families(key, spec.decoys)
-
-
 def categorical_features(store: Store) -> NDArray[np.bool_] | None:
     """Return which features are categorical; bool (n_features,), or None where none is."""
     if not store.manifest.kind_counts.get("categorical"):
@@ -387,7 +375,7 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
     return flags
 
 
-# Items looked at one at a time, once a closing stage is over: their columns and their tests.
+# Features looked at one at a time, once a closing stage is over: their columns and their tests.
 
 TESTS = "tests"
 """Name of the stage."""
@@ -397,36 +385,28 @@ _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
 _PIECE = 1 << 15
-"""Items whose p-values are held together, while they become strengths; at most."""
+"""Features whose p-values are held together, while they become strengths; at most."""
 _SECONDS = 0.25
 """What testing a piece is to take: after each, progress is told and work may stop."""
 _KEPT, _LEAST_KEPT = 8, 1 << 14
-"""Of a promising item the p-values are kept, if these are no more than one in so many, or few."""
+"""Of a promising feature the p-values are kept, if these are no more than one in so many, or
+few."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
 
-def target_of(
-    task: Task, rows: NDArray[np.intp] | None = None, *, by_trend: bool = False
-) -> RankTarget:
-    """Return the target that single features are tested against, of some rows where given.
-
-    ``by_trend``: a trend is tested beside classes that are numbers.
-    """
+def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
+    """Return the target that single features are tested against, of some rows where given."""
     kept = slice(None) if rows is None else rows
     strata = None if task.strata is None else task.strata[kept]
     target = task.target[kept]
     if task.is_regression:
         return RankTarget.of_values(target.astype(np.float64), strata)
-    names = task.classes if by_trend else ()
-    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata, names)
+    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata, task.classes)
 
 
 class UnitTable:
     """The table that features are tested on: a row a training row, or a whole group of them.
-
-    Groups, categories and trends are those of the judge ``tests`` alone: what compares features
-    with decoys, or a run with permuted ones, takes rows, and codes in their order.
 
     Attributes
     ----------
@@ -439,72 +419,74 @@ class UnitTable:
     def __init__(self, resources: Resources) -> None:
         self._resources, task = resources, resources.task
         self.task, self.missing_code = task, resources.manifest.missing_code
-        self._units, self._by_tests = None, resources.spec.decoy_judge is None
-        if task.groups is not None and self._by_tests:
+        self._units = None
+        if task.groups is not None:
             self.task, self._units = task.by_group(), task.exchangeability(in_order=False)
             self.missing_code = self._units.missing_code
 
     def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:
         """Return what features are tested against, of some rows where given."""
-        return target_of(self.task, rows, by_trend=self._by_tests)
+        return target_of(self.task, rows)
 
-    def categorical(self, items: NDArray[np.uint32]) -> NDArray[np.bool_] | None:
+    def categorical(self, features: NDArray[np.uint32]) -> NDArray[np.bool_] | None:
         """Return which features are; None where none is, or where means of groups are ranked."""
         flags = self._resources.categorical if self._units is None else None
-        return None if flags is None else flags[items]
+        return None if flags is None else flags[features]
 
-    def ranks_names(self, items: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    def ranks_names(self, features: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return whose values are means of ranks of categories: higher or lower says nothing."""
         flags = None if self._units is None else self._resources.categorical
-        return np.zeros(len(items), np.bool_) if flags is None else flags[items]
+        return np.zeros(len(features), np.bool_) if flags is None else flags[features]
 
-    def columns(self, items: NDArray[np.uint32], at_once: int = _COLUMNS) -> Iterator[NDArray[Any]]:
-        """Yield the codes of items, as :func:`item_columns` does."""
+    def columns(
+        self, features: NDArray[np.uint32], at_once: int = _COLUMNS
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the codes of features, as :func:`feature_columns` does."""
         units, missing_code = self._units, self._resources.manifest.missing_code
-        for columns in item_columns(self._resources, items, at_once):
+        for columns in feature_columns(self._resources, features, at_once):
             yield columns if units is None else units.mean_ranks(columns, missing_code)
 
 
-class TestedItems:
-    """Strengths of the first of all items, kept by page in a ledger while they are computed.
+class TestedFeatures:
+    """Strengths of the first of all features, kept by page in a ledger while they are computed.
 
     They do not depend on iterations, so that they hold for each verdict; they are read as of the
     same evidence alone, and go with the verdict.
 
     Attributes
     ----------
-    strengths : float32 (n_items,)
+    strengths : float32 (n_features,)
         NaN where not tested yet, or left out.
     n, done : int
-        Items to test, and how many of these are.
+        Features to test, and how many of these are.
     """
 
     def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
-        n_items = resources.spec.n_items(resources.n_features)
-        self.strengths = np.full(n_items, np.nan, np.float32)
+        n_features = resources.n_features
+        self.strengths = np.full(n_features, np.nan, np.float32)
         self._candidates, self._ledger = resources.candidates, ledger
         self._evidence = resources.spec.judging.versions["evidence"]
-        self.n = n_items if self._candidates is None else len(self._candidates)
+        self.n = n_features if self._candidates is None else len(self._candidates)
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
         while ledger is not None and self._load(ledger):
             self._committed = self.done
 
-    def items(self, at: slice) -> NDArray[np.uint32]:
+    def features(self, at: slice) -> NDArray[np.uint32]:
         """Return those of some places."""
         if self._candidates is None:
             return np.arange(at.start, at.stop, dtype=np.uint32)
         return self._candidates[at]
 
     def add(self, strengths: NDArray[np.float32], log_p: NDArray[np.float64]) -> None:
-        """Take those of the next items, and p-values of those that are promising."""
-        items = self.items(slice(self.done, self.done + len(strengths)))
+        """Take those of the next features, and p-values of those that are promising."""
+        features = self.features(slice(self.done, self.done + len(strengths)))
         some = np.flatnonzero(strengths >= _PROMISING)
-        self._add(items, strengths, items[some], log_p[some])
+        self._add(features, strengths, features[some], log_p[some])
 
     def _add(
         self,
-        items: NDArray[np.uint32],
+        features: NDArray[np.uint32],
         strengths: NDArray[np.float32],
         promising: NDArray[np.uint32],
         log_p: NDArray[np.float64],
@@ -512,19 +494,19 @@ class TestedItems:
         n = min(len(promising), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
         self._kept[to], self._log_p[to] = promising[:n], log_p[:n]
-        self.strengths[items] = strengths
-        self._n_kept, self.done = to.stop, self.done + len(items)
+        self.strengths[features] = strengths
+        self._n_kept, self.done = to.stop, self.done + len(features)
 
     def promising(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        """Return the first promising items, ascending, and p-values of their contrasts."""
+        """Return the first promising features, ascending, and p-values of their contrasts."""
         return self._kept[: self._n_kept], self._log_p[: self._n_kept]
 
     def _load(self, ledger: Ledger) -> bool:
         page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
         if page is None or page["evidence"] != self._evidence or page["first"] != self.done:
             return False
-        items = self.items(slice(self.done, self.done + len(page["strengths"])))
-        self._add(items, page["strengths"], page["promising"], page["log_p"])
+        features = self.features(slice(self.done, self.done + len(page["strengths"])))
+        self._add(features, page["strengths"], page["promising"], page["log_p"])
         return True
 
     def commit(self) -> float:
@@ -538,12 +520,12 @@ class TestedItems:
 
     def _page(self, number: int) -> dict[str, NDArray[Any]]:
         first = number * PAGE_ITEMS
-        items = self.items(slice(first, min(first + PAGE_ITEMS, self.done)))
+        features = self.features(slice(first, min(first + PAGE_ITEMS, self.done)))
         kept, log_p = self.promising()
-        held = slice(*np.searchsorted(kept, [items[0], items[-1] + np.uint32(1)]))
+        held = slice(*np.searchsorted(kept, [features[0], features[-1] + np.uint32(1)]))
         return {
             "first": np.array(first),
-            "strengths": self.strengths[items],
+            "strengths": self.strengths[features],
             "promising": kept[held],
             "log_p": log_p[held],
             "evidence": np.array(self._evidence),
@@ -551,11 +533,10 @@ class TestedItems:
 
 
 class MarginalTests:
-    """Rank tests of items against the target, one at a time, within strata where there are any.
+    """Rank tests of features against the target, one at a time, within strata where there are any.
 
-    The target is that of the task: a permutation run's is permuted. Contrasts have fixed shares of
-    the level where decoys judge, else equal ones until :meth:`share_out`. What is found of all
-    items is kept in the ledger, where there is one.
+    Contrasts have equal shares of the level until :meth:`share_out`. What is found of all features
+    is kept in the ledger, where there is one.
 
     Attributes
     ----------
@@ -573,7 +554,7 @@ class MarginalTests:
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
         self._at_once = _COLUMNS
-        # Tested items, ascending, with the p-values of their contrasts: they are not read again.
+        # Tested features, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
 
     def share_out(self, strengths: NDArray[np.float32]) -> None:
@@ -581,41 +562,38 @@ class MarginalTests:
 
         Parameters
         ----------
-        strengths : float32 (n_items,)
+        strengths : float32 (n_features,)
             Of all; become those by the shares, where these can matter. P-values above 0.1 stay:
             one is then at most t with probability at most t, above 0.1 by the old shares, and
             below by the new ones.
         """
         n_tested = int(np.count_nonzero(~np.isnan(strengths)))
         own = np.full(len(strengths), NO_CONTRAST, np.uint8)
-        for items in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
-            own[items] = self.contrasts_of(items)
+        for features in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
+            own[features] = self.contrasts_of(features)
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own
-        for items in _from(strengths, _PROMISING):
-            strengths[items] = self.of(items)
+        for features in _from(strengths, _PROMISING):
+            strengths[features] = self.of(features)
         self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
-    def shares_of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return the shares of the contrasts of some items; float64 (n, 3)."""
-        if self._resources.spec.decoy_judge is not None:
-            return np.broadcast_to(FIXED_SHARES, (len(items), NO_CONTRAST))
-        nothing = np.full(len(items), NO_CONTRAST, np.uint8)
-        return shares_beside(self._counts, nothing if self._own is None else self._own[items])
+    def shares_of(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the shares of the contrasts of some features; float64 (n, 3)."""
+        nothing = np.full(len(features), NO_CONTRAST, np.uint8)
+        return shares_beside(self._counts, nothing if self._own is None else self._own[features])
 
     def of_all(self) -> NDArray[np.float32]:
-        """Return the strength of every item, minus the decimal logarithm of its p-value.
+        """Return the strength of every feature, minus the decimal logarithm of its p-value.
 
         Of single precision, as there are many; NaN where left out.
         """
-        n_items = self._resources.spec.n_items(self._resources.n_features)
-        most = max(n_items // _KEPT, _LEAST_KEPT) if self._resources.spec.decoy_judge is None else 0
-        tested, due = TestedItems(self._resources, self._ledger, most), commit_due()
+        most = max(self._resources.n_features // _KEPT, _LEAST_KEPT)
+        tested, due = TestedFeatures(self._resources, self._ledger, most), commit_due()
         try:
             for at in self._paced(tested.n, tested.done):
-                items = tested.items(at)
-                log_p = self._log_p(items)
-                tested.add(self._strongest(log_p, items)[0].astype(np.float32), log_p)
+                features = tested.features(at)
+                log_p = self._log_p(features)
+                tested.add(self._strongest(log_p, features)[0].astype(np.float32), log_p)
                 if time.monotonic() >= due:
                     due = commit_due(tested.commit())
         except StoppedError:
@@ -624,24 +602,24 @@ class MarginalTests:
         self._kept, self._kept_log_p = tested.promising()
         return tested.strengths
 
-    def of(self, items: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the strengths of some items, the same as among all."""
-        found = np.zeros(len(items), np.float32)
-        for at in self._paced(len(items)):
-            found[at] = self._strongest(self._log_p(items[at]), items[at])[0]
+    def of(self, features: NDArray[np.uint32]) -> NDArray[np.float32]:
+        """Return the strengths of some features, the same as among all."""
+        found = np.zeros(len(features), np.float32)
+        for at in self._paced(len(features)):
+            found[at] = self._strongest(self._log_p(features[at]), features[at])[0]
         return found
 
-    def contrasts_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Return the :class:`Contrast` that shows most of each of some items."""
-        found = np.zeros(len(items), np.uint8)
-        for at in self._paced(len(items)):
-            found[at] = self._strongest(self._log_p(items[at]), items[at])[1]
+    def contrasts_of(self, features: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the :class:`Contrast` that shows most of each of some features."""
+        found = np.zeros(len(features), np.uint8)
+        for at in self._paced(len(features)):
+            found[at] = self._strongest(self._log_p(features[at]), features[at])[1]
         return found
 
     def _paced(self, n: int, done: int | None = None) -> Iterator[slice]:
-        """Yield pieces of so many items, as large as the last ones were fast to test.
+        """Yield pieces of so many features, as large as the last ones were fast to test.
 
-        After each is asked whether to go on. ``done``: they are all items, of which so many were
+        After each is asked whether to go on. ``done``: they are all features, of which so many were
         tested before.
         """
         start = done or 0
@@ -654,43 +632,42 @@ class MarginalTests:
             self.tell(None if done is None else Step(TESTS, stop, n, unit="features"))
 
     def _strongest(
-        self, log_p: NDArray[np.float64], items: NDArray[np.uint32]
+        self, log_p: NDArray[np.float64], features: NDArray[np.uint32]
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-        return strongest_of(log_p, self.shares_of(items))
+        return strongest_of(log_p, self.shares_of(features))
 
-    def _log_p(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return the p-values of the contrasts of some items, as kept or as tested now."""
-        found = np.empty((len(items), NO_CONTRAST))
-        places = np.searchsorted(self._kept, items)
-        is_kept = np.append(self._kept, np.uint32(0))[places] == items
+    def _log_p(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the p-values of the contrasts of some features, as kept or as tested now."""
+        found = np.empty((len(features), NO_CONTRAST))
+        places = np.searchsorted(self._kept, features)
+        is_kept = np.append(self._kept, np.uint32(0))[places] == features
         is_kept &= places < len(self._kept)
         found[is_kept] = self._kept_log_p[places[is_kept]]
-        found[~is_kept] = self._tested(items[~is_kept])
+        found[~is_kept] = self._tested(features[~is_kept])
         return found
 
-    def _tested(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Test items, by several threads, whose columns are read each by its own."""
-        found = np.empty((len(items), NO_CONTRAST))
+    def _tested(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Test features, by several threads, whose columns are read each by its own."""
+        found = np.empty((len(features), NO_CONTRAST))
         n_threads = self._resources.n_testers
 
         def test(at: slice) -> None:
             done = at.start
-            for columns in self.table.columns(items[at], _TESTED):
+            for columns in self.table.columns(features[at], _TESTED):
                 codes, n_codes = columns, self.table.missing_code
                 if codes.itemsize > 1:
                     codes, n_codes = _dense(codes, n_codes)
-                some, kinds = slice(done, done + len(codes)), None
-                if self._resources.spec.decoy_judge is None:
-                    kinds = self.table.categorical(items[some])
+                some = slice(done, done + len(codes))
+                kinds = self.table.categorical(features[some])
                 found[some] = contrasts_log_p(codes, n_codes, self._target, categorical=kinds)
                 done = some.stop
 
-        if n_threads == 1 or len(items) <= _COLUMNS:
-            test(slice(0, len(items)))
+        if n_threads == 1 or len(features) <= _COLUMNS:
+            test(slice(0, len(features)))
             return found
-        size = max(_COLUMNS, ceil_div(len(items), 4 * n_threads))  # not all take as long
+        size = max(_COLUMNS, ceil_div(len(features), 4 * n_threads))  # not all take as long
         with ThreadPoolExecutor(n_threads, "test") as pool:
-            list(pool.map(test, _pieces(len(items), size)))
+            list(pool.map(test, _pieces(len(features), size)))
         return found
 
 
@@ -699,7 +676,7 @@ def _pieces(n: int, size: int) -> list[slice]:
 
 
 def _from(strengths: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
-    """Yield the items of a strength from ``bar`` on, some at a time."""
+    """Yield the features of a strength from ``bar`` on, some at a time."""
     for at in _pieces(len(strengths), 8 * _PIECE):
         some = np.flatnonzero(strengths[at] >= bar)
         if len(some):
@@ -720,15 +697,15 @@ def _dense(columns: NDArray[np.uint16], missing_code: int) -> tuple[NDArray[np.u
     return columns, int(np.count_nonzero(is_used[:missing_code]))
 
 
-def item_columns(
-    resources: Resources, items: NDArray[np.uint32], at_once: int = _COLUMNS
+def feature_columns(
+    resources: Resources, features: NDArray[np.uint32], at_once: int = _COLUMNS
 ) -> Iterator[NDArray[Any]]:
-    """Yield the codes of items, at most ``at_once`` (n_columns, n_rows) at a time."""
+    """Yield the codes of features, at most ``at_once`` (n_columns, n_rows) at a time."""
     n_rows = resources.n_rows
-    size = max(1, min(at_once, TESTED_CELLS // n_rows, len(items)))
+    size = max(1, min(at_once, TESTED_CELLS // n_rows, len(features)))
     block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
-    for start in range(0, len(items), size):
-        some = np.ascontiguousarray(items[start : start + size])
+    for start in range(0, len(features), size):
+        some = np.ascontiguousarray(features[start : start + size])
         resources.source.gather(some, block)
         yield block.as_columns(len(some))
 

@@ -21,7 +21,7 @@ from srs_ooc.base.budget import (
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.conditional_tests import held_nbytes
-from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
@@ -52,9 +52,7 @@ if TYPE_CHECKING:
 # What a run holds: its workers, and what is there once.
 
 FEATURE_NBYTES = 32
-"""Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""
-DECOY_NBYTES = 16
-"""The same for each further decoy."""
+"""Bytes a run may keep in memory for each feature (law 11)."""
 LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
 COLUMN_NBYTES = 192
@@ -65,10 +63,9 @@ ASKING_NBYTES = 64
 """Bytes of a row that trees of a closing stage are asked about, per worker."""
 PREDICTION_NBYTES = 64
 """Bytes of choosing the rows of a split and walking down them, per worker."""
-CONCLUSION_NBYTES = 12 * MB
-"""Allowance for ranking, closing and judging, besides the blocks that closing shares."""
 TESTS_NBYTES = 10 * MB
-"""The same without decoys, besides the features that are tested beside one another."""
+"""Allowance for closing, tests and the verdict, besides the blocks that closing shares and the
+features that are tested beside one another."""
 TESTING_NBYTES = 6 * MB
 """What another thread of tests builds and keeps of distributions, and has of levels, at most."""
 TESTED_CELLS = 1 << 20
@@ -80,7 +77,7 @@ STRATUM_ROW_NBYTES = 850
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
 """A row, where its target is a class or a number, while the effect of a feature is looked for;
-making decoys takes as much before, and tests within strata more. At most 37 and 95 bytes of 200,000
+tests within strata take more. At most 37 and 95 bytes of 200,000
 rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
@@ -240,22 +237,17 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
 def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
     n_rows, n_features = shape.n_rows, shape.n_features
-    each = FEATURE_NBYTES + DECOY_NBYTES * max(spec.decoys - 1, 0)
-    state = spec.sampler.state_nbytes(n_rows, spec.n_items(n_features))
-    leases = [Lease(f"tallies of {n_features} features", each * n_features)]
+    state = spec.sampler.state_nbytes(n_rows, n_features)
+    leases = [Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features)]
     leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
     if spec.concludes:
-        if spec.decoy_judge is None:
-            code_nbytes = 2 if shape.has_groups else shape.code_nbytes
-            sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
-            each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
-            closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
-            leases.append(Lease("closing, tests and verdict", closing))
-            if shape.has_groups:  # a second is made while the first is held
-                leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
-        else:
-            closing = CONCLUSION_NBYTES + Exchangeability.nbytes(n_rows, spec.decoys)
-            leases.append(Lease("decoys, closing and verdict", closing))
+        code_nbytes = 2 if shape.has_groups else shape.code_nbytes
+        sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
+        each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
+        closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
+        leases.append(Lease("closing, tests and verdict", closing))
+        if shape.has_groups:  # a second is made while the first is held
+            leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
         if shape.has_strata:
             leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
     if shape.n_values:
@@ -348,7 +340,7 @@ class RunBudget(Budget):
     n_readers : int
         Threads that read the columns of a block.
     n_testers : int
-        Threads that test single items, where nothing is grown.
+        Threads that test single features, where nothing is grown.
     mapped : bool
         Whether the whole store stays in memory.
     """
@@ -375,8 +367,8 @@ class RunBudget(Budget):
     ) -> Self:
         """Return what :func:`run_leases` says granted, and the rest spent on up to ``threads``.
 
-        Unless something ``grows``, these test single items. Of the rest goes what the process has
-        in use already, ``resident_nbytes``, beyond what it takes for itself.
+        Unless something ``grows``, these test single features. Of the rest goes what the process
+        has in use already, ``resident_nbytes``, beyond what it takes for itself.
 
         Raises
         ------
@@ -417,7 +409,7 @@ def grant_workers(budget: Budget, each_nbytes: int, threads: int | None) -> int:
 
 
 def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
-    """Grant more threads that test single items while the cap holds them; return how many.
+    """Grant more threads that test single features while the cap holds them; return how many.
 
     What the first takes is in the allowance for the verdict. Groups are compared by one.
     """
@@ -429,7 +421,7 @@ def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
 
 
 def another_tester_nbytes(shape: TrainingShape) -> int:
-    """Return what a thread takes that tests single items.
+    """Return what a thread takes that tests single features.
 
     Its columns twice, and three tiles of which they are made; tables and distributions.
     """
@@ -483,9 +475,6 @@ def worker_budget(
     """
     budget = RunBudget(memory_mb * MB, PROCESS_NBYTES)
     budget.leases.append(rows_lease(spec, shape))
-    if spec.decoys:
-        families = 4 * spec.decoys * shape.n_rows
-        budget.grant("decoys", Exchangeability.nbytes(shape.n_rows) + families)
     if shape.n_values:
         budget.leases.append(values_lease(shape.n_stored_rows))
     if reading_nbytes:
@@ -533,20 +522,14 @@ def names_at_once(spare_nbytes: int) -> int:
     return spare_nbytes // NAME_NBYTES
 
 
-def scoring_leases(
-    score_nbytes: int, block: int, n_rows: int, n_features: int, n_families: int
-) -> list[Lease]:
+def scoring_leases(score_nbytes: int, block: int, n_features: int) -> list[Lease]:
     """Return what passes need besides the process, of a score and a ``block`` of so many bytes."""
-    n_items = (1 + n_families) * n_features
-    leases = [
+    return [
         Lease("scoring columns", score_nbytes),
         Lease("a block of columns", block),
-        Lease(f"weights of {n_items} items", WEIGHT_NBYTES * n_items),
+        Lease(f"weights of {n_features} features", WEIGHT_NBYTES * n_features),
         Lease("ledger", LEDGER_NBYTES),
     ]
-    if n_families:
-        leases.append(Lease("decoys", Exchangeability.nbytes(n_rows, n_families)))
-    return leases
 
 
 def order_lease(n_features: int) -> Lease:

@@ -1,13 +1,12 @@
 """Bringing a run to its verdict, and the verdict as the ledger keeps it.
 
-Only here is it read what is a decoy. What is selected is ordered by what it is worth together, and
-its names are kept, so that a verdict can be read without the store.
+What is selected is ordered by what it is worth together, and its names are kept, so that a verdict
+can be read without the store.
 """
 
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,31 +21,18 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.correlation import (
     HEAD,
     RankColumns,
-    average_linkage,
-    largest_cluster,
     mrmr_order,
     sampled_rows,
     single_linkage,
 )
 from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
 from srs_ooc.evidence.rank_tests import (
-    NO_CONTRAST,
     Contrast,
     adjusted,
     least_passing,
     p_values_of,
 )
-from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
-from srs_ooc.evidence.verdict import (
-    Comparison,
-    PooledRanking,
-    Verdict,
-    certify,
-    count_decoys,
-    exceeds_chance,
-    passing_level,
-    pool,
-)
+from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
@@ -56,7 +42,7 @@ from srs_ooc.runs.resources import (
     Resources,
     RunContext,
     UnitTable,
-    item_columns,
+    feature_columns,
 )
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.screening import screen_and_close
@@ -69,7 +55,7 @@ from srs_ooc.store.store import Store
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
-# The verdict: one row for each place of the pooled ranking, in the ledger one array a column.
+# The verdict: one row for each place of the ranking, in the ledger one array a column.
 
 VERDICT = "verdict"
 """Name of the ledger's arrays with the verdict."""
@@ -81,18 +67,16 @@ ROW = np.dtype(
         ("is_selected", np.bool_),
         ("levels", np.float64),  # q-values
         ("scores", np.float64),  # mean importance in the last closing round, in 2**-36; NaN if none
-        ("is_outstanding", np.bool_),  # there by its marginal test
-        ("is_best", np.bool_),  # no place above is of the same feature or one of its decoys
         ("stability", np.float64),  # tree agreement: of batches; NaN where not defined
-        ("groups", np.int32),  # cluster of correlated items, from 0; -1 where not looked at
-        ("p_values", np.float64),  # of the marginal tests; NaN beside decoys of groups of rows
+        ("groups", np.int32),  # cluster of correlated features, from 0; -1 where not looked at
+        ("p_values", np.float64),  # of the marginal tests
         ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
         ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
         ("beside_too", np.uint32),  # ... of a second
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
         ("toward", np.int32),  # level * n_classes + class; -1 for neither
         ("effect", np.float64),  # NaN where not looked for
-        ("low", np.float64),  # its 95% interval; NaN beside decoys of groups of rows
+        ("low", np.float64),  # its 95% interval; NaN of groups of rows
         ("high", np.float64),
     ]
 )
@@ -117,23 +101,18 @@ def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
     return rows, arrays["order"]
 
 
-# The pooled ranking, and what is read of the table to judge its places.
+# What is read of the table to judge the places.
 
 CLUSTERED = 250
 """Places of the ranking that are clustered."""
-OUTSTANDING = 30_000
-"""Marginally significant items at most: what is known of a place takes some 230 bytes."""
-_SLACK = 1e-6
+MOST_SELECTED = 30_000
+"""Features that are selected, at most: what is known of a place takes some 230 bytes."""
 
 
 def verdict_on(
-    resources: Resources,
-    state: Elimination,
-    key: int,
-    permuted: NDArray[np.float64] | None = None,
-    ledger: Ledger | None = None,
-) -> tuple[Rows, dict[str, Any], NDArray[np.float32] | None]:
-    """Test every item alone and, without decoys, the most promising beside others; then judge.
+    resources: Resources, state: Elimination, key: int, ledger: Ledger | None = None
+) -> tuple[Rows, dict[str, Any], NDArray[np.float32]]:
+    """Test every feature alone, and the most promising beside others; then judge.
 
     Parameters
     ----------
@@ -143,68 +122,44 @@ def verdict_on(
         Its closing stage.
     key : int
         Breaks ties.
-    permuted : float64 (n_permutations, 2), optional
-        Best score and best strength of each permutation run, where they judge.
     ledger : Ledger, optional
         Where strengths are kept meanwhile.
 
     Returns
     -------
     rows : Rows
-        Of the features; no decoys.
+        Of the features with the strongest tests, strongest first, then of the others of the closing
+        stage.
     facts : dict
-        What is said of all of them. ``n_decoys_above``, of all families, is kept to look into: no
-        command says it, as beside ``n_selected`` it would read as a share of false features.
-    strengths : float32 (n,) or None
-        Of the first of the rows: the strongest test of each, alone or beside others, strongest
-        first. None where decoys judge.
+        What is said of all of them.
+    strengths : float32 (n,)
+        Of the first of the rows: the strongest test of each, alone or beside others.
     """
-    n_features, level = resources.n_features, exact_share(resources.spec.fdr)
-    tests = MarginalTests(resources, ledger)
+    level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     strengths = tests.of_all()
-    comparison = None
-    if permuted is not None:
-        comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
-    shown = None
-    if resources.spec.decoy_judge is None:
-        leaders = strongest_alone(tests, strengths, key)
-        tests.share_out(strengths)
-    marginal = _marginal_facts(strengths[:n_features], float(level))
-    if resources.spec.decoy_judge is None:
-        alone = strengths.copy()
-        others = add_tests_beside(tests, strengths, leaders, state.items)
-        verdict, ranking = _by_tests(state, strengths, float(level), key)
-        largest_group, strengths, shown = 1, alone, ranking.strengths
-    else:
-        outstanding, others = _outstanding(resources, strengths, comparison, level, key), {}
-        ranking = pool(state.items, outstanding, tests.of(outstanding), key)
-        largest_group = largest_decoy_cluster(resources, ranking.items, ranking.n_outstanding)
-        verdict = _judge(resources, state, ranking, comparison, strengths, largest_group)
-    items, places = ranking.items, ranking.closing_places
-    is_decoy, found = items >= n_features, strengths[items % n_features]
-    rows = np.recarray(len(items), ROW)
-    rows.features, rows.is_best = items, best_of_each(items % n_features)
-    rows.is_selected, rows.levels = verdict.is_selected, verdict.levels
-    rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
-    rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
-    rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
-    clusters = single_linkage(*_codes_of(resources, items[:CLUSTERED]))
+    leaders = strongest_alone(tests, strengths, key)
+    tests.share_out(strengths)
+    facts = _marginal_facts(strengths, level)
+    alone = strengths.copy()
+    others = add_tests_beside(tests, strengths, leaders, state.features)
+    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level, MOST_SELECTED))
+    first = strongest(strengths, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
+    features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
+    rows = np.recarray(len(features), ROW)
+    rows.features = features
+    rows.levels = adjusted(strengths, strengths[features], MOST_SELECTED)
+    rows.is_selected = (np.arange(len(rows)) < len(first)) & (rows.levels <= level)
+    n_selected = int(np.count_nonzero(rows.is_selected))
+    rows.scores, rows.stability = _closing_columns(state, features, n_selected)
+    rows["contrasts"], rows.p_values = tests.contrasts_of(features), p_values_of(alone[features])
+    rows["groups"] = -1
+    clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
-    if resources.spec.decoy_judge is not None and resources.task.groups is not None:
-        # Tests beside decoys take rows one by one; of groups, chance makes many significant.
-        rows.p_values, marginal = np.nan, {"marginal_cutoff": 0.0, "n_marginal": 0}
-    else:
-        rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
     nobody = [NOBODY, NOBODY]
-    beside = np.array([others.get(item, nobody) for item in items.tolist()])
+    beside = np.array([others.get(feature, nobody) for feature in features.tolist()])
     rows["beside"], rows["beside_too"] = beside.T
-    facts = {"n_outstanding": ranking.n_outstanding} | marginal
-    if resources.spec.decoy_judge is not None:
-        n_above = int(np.count_nonzero(is_decoy[: verdict.n_above]))
-        facts |= {"largest_group": largest_group, "n_decoys_above": n_above}
-    rows = rows[~is_decoy].view(np.recarray)
-    _add_effects(resources, tests.table, rows, marginal["marginal_cutoff"])
-    return rows, facts, shown
+    _add_effects(resources, tests.table, rows, facts["marginal_cutoff"])
+    return rows, facts, strengths[first]
 
 
 def _add_effects(resources: Resources, table: UnitTable, rows: Rows, cutoff: float) -> None:
@@ -233,60 +188,6 @@ def _add_effects(resources: Resources, table: UnitTable, rows: Rows, cutoff: flo
         done += len(columns)
 
 
-def best_score(state: Elimination) -> float:
-    """Return the best score of the last closing round."""
-    in_last = state.rounds == state.rounds.max()
-    return float(state.scores.max(where=in_last, initial=0.0))
-
-
-def best_strength(strengths: NDArray[np.float32]) -> float:
-    """Return the best strength of any item that is tested."""
-    return float(np.nanmax(strengths))
-
-
-def _judge(
-    resources: Resources,
-    state: Elimination,
-    ranking: PooledRanking,
-    comparison: Comparison | None,
-    strengths: NDArray[np.float32],
-    largest_group: int,
-) -> Verdict:
-    """Return the verdict on the places of a ranking; ``strengths`` are of marginal tests."""
-    level, n_features = exact_share(resources.spec.fdr), resources.n_features
-    items, places = ranking.items, ranking.closing_places
-    strengths = strengths[items % n_features]
-    if comparison is not None:
-        scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
-        scores = np.where(places >= 0, scores[places], 0.0)
-        return certify(comparison, scores, strengths.astype(np.float64), level)
-    return count_decoys(
-        items >= n_features,
-        resources.spec.decoys,
-        largest_group,
-        float(level),
-        best_of_each(items % n_features),
-        expected=_n_tested(resources) * ranking.p_values,
-        largest_outstanding=largest_outstanding_cluster(resources, ranking),
-        passing_level=float(passing_level(level)),
-    )
-
-
-def _by_tests(
-    state: Elimination, strengths: NDArray[np.float32], level: float, key: int
-) -> tuple[Verdict, PooledRanking]:
-    """Return the verdict by Benjamini and Hochberg; ``strengths`` are of all features.
-
-    First come those that are to be shown first, by their strengths.
-    """
-    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level, OUTSTANDING))
-    first = _strongest(strengths, -np.inf, key, min(max(HEAD, int(n_passing)), OUTSTANDING))
-    ranking = pool(state.items, first, strengths[first], key)
-    levels = adjusted(strengths, strengths[ranking.items], OUTSTANDING)
-    is_selected = (np.arange(len(levels)) < len(first)) & (levels <= level)
-    return Verdict(is_selected, levels, int(np.count_nonzero(is_selected))), ranking
-
-
 def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
     """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
     weakest = least_passing(strengths, level)
@@ -296,101 +197,28 @@ def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, A
 
 
 def _closing_columns(
-    state: Elimination, places: NDArray[np.int64], n_above: int
+    state: Elimination, features: NDArray[np.uint32], n_selected: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and agreement by their places in the closing stage; NaN where they have none.
+    """Return scores and agreement in the closing stage; NaN of features that did not reach it.
 
-    Agreement is the share of batches of trees that have an item within the first ``n_above``.
+    Agreement is the share of batches of trees that have a feature within the first ``n_selected``.
     """
-    within = max(n_above, 1)
-    # Of a round with no more items than that, every batch would agree.
+    order = np.argsort(state.features)
+    at = np.minimum(np.searchsorted(state.features[order], features), len(order) - 1)
+    places, is_there = order[at], state.features[order][at] == features
+    within = max(n_selected, 1)
+    # Of a round with no more features than that, every batch would agree.
     tells = np.array(state.sizes)[state.rounds] > within
     agreement = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
-    unknown = places < 0
-    scores = np.where(unknown, np.nan, state.scores[places])
-    return scores, np.where(unknown, np.nan, agreement[places])
+    scores = np.where(is_there, state.scores[places], np.nan)
+    return scores, np.where(is_there, agreement[places], np.nan)
 
 
-def _n_tested(resources: Resources) -> int:
-    return resources.n_candidates // (1 + resources.spec.decoys)
-
-
-def _outstanding(
-    resources: Resources,
-    strengths: NDArray[np.float32],
-    comparison: Comparison | None,
-    level: Fraction,
-    key: int,
-) -> NDArray[np.uint32]:
-    """Return the marginally significant items, or those above what permutation runs reach."""
-    if comparison is not None:
-        return _above(strengths, comparison, level, key)
-    if resources.task.groups is not None:
-        return np.zeros(0, np.uint32)  # the tests take rows one by one
-    tested = strengths[: resources.n_features]
-    return _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
-
-
-def _above(
-    strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
-) -> NDArray[np.uint32]:
-    """Return the items whose marginal strength is above what permutation runs reach."""
-    # Few are looked at: eight bytes for each of all would break the memory plan.
-    bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
-    items = _strongest(strengths, bound * (1 - _SLACK), key)
-    found = strengths[items].astype(np.float64)
-    reached = comparison.statistics(np.zeros(len(items)), found)
-    return items[reached > comparison.bar(level)]
-
-
-def _strongest(
-    strengths: NDArray[np.float32], bound: float, key: int, most: int | None = None
-) -> NDArray[np.uint32]:
-    """Return the items with strengths from ``bound`` on, strongest first.
-
-    At most ``most``, by default ``OUTSTANDING``.
-    """
-    if bound == np.inf:
-        return np.zeros(0, np.uint32)
-
-    items = strongest(strengths, key, most or OUTSTANDING)
-    return items[strengths[items] >= bound]
-
-
-def largest_decoy_cluster(
-    resources: Resources, items: NDArray[np.uint32], n_outstanding: int
-) -> int:
-    """Return the c of a ranking: the most correlated decoys among those that count.
-
-    Looked for in the first ``CLUSTERED`` places below the ``n_outstanding`` first.
-    """
-    place = slice(n_outstanding, n_outstanding + CLUSTERED)
-    members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
-    if not members.any():
-        return 1
-    return largest_cluster(average_linkage(*_codes_of(resources, items[place])), members)
-
-
-def largest_outstanding_cluster(resources: Resources, ranking: PooledRanking) -> int:
-    """Return the most correlated decoys among the first that are marginally significant.
-
-    Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
-    are read then.
-    """
-    items, n_families = ranking.items[: ranking.n_outstanding], resources.spec.decoys
-    is_decoy = items >= resources.n_features
-    allowed = _n_tested(resources) * ranking.p_values
-    if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
-        return 1
-    decoys = items[is_decoy][:CLUSTERED]
-    clusters = average_linkage(*_codes_of(resources, decoys))
-    return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
-
-
-def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
-    """Return the codes of items in the rows that are enough to tell, and that of missing values."""
+def _codes_of(resources: Resources, features: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
+    """Return the codes of features in the rows that are enough to tell, and that of missing
+    values."""
     rows = sampled_rows(resources.n_rows)
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
+    codes = np.concatenate([columns[:, rows] for columns in feature_columns(resources, features)])
     return codes, resources.manifest.missing_code
 
 
@@ -451,7 +279,7 @@ def by_importance(
     selected : uint32 (n,)
         Stored positions.
     n_features : int
-        Features of the store; what is tallied beyond them are decoys.
+        Features of the store.
     key : int
         64-bit key that breaks ties.
     wanted, most : int
@@ -467,8 +295,8 @@ def by_importance(
 
 
 def tally_of(spec: RunSpec, n_features: int) -> Tally:
-    """Return an empty tally of a run's items."""
-    return Tally(spec.n_items(n_features), wins=not spec.concludes)
+    """Return an empty tally of a run's features."""
+    return Tally(n_features, wins=not spec.concludes)
 
 
 def _largest(
@@ -494,15 +322,12 @@ ROWS = 1024
 
 
 def first_by_worth(
-    resources: Resources,
-    ledger: Ledger,
-    rows: Rows,
-    strengths: NDArray[np.float32] | None,
+    resources: Resources, rows: Rows, strengths: NDArray[np.float32]
 ) -> NDArray[np.uint32]:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
-    Selected features come before all others. The first ``HEAD``, by the strength of their tests or,
-    where decoys judge, by importance, are ordered by what they are worth together
+    Selected features come before all others. The first ``HEAD``, by the strength of their tests,
+    are ordered by what they are worth together
     (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones follow. All that are
     not here follow by importance. Strengths do not depend on the trees: another seed gives much the
     same order.
@@ -511,39 +336,21 @@ def first_by_worth(
     ----------
     resources : Resources
         Of the run.
-    ledger : Ledger
-        With the tallies of its screen.
     rows : Rows
         The verdict.
-    strengths : float32 (n,) or None
+    strengths : float32 (n,)
         Those of :func:`verdict_on`.
     """
-    spec, selected = resources.spec, rows.features[rows.is_selected]
-    found: NDArray[np.uint32]
-    if strengths is not None:
-        found, n_first = rows.features[: len(strengths)], len(selected)
-        # By their roots, which grow as a correlation with the target does.
-        head, worth = found[:HEAD], np.sqrt(np.maximum(strengths[:HEAD].astype(np.float64), 0))
-    else:
-        tally = tally_of(spec, resources.n_features)
-        ledger.load({TALLY: tally})
-        found, n_first = by_importance(
-            tally,
-            selected,
-            resources.n_features,
-            key_of(spec.seed),
-            wanted=HEAD,
-            most=len(selected),
-        )
-        head = found[:HEAD]
-        worth = mean_importance(tally, head)
-        del tally
+    found, n_first = rows.features[: len(strengths)], np.count_nonzero(rows.is_selected)
+    head: NDArray[np.uint32] = found[:HEAD]
     if not len(head):
-        return found
+        return head
+    # By their roots, which grow as a correlation with the target does.
+    worth = np.sqrt(np.maximum(strengths[:HEAD].astype(np.float64), 0))
     some = sampled_rows(resources.n_rows, ROWS)
-    codes = np.concatenate([columns[:, some] for columns in item_columns(resources, head)])
+    codes = np.concatenate([columns[:, some] for columns in feature_columns(resources, head)])
     columns = RankColumns(codes, resources.manifest.missing_code)
-    tie = key_of(spec.seed, Purpose.RANK_TIE)
+    tie = key_of(resources.spec.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
 
@@ -612,46 +419,20 @@ def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | Non
     return dict(zip(arrays["features"].tolist(), names, strict=True))
 
 
-def conclude(
-    ledger: Ledger,
-    context: RunContext,
-    until: int,
-    trees: "TreeWriter | None",
-    *,
-    until_stable: bool = False,
-) -> None:
-    """Bring a run to its verdict after ``until`` iterations, or as far as it is allowed.
-
-    ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
-    for are then those done.
-    """
+def conclude(ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter | None") -> None:
+    """Bring a run to its verdict after ``until`` iterations, or as far as it is allowed."""
     start = time.monotonic()
     before, spec = ledger.progress(), context.spec
     with context.resources(saves=trees is not None) as resources:
-        closed = screen_and_close(
-            resources,
-            ledger,
-            until,
-            context.watch,
-            "screening",
-            trees=trees,
-            until_stable=until_stable,
-        )
-        if closed is None:
-            return
-    state, until = closed
-    permuted = None
-    if spec.permutations:
-        from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
-
-        permuted = bests_of_permutation_runs(ledger, context, until)
-        if permuted is None:
+        watch = context.watch
+        state = screen_and_close(resources, ledger, until, watch, "screening", trees=trees)
+        if state is None:
             return
     try:
         with replace(context, cluster=None).resources(grows=False) as resources:
             key = key_of(spec.seed, Purpose.RANK_TIE, until)
-            rows, facts, strengths = verdict_on(resources, state, key, permuted, ledger)
-            order = first_by_worth(resources, ledger, rows, strengths)
+            rows, facts, strengths = verdict_on(resources, state, key, ledger)
+            order = first_by_worth(resources, rows, strengths)
     except StoppedError:
         return
     facts = {"n_iterations": until} | facts

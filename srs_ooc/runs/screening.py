@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from math import floor
 from typing import TYPE_CHECKING
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.evidence.tally import best_items
+from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import VALID, Ledger, StageBook
@@ -38,24 +40,23 @@ def screen_and_close(
     *,
     seed: int | None = None,
     trees: "TreeWriter | None" = None,
-    until_stable: bool = False,
     engine: Engine | None = None,
     n_each: int | None = None,
-) -> tuple[Elimination, int] | None:
+) -> Elimination | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
     What is left of either is taken from the ledger; without one, nothing is kept. ``seed`` replaces
-    the spec's; ``until_stable`` ends the screen once the ranking is stable; ``engine`` is the
-    screen where there is one already, ``n_each`` the trees of a closing round where these are
-    others. Returns the stage, and the iterations of the screen.
+    the spec's; ``engine`` is the screen where there is one already, ``n_each`` the trees of a
+    closing round where these are others.
     """
     spec = resources.spec
     engine = engine or resources.engine(ledger, seed, trees)
-    n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
-    if n_iterations is None:
+    engine.advance(until, partial(_goes_on, engine, Step(stage, 0, until), watch))
+    n_iterations = engine.iteration
+    if n_iterations < until:
         return None
     key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, n_iterations)
-    survivors = best_items(engine.tally, min(SURVIVORS, resources.n_candidates), key)
+    survivors = best_features(engine.tally, min(SURVIVORS, resources.n_candidates), key)
     del engine  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
     asks = closes_by_sensitivity(spec.judging)
@@ -65,29 +66,13 @@ def screen_and_close(
     leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
-        closing.advance(
-            sampler.n_trees,
-            lambda: watch(
-                Step(f"{stage}, closing", closing.iteration, sampler.n_trees, unit="trees")
-            ),
-        )
-    return (sampler, n_iterations) if sampler.is_over else None
+        step = Step(f"{stage}, closing", 0, sampler.n_trees, unit="trees")
+        closing.advance(sampler.n_trees, partial(_goes_on, closing, step, watch))
+    return sampler if sampler.is_over else None
 
 
-def _screen(
-    engine: Engine, until: int, watch: Watch, stage: str, *, until_stable: bool
-) -> int | None:
-    """Advance a main loop; return how many iterations the screen has, or None if stopped before."""
-
-    def is_over() -> bool:
-        return until_stable and engine.is_stable
-
-    def going() -> bool:
-        return watch(Step(stage, engine.iteration, until)) and not is_over()
-
-    if not is_over():
-        engine.advance(until, going)
-    return engine.iteration if engine.iteration >= until or is_over() else None
+def _goes_on(engine: Engine, step: Step, watch: Watch) -> bool:
+    return watch(replace(step, done=engine.iteration))
 
 
 def saves_trees(ledger: Ledger) -> bool:

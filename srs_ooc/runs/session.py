@@ -36,7 +36,6 @@ from srs_ooc.runs.inputs import (
     places_of,
     spec_of,
 )
-from srs_ooc.runs.weights import needs_of, with_weights
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
 from srs_ooc.runs.run_memory import (
@@ -52,7 +51,6 @@ from srs_ooc.runs.run_verdict import conclude, read_verdict
 from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
-    UNTIL_STABLE,
     Request,
     check_same,
     declared,
@@ -65,6 +63,7 @@ from srs_ooc.runs.task import (
     check_rows,
     check_table,
 )
+from srs_ooc.runs.weights import needs_of, with_weights
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
 
@@ -190,11 +189,6 @@ class RunDraft:
         return reading + (0 if self.request.cluster is None else ORDERS_NBYTES)
 
     @property
-    def n_items(self) -> int:
-        """Features that may be drawn, and their decoys."""
-        return self.spec.n_items(self.shape.n_candidates)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
         few = None if self.store is None else self.task.too_few(self.spec)
@@ -265,7 +259,6 @@ def open_or_create(
             raise
         return ledger
     draft = RunDraft.of(store, request)
-    _check_until_stable(draft.spec, request)
     planned = None if plan is None else plan(draft)
     default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
     meta = {
@@ -274,7 +267,6 @@ def open_or_create(
         PLACES: places_of(store.place, run),
         "memory_mb": request.cap_mb,
         "iterations": default if request.iterations is None else request.iterations,
-        UNTIL_STABLE: request.until_stable,
         VALID: 0 if request.save_trees else None,
     }
     given = {name: array for name, array in vars(draft.inputs).items() if array is not None}
@@ -384,7 +376,6 @@ def _search(ledger: Ledger, store: Store, request: Request, watch: Watch) -> Non
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no."""
     _check_iterations(ledger, request)
     spec, done, asked = spec_of(ledger), ledger.progress().iteration, request.iterations
-    _check_until_stable(spec, request)
     settled: dict[str, Any] = {PLACES: places_of(store.place, ledger.run)}
     if request.halves is not None:
         settled[HALVES] = request.halves
@@ -398,9 +389,6 @@ def _search(ledger: Ledger, store: Store, request: Request, watch: Watch) -> Non
         return
     if request.memory_mb is not None:
         settled["memory_mb"] = request.memory_mb
-    if request.until_stable or asked is not None:
-        settled[UNTIL_STABLE] = request.until_stable
-    stable = bool(settled.get(UNTIL_STABLE, ledger.meta(UNTIL_STABLE)))
     cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
     settled |= growth_to_note(ledger)
     noted = noting(ledger, request.cluster, watch)
@@ -419,7 +407,7 @@ def _search(ledger: Ledger, store: Store, request: Request, watch: Watch) -> Non
     context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, begun)
     with tree_writer(ledger) as trees:
         if spec.concludes:
-            conclude(ledger, context, until, trees, until_stable=stable)
+            conclude(ledger, context, until, trees)
         else:
             screen_only(ledger, context, until, trees)
     settled.pop("iterations", None)  # as it ended, where no step was left
@@ -451,19 +439,6 @@ def _check_iterations(ledger: Ledger, request: Request) -> None:
         f"--iterations: expected the iterations in total, at least the {done} that are done, found "
         f"{asked}. To end the run where it is, give --iterations {done}."
     )
-
-
-def _check_until_stable(spec: RunSpec, request: Request) -> None:
-    if request.until_stable and not spec.concludes:
-        raise UsageError(
-            f"--until-stable: expected a run with a final verdict, found --judge {spec.judge}. "
-            "Say how far it goes with --iterations."
-        )
-    if request.until_stable and spec.permutations:
-        raise UsageError(
-            "--until-stable: expected a run without --permutations, found both: the run and its "
-            "permutation runs must end alike. Say how far they go with --iterations."
-        )
 
 
 def is_done(ledger: Ledger, until: int) -> bool:

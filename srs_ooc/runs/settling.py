@@ -36,7 +36,7 @@ from srs_ooc.learners.models import (
 )
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
-from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
+from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec, who_left
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
@@ -140,9 +140,12 @@ def _known(options: Options) -> Options:
     for name in options:
         if name not in known:
             raise UsageError(
-                f"{name}: expected an option of a run, found another name. "
+                who_left(name)
+                or f"{name}: expected an option of a run, found another name. "
                 "srs_ooc.options() lists them."
             )
+    if options.get("judge") == "decoy":
+        raise UsageError(who_left("decoy"))
     method = options.get("method", "")
     if not isinstance(method, str):
         raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
@@ -154,9 +157,6 @@ def _default_size(draft: RunSpec, n_candidates: int) -> int:
     default = draft.sampler.default_subspace(n_candidates)
     if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
-        if draft.concludes:
-            # As large a part of the items as of one family: features must meet as often.
-            default = max(default, ceil(default * (1 + draft.decoys) / 2))
     if draft.model.model_importance == SUBSPACES and default >= n_candidates:
         return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
     return default
@@ -170,11 +170,7 @@ def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
     if "tests" not in (judges := method_of(method).judges):
         return judges[0]
     is_of_probe = any(name in options for name in JUDGES["probe"].options())
-    keeps = saves_trees and not options.get("permutations")
-    if is_of_probe or keeps:
-        return "probe"
-    is_of_decoys = options.get("decoys") is not None or options.get("permutations")
-    return "decoy" if is_of_decoys else "tests"
+    return "probe" if is_of_probe or saves_trees else "tests"
 
 
 def _check_belong(
@@ -215,7 +211,7 @@ def _check_belong(
 
 
 def owner_of(name: str) -> str:
-    """Return the choices that an option goes with, such as ``--judge decoy``; empty if all."""
+    """Return the choices that an option goes with, such as ``--judge probe``; empty if all."""
     judges = [judge for judge, params in JUDGES.items() if name in params.options()]
     if judges:
         return f"--judge {' or '.join(judges)}"
@@ -384,8 +380,6 @@ DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
 MOST_HALVES = 1000
 """Halves of the rows at most: shares of them are then known to within 0.03."""
-UNTIL_STABLE = "until_stable"
-"""Record of the ledger that says whether the screen ends once its ranking is stable."""
 
 
 @dataclass(frozen=True)
@@ -406,8 +400,6 @@ class Request:
         Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
     threads : int or None
         Workers; None for the cores of this machine.
-    until_stable : bool
-        End the screen of a run with a verdict once its blind ranking is stable.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
     cluster : DaskCluster or None
@@ -424,7 +416,6 @@ class Request:
     memory_mb: int | None = None
     threads: int | None = None
     save_trees: bool | None = None
-    until_stable: bool = False
     validation_file: Path | None = None
     cluster: "DaskCluster | None" = None
     halves: int | None = None
@@ -433,7 +424,7 @@ class Request:
         for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1), ("halves", 0)):
             given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
             object.__setattr__(self, name, given)
-        for name in ("exclude_missing", "until_stable", "save_trees"):
+        for name in ("exclude_missing", "save_trees"):
             given = getattr(self, name)
             if given is not None or name != "save_trees":
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
@@ -493,7 +484,8 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
             near = get_close_matches(name, [*known, *short], 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise UsageError(
-                f"{name}: expected an option of a run, found another name.{hint} "
+                who_left(name)
+                or f"{name}: expected an option of a run, found another name.{hint} "
                 "srs_ooc.options() lists them."
             )
         if value is not None:

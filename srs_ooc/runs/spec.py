@@ -64,7 +64,8 @@ class RunParams(Params):
         "Test of relevance: a final verdict by tests of features alone and beside others "
         "(docs/evidence.md), the paper's probe, or any positive importance; none for a method that "
         "only ranks.",
-        default_text="tests; probe with its own options or --save-trees; none with --method prs or rase",
+        default_text="tests; probe with its own options or --save-trees; none with --method prs or
+        rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"

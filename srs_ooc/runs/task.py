@@ -206,7 +206,6 @@ class Task:
         )
 
 
-
 def _of_rows(
     values: NDArray[_Item] | None, rows: NDArray[np.int32] | None
 ) -> NDArray[_Item] | None:

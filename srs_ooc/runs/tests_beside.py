@@ -33,8 +33,8 @@ def strongest(strengths: NDArray[np.float32], key: int, most: int) -> NDArray[np
         found = strengths[piece].astype(np.float64)
         return np.where(np.isnan(found), -np.inf, found)
 
-    items = largest(scores, len(strengths), most, key)
-    return items[~np.isnan(strengths[items])]
+    features = largest(scores, len(strengths), most, key)
+    return features[~np.isnan(strengths[features])]
 
 
 def strongest_alone(
@@ -46,8 +46,8 @@ def strongest_alone(
     those of others.
     """
     n_rows, n_scores = min(tests.table.task.n_rows, MOST_ROWS), tests.table.target().n_scores
-    items = strongest(strengths, key, n_looked_at(n_rows, n_scores))
-    return items, strengths[items]
+    features = strongest(strengths, key, n_looked_at(n_rows, n_scores))
+    return features, strengths[features]
 
 
 def add_tests_beside(
@@ -97,20 +97,20 @@ def add_tests_beside(
             tests.tell()
             closing = np.concatenate([of_best_pairs(table, strengths), closing])
             tests.tell()
-        items = _promising(leaders[0], len(first), closing)
-        codes, missing_code = _codes_of(table, items, rows)
-        alone = strengths[items].astype(np.float64)
-        shares = tests.shares_of(items)
-        kinds = table.categorical(items)
-        places = np.searchsorted(items, first)
+        features = _promising(leaders[0], len(first), closing)
+        codes, missing_code = _codes_of(table, features, rows)
+        alone = strengths[features].astype(np.float64)
+        shares = tests.shares_of(features)
+        kinds = table.categorical(features)
+        places = np.searchsorted(features, first)
         known = leaders[1][: len(first)].astype(np.float64) - cost(0, n_tested)
         found = beside_others(
             codes, missing_code, target, alone, (places, known), n_tested, shares, kinds, tell
         )
     wins = np.flatnonzero(found.strengths > alone)
-    strengths[items[wins]] = found.strengths[wins]
-    others = np.append(items.astype(np.int64), NOBODY)[found.others[wins]]
-    return dict(zip(items[wins].tolist(), others.tolist(), strict=True))
+    strengths[features[wins]] = found.strengths[wins]
+    others = np.append(features.astype(np.int64), NOBODY)[found.others[wins]]
+    return dict(zip(features[wins].tolist(), others.tolist(), strict=True))
 
 
 def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
@@ -125,12 +125,12 @@ def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
 
 def of_best_pairs(table: UnitTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
-    items = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
+    features = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
     rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
     halved = Halved(len(rows))
-    for columns in table.columns(items):
+    for columns in table.columns(features):
         halved.add(columns[:, rows], table.missing_code)
-    return items[best_pairs(halved, table.target(rows))]
+    return features[best_pairs(halved, table.target(rows))]
 
 
 def _promising(
@@ -148,10 +148,10 @@ def _promising(
 
 
 def _codes_of(
-    table: UnitTable, items: NDArray[np.uint32], rows: NDArray[np.intp]
+    table: UnitTable, features: NDArray[np.uint32], rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.integer], int]:
     """Return the codes of features in some rows, and from which code on values are missing."""
-    codes = np.concatenate([columns[:, rows] for columns in table.columns(items)])
+    codes = np.concatenate([columns[:, rows] for columns in table.columns(features)])
     missing_code = table.missing_code
     if codes.itemsize == 1:
         return codes, missing_code

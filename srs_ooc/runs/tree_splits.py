@@ -15,7 +15,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of, published_file
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.store.store import Store
-from srs_ooc.trees.saved import ALL_CODES, PROBE_SPLIT, How, Trees, add_shares
+from srs_ooc.trees.saved import ALL_CODES, How, Trees, add_shares
 
 # What the splits of a run's trees mean outside its store: a table beside the trees.
 #
@@ -53,8 +53,8 @@ class SplitTable:
         ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
-        decoded at a time) of the trees; ``table``, the :func:`digest_of` what the store was made of, and its
-        ``n_rows`` (older files lack both).
+        decoded at a time) of the trees; ``table``, the :func:`digest_of` what the store was made
+        of, and its ``n_rows`` (older files lack both).
     """
 
     features: NDArray[np.int64]

@@ -22,7 +22,6 @@ from srs_ooc.runs.ledger import (
     FILE,
     HALVES_FOLDER,
     NOTE_FILE,
-    PERMUTATIONS_FOLDER,
     VALID,
     Ledger,
     checksums_digest,
@@ -61,7 +60,7 @@ def verify_run(run: Path) -> Verified:
 
 
 def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int, int]]:
-    """Check a run; ``part_of`` is the one that it is a permutation run of, for messages."""
+    """Check a run; ``part_of`` is the one that it is a half of, for messages."""
     with (
         closing(Ledger(run, writable=False, part_of=part_of)) as ledger,
         ledger.reading() as database,
@@ -87,10 +86,9 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         yield f"trees ({TREES_FILE})", n_trees, valid
     if (run / SPLITS_FILE).exists():
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
-    for within in (PERMUTATIONS_FOLDER, HALVES_FOLDER):
-        for folder in sorted((run / within).glob("*")):
-            if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
-                yield from _parts_of(folder, part_of or run)
+    for folder in sorted((run / HALVES_FOLDER).glob("*")):
+        if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
+            yield from _parts_of(folder, part_of or run)
 
 
 def _structure(run: Path, database: sqlite3.Connection) -> tuple[str, int, int]:

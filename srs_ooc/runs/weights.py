@@ -19,7 +19,6 @@ from srs_ooc.runs.task import Task
 from srs_ooc.samplers.column_scores import (
     CODES,
     VALUES,
-    Columns,
     ColumnScore,
     block_columns,
     integer_weights,

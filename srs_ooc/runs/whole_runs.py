@@ -1,7 +1,11 @@
-"""Whole runs done by workers, each at one of them: the memory of each, and how far all of them are."""
+"""Whole runs done by workers, each at one of them: the memory of each, and how far all of them
+are."""
 
+import logging
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +13,12 @@ from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work
+from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import Watch
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskCluster
@@ -113,3 +121,31 @@ def from_workers(
         ):
             done.add(number)
             yield number, outcome
+
+
+_log = logging.getLogger("srs_ooc")
+
+
+def fits_workers(
+    cluster: "DaskCluster", spec: RunSpec, store: Store, inputs: Inputs, what: str
+) -> bool:
+    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
+    needed = whole_run_nbytes(spec, store, inputs)
+    fits = needed <= cluster.worker_memory_mb * MB
+    if not fits:
+        _log.warning(
+            "%s come one after another, each with its trees grown by all workers: to have whole "
+            "runs done side by side, give --worker-memory-mb %d",
+            what,
+            -(-needed // MB),
+        )
+    return fits
+
+
+def remove_part(run: Path) -> None:
+    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)

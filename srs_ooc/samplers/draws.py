@@ -1,12 +1,12 @@
-"""Drawing features: distinct ones, from kept features and all others, by weights, in small subsets."""
+"""Drawing features: distinct ones, from kept features and all others, by weights, in small
+subsets."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import floor_share
-from srs_ooc.base.seeds import Purpose, below, derive, derive_array
-from srs_ooc.base.text import ceil_div
+from srs_ooc.base.seeds import Purpose, derive, derive_array
 from srs_ooc.native import _native
 
 # Drawing features by whole-number weights: exact, and the same on every machine.
@@ -79,7 +79,8 @@ class WeightedDrawing:
         return np.unique(self.drawn(derive(key, Purpose.WEIGHTED)))
 
     def drawn(self, key: int) -> NDArray[np.uint32]:
-        """Return ``subspace_size`` features, each drawn by the weights from all, or from those left.
+        """Return ``subspace_size`` features, each drawn by the weights from all, or from those
+        left.
 
         In order drawn. Without replacement in rounds: as many as are wanted are drawn with
         replacement from what lay on the line when the round began, and of equal ones the first
@@ -108,7 +109,8 @@ class WeightedDrawing:
         return drawn
 
     def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Return the feature that lies at each place, from 0 to ``total - 1``, and where it begins."""
+        """Return the feature that lies at each place, from 0 to ``total - 1``, and where it
+        begins."""
         features = np.empty(len(places), np.uint32)
         starts = np.empty(len(places), np.uint64)
         for first in range(0, len(places), _LOOKED_UP):

@@ -15,8 +15,8 @@ from srs_ooc.samplers.draws import draw_distinct
 # The closing stage: the survivors of a screen held together and halved, round after round.
 #
 # Statistics gathered in a screen understate a feature, which had mostly irrelevant features beside
-# it there. In a closing round all features still in are grown together, each tree on a random part of
-# them; the lower half then leaves.
+# it there. In a closing round all features still in are grown together, each tree on a random part
+# of them; the lower half then leaves.
 
 SURVIVORS = 1000
 """Features of the screen that enter the first round."""
@@ -74,11 +74,11 @@ class Elimination(Sampler):
 
     Iteration t is tree t % n_each of round t // n_each.
 
-    Features are scored by their importances, or by sensitivity (RFEST): not by how much their splits
-    decrease impurity in the rows of a tree, but by how much worse the tree does, on the rows that
-    it was not grown on, when the feature is altered. A feature that only fits noise gains nothing there,
-    however often it is split on; a score may be below zero. How many features leave in a round, and
-    when to stop, is not in RFEST's supplement: a half, either way.
+    Features are scored by their importances, or by sensitivity (RFEST): not by how much their
+    splits decrease impurity in the rows of a tree, but by how much worse the tree does, on the rows
+    that it was not grown on, when the feature is altered. A feature that only fits noise gains
+    nothing there, however often it is split on; a score may be below zero. How many features leave
+    in a round, and when to stop, is not in RFEST's supplement: a half, either way.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class Elimination(Sampler):
         By rank once :attr:`is_over`; before, those still in come first, in ascending order.
     scores : float64 (n,)
         Mean importance in the last round each was in, in units of ``2**-36``
-        (:func:`joint_scores`); by sensitivity the mean loss that altering a feature brings, likewise:
-        of the probability of the true class, or of R2.
+        (:func:`joint_scores`); by sensitivity the mean loss that altering a feature brings,
+        likewise: of the probability of the true class, or of R2.
     rounds : uint8 (n,)
         That round, from 0.
     batch_ranks : uint16 (BATCHES, n)

@@ -163,7 +163,10 @@ class Screened(Sampler):
     def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
         count = len(chosen)
         context = replace(
-            self._context, n_features=count, candidates=None, subspace_size=min(self.capacity, count)
+            self._context,
+            n_features=count,
+            candidates=None,
+            subspace_size=min(self.capacity, count),
         )
         folds = self._how.folds_of(context)
         self._chosen, self._method = chosen, self._how.learn(context, folds, _SCORE)

@@ -319,7 +319,7 @@ class ValueTables(Closing):
         p, size = self._n_features, self._column_nbytes
         handles = np.array([self._file.fileno()], dtype=np.int32)
         wanted, out = np.ascontiguousarray(features), block.values.reshape(-1).view(np.uint8)
-        _native.gather_files(handles, wanted, p, _NOTHING, p, size, _NOTHING, 1, False, out)
+        _native.gather_files(handles, wanted, p, p, size, _NOTHING, 1, False, out)
 
     def close(self) -> None:
         """Give the file up."""
