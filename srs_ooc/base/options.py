@@ -209,8 +209,6 @@ class Option:
         What the help calls a value.
     flags : tuple of str
         Other spellings on the command line, such as ``--q``.
-    former : str
-        The name by which ledgers keep it, where that is another.
     """
 
     kind: Kind
@@ -219,7 +217,6 @@ class Option:
     default_text: str | None = None
     metavar: str | None = None
     flags: tuple[str, ...] = ()
-    former: str = ""
 
     def settle(self, name: str, given: Any) -> Any:
         """Return the canonical value of what was given, or the default."""
@@ -234,10 +231,9 @@ def option(
     default_text: str | None = None,
     metavar: str | None = None,
     flags: tuple[str, ...] = (),
-    former: str = "",
 ) -> Any:
     """Return the field of a :class:`Params` that declares an option; see :class:`Option`."""
-    declared = Option(kind, help, default, default_text, metavar, flags, former)
+    declared = Option(kind, help, default, default_text, metavar, flags)
     return dataclasses.field(metadata={_KEY: declared})
 
 
@@ -281,16 +277,10 @@ class Params:
         """Return the settled values by name, JSON-ready."""
         return dataclasses.asdict(self)
 
-    def record(self) -> dict[str, Any]:
-        """Return the same by the names that ledgers keep."""
-        options = self.options()
-        return {options[name].former or name: value for name, value in self.values().items()}
-
     @classmethod
     def restored(cls, record: Mapping[str, Any]) -> Self:
-        """Return the options of a :meth:`record`; those it did not know yet are the defaults."""
-        options = cls.options().items()
-        return cls(**{name: record.get(o.former or name, o.default) for name, o in options})
+        """Return the options of a record; those it did not know yet are the defaults."""
+        return cls(**{name: record.get(name, o.default) for name, o in cls.options().items()})
 
 
 def _flag(name: str) -> str:

@@ -626,7 +626,7 @@ def _named(
 
 
 def _differences(first: RunSpec, second: RunSpec) -> dict[str, list[Any]]:
-    sides = [spec.facts() for spec in (first, second)]
+    sides = [spec.to_json() for spec in (first, second)]
     names = list(dict.fromkeys([*sides[0], *sides[1]]))
     values = {name: [side.get(name) for side in sides] for name in names}
     return {name: pair for name, pair in values.items() if pair[0] != pair[1]}

@@ -215,8 +215,7 @@ def _closing_columns(
 
 
 def _codes_of(resources: Resources, features: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
-    """Return the codes of features in the rows that are enough to tell, and that of missing
-    values."""
+    """Return the codes of features in as many rows as are enough, and that of missing values."""
     rows = sampled_rows(resources.n_rows)
     codes = np.concatenate([columns[:, rows] for columns in feature_columns(resources, features)])
     return codes, resources.manifest.missing_code

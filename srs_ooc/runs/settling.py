@@ -233,7 +233,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
         Naming every field that differs.
     """
     _known(options)
-    held, known = spec.model.values() | asdict(spec.judging) | spec.facts(), declared()
+    held, known = spec.model.values() | asdict(spec.judging) | spec.to_json(), declared()
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)

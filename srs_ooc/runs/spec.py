@@ -64,8 +64,8 @@ class RunParams(Params):
         "Test of relevance: a final verdict by tests of features alone and beside others "
         "(docs/evidence.md), the paper's probe, or any positive importance; none for a method that "
         "only ranks.",
-        default_text="tests; probe with its own options or --save-trees; none with --method prs or
-        rase",
+        default_text="tests; probe with its own options or --save-trees; none with --method "
+        "prs or rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -108,13 +108,10 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as a ledger keeps it: JSON-ready values, all options side by side."""
-        return self._beside(
-            {name: v for part in self._parts() for name, v in part.record().items()}
-        )
-
-    def facts(self) -> dict[str, Any]:
-        """Return the same, options by the names that they have now."""
-        return self._beside(self.values())
+        own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
+        if self.validation != NOT_GIVEN["validation"]:
+            own["validation"] = self.validation
+        return own | self.values() | dict(self.judging.versions)
 
     def values(self) -> dict[str, Any]:
         """Return every option by name, as settled."""
@@ -123,12 +120,6 @@ class RunSpec:
     def _parts(self) -> tuple[Params, ...]:
         model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
         return self.run, *model, self.sampler, self.learner, self.judging
-
-    def _beside(self, options: dict[str, Any]) -> dict[str, Any]:
-        own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
-        if self.validation != NOT_GIVEN["validation"]:
-            own["validation"] = self.validation
-        return own | options | dict(self.judging.versions)
 
     @classmethod
     def from_json(cls, record: Any) -> Self:

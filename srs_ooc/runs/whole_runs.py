@@ -1,5 +1,4 @@
-"""Whole runs done by workers, each at one of them: the memory of each, and how far all of them
-are."""
+"""Whole runs done by workers, each at one of them: their memory, and how far all of them are."""
 
 import logging
 import shutil

@@ -1,5 +1,4 @@
-"""Drawing features: distinct ones, from kept features and all others, by weights, in small
-subsets."""
+"""Drawing features: distinct ones, from those kept and all others, by weights, small subsets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +78,7 @@ class WeightedDrawing:
         return np.unique(self.drawn(derive(key, Purpose.WEIGHTED)))
 
     def drawn(self, key: int) -> NDArray[np.uint32]:
-        """Return ``subspace_size`` features, each drawn by the weights from all, or from those
-        left.
+        """Return ``subspace_size`` features, each drawn by the weights from all, or those left.
 
         In order drawn. Without replacement in rounds: as many as are wanted are drawn with
         replacement from what lay on the line when the round began, and of equal ones the first
@@ -109,8 +107,7 @@ class WeightedDrawing:
         return drawn
 
     def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Return the feature that lies at each place, from 0 to ``total - 1``, and where it
-        begins."""
+        """Return the feature at each place, from 0 to ``total - 1``, and where it begins."""
         features = np.empty(len(places), np.uint32)
         starts = np.empty(len(places), np.uint64)
         for first in range(0, len(places), _LOOKED_UP):
