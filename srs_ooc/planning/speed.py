@@ -281,11 +281,12 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
 def _tests_seconds(resources: Resources) -> float:
     """Return the seconds of the tests of all features alone, and of some beside others."""
     tests, n_features = MarginalTests(resources), resources.n_candidates
-    tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random an order
+    tried = np.arange(min(n_features, MOST_TRIED), dtype=np.uint32)  # in as good as random order
     features = tried if resources.candidates is None else resources.candidates[tried]
     found: list[NDArray[np.float32]] = []
     alone = _scaled(lambda n: found.append(tests.of(features[:n])), len(features), len(features))
-    alone *= (n_features + min(n_features, SURVIVORS)) / len(features)  # those of the closing stage again
+    # Those of the closing stage are tested again.
+    alone *= (n_features + min(n_features, SURVIVORS)) / len(features)
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
     features, known = features[best], found[-1][best]
 
