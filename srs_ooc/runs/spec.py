@@ -128,10 +128,16 @@ class RunSpec:
         Raises
         ------
         RunError
-            If its fields are not those of a spec, or its verdict is of another version.
+            If its fields are not those of a spec, or its verdict is of another version or judge.
         UsageError
             If its method is not installed.
         """
+        if isinstance(record, dict) and record.get("judge") == "decoy":
+            raise RunError(
+                "expected a run of a judge that there is, found one of --judge decoy: counting "
+                "decoys left the program. Use the srs-ooc version that began it, or start the run "
+                "again in another folder."
+            )
         try:
             run = RunParams.restored(record)
             spec = cls(

@@ -227,12 +227,12 @@ class Leaders(Sampler):
 
     def state(self) -> State:
         """Return the leaders and when they were chosen."""
-        return State(facts={"features": self._features.tolist(), "since": self._since})
+        return State(facts={"items": self._features.tolist(), "since": self._since})
 
     def restore(self, saved: Saved) -> None:
         """Take them back."""
         if saved.facts is not None:
-            self._features = np.array(saved.facts["features"], dtype=np.uint32)
+            self._features = np.array(saved.facts["items"], dtype=np.uint32)
             self._since = int(saved.facts["since"])
 
 

@@ -107,7 +107,7 @@ def digests_of_run(run, store):
     """Of a run: its tallies, kept features, verdict and trees, as of the last commit."""
     ledger = Ledger(run, writable=False)
     spec, n_features = spec_of(ledger), read_manifest(store).n_features
-    tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
+    tally = Tally(n_features, wins=not spec.concludes)
     kept = KeptSet(n_features)
     progress = ledger.load({"tally": tally, "kept": kept})
     found = {
@@ -120,15 +120,13 @@ def digests_of_run(run, store):
             "entered": digest_of_array(kept.entered),
         },
     }
-    for name in ("verdict", "replays"):
-        arrays = ledger.read_arrays(name)
-        if arrays is not None:
-            found[name] = {
-                key: digest_of_array(array)
-                for key, array in sorted(arrays.items())
-                if not key.startswith("beside") or (array != NOBODY).any()  # came after the pins
-            }
-    if "verdict" in found:
+    arrays = ledger.read_arrays("verdict")
+    if arrays is not None:
+        found["verdict"] = {
+            key: digest_of_array(array)
+            for key, array in sorted(arrays.items())
+            if not key.startswith("beside") or (array != NOBODY).any()  # came after the pins
+        }
         facts = ledger.meta("conclusion")
         found["conclusion"] = {k: rounded(v) for k, v in facts.items() if k not in _OF_THE_MACHINE}
     valid = ledger.meta(VALID)
@@ -163,9 +161,8 @@ def status_of_run(run):
         "memory_mb", "peak_rss_mb", "memory_is_growth", "store",
     }  # fmt: skip
     status = json_of("status", run, "--json")
-    pinned = {"permutations": "replays"}  # the name of the option when it was pinned
     return {
-        pinned.get(name, name): rounded(value)
+        name: rounded(value)
         for name, value in status.items()
         if name != "closing" or value not in (None, "impurity")  # came after the pins
         if name not in machine

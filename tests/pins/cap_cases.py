@@ -10,7 +10,7 @@ _STORE = "ingest table.csv t.zarr --target label --row-ids id -q"
 _NAMED = re.compile(r"(?:at least|--memory-mb) (\d+)")
 _BEFORE = (
     _STORE,
-    "run t.zarr --out a.run -q --threads 1 --iterations 60 --q 20 --decoys 1",
+    "run t.zarr --out a.run -q --threads 1 --iterations 60 --q 20",
     "run t.zarr --out trees.run -q --threads 1 --judge probe --iterations 40 --q 12 --save-trees "
     "--bootstrap",
     "export a.run table.parquet --top 9",

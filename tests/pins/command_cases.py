@@ -10,7 +10,7 @@ from scripts import cells_of, masked, played
 from tables import run_table
 
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
-_SHORT = "-q --threads 1 --iterations 60 --q 20 --decoys 1"
+_SHORT = "-q --threads 1 --iterations 60 --q 20"
 _TESTED = "run t.zarr --out a.run --threads 1 --iterations 60 --q 20"
 _TREES = "-q --threads 1 --judge probe --iterations 80 --q 12 --probe-min-wins 0.7 --save-trees"
 
@@ -68,11 +68,9 @@ SCRIPTS = {
         "scores n.zarr --rank 3 --no-center --matrix values --top 5 --safe-csv --csv",
     ],
     "plans": [
-        _STORE, "plan --n-rows 72 --n-features 850000 --threads 2 --judge decoy",
-        "plan --n-rows 72 --n-features 850000 --threads 2 --judge decoy --json",
-        "plan --n-rows 500 --n-features 300 --threads 2 --method prs",
+        _STORE, "plan --n-rows 500 --n-features 300 --threads 2 --method prs",
         "plan --n-rows 500 --n-features 300 --threads 2 --method rase",
-        "plan --n-rows 500 --n-features 300 --threads 2 --method less --judge decoy --json",
+        "plan --n-rows 500 --n-features 300 --threads 2 --method less --json",
         "plan --n-rows 500", "plan t.zarr --n-rows 500",
         "plan --n-rows 72 --n-features 850000 --threads 2",
         "plan --n-rows 72 --n-features 850000 --threads 2 --json",
@@ -168,7 +166,8 @@ SCRIPTS = {
         "run t.zarr -q --fdr 2", "run t.zarr -q --judge probe --fdr 0.1", "run t.zarr --q 0",
         "run t.zarr --q 9999 -q", "run t.zarr --model odd -q", "run t.zarr --no-such",
         "run t.zarr --config no.toml", "run t.zarr --exclude some-not.txt",
-        "run t.zarr --until-stable --judge probe", "run t.zarr --method prs --judge decoy",
+        "run t.zarr --until-stable", "run t.zarr --judge decoy", "run t.zarr --decoys 7",
+        "run t.zarr --permutations 9", "run t.zarr --method prs --judge tests",
         "run t.zarr --method rase --criterion ebic --model knn", "features t.zarr",
         "scores t.zarr --rank 0", "network t.zarr", "report no.run", "export no.run x.csv",
         "compact no.run", "predict no.run x y", "sensitivity no.run", "compare no.run no.run",

@@ -1,6 +1,5 @@
 """Stores and work half done in formats 3 of stores and ledgers: what was made, and its pins."""
 
-import collections
 import json
 import zipfile
 from pathlib import Path
@@ -9,7 +8,6 @@ from access import (
     MEMORY,
     command,
     digests_of_store,
-    ingest_object,
     json_of,
     status_of_run,
     without_trials,
@@ -22,8 +20,6 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "format-3"
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
 _PROBE = {"judge": "probe", "probe_min_wins": "0.7", "subspace_size": 12, "iterations": 120}
 _CLOSED = {"iterations": 60, "subspace_size": 20}
-_DECOY = _CLOSED | {"decoys": 1}
-_REPLAYS = _CLOSED | {"iterations": 40, "permutations": 9}
 _PRS = {
     "method": "prs", "models": 8, "folds": 2, "epochs": 10, "inclusion": "0.1",
     "learning_rate": "0.02", "iterations": 100_000,
@@ -57,22 +53,9 @@ STORES = {
 }  # fmt: skip
 """Name: table, and how it was ingested."""
 RUNS = {
-    "screen": ("mixed", _DECOY, "screening", 30),
-    "closing": ("mixed", _DECOY, "screening, closing", 1300),
-    "closing-of-numbers": ("amounts", _DECOY, "screening, closing", 2300),
-    "codes-alone": ("codes", _DECOY, "screening, closing", 700),
-    "permutation-screen": ("mixed", _REPLAYS, "permutation run 2 of 9", 20),
-    "permutation-closing": ("mixed", _REPLAYS, "permutation run 3 of 9, closing", 700),
-    "by-sensitivity": (
-        "numbers", _DECOY | {"closing": "sensitivity", "bootstrap": True},
-        "screening, closing", 400,
-    ),
     "probe": ("numbers", _PROBE, "", 70),
     "probe-trees": ("mixed", _PROBE | _SAVED, "", 70),
     "positive": ("numbers", _CLOSED | {"judge": "positive"}, "", 20),
-    "rs": ("numbers", _DECOY | {"method": "rs"}, "screening", 30),
-    "less-screen": ("mixed", _DECOY | {"method": "less"}, "screening", 30),
-    "less-closing": ("mixed", _DECOY | {"method": "less"}, "screening, closing", 1300),
     "prs": ("numbers", _PRS | _SAVED, "", 90),
     "prs-end": ("numbers", _PRS | _SAVED, "", 165),
     "prs-screen": ("numbers", _PRS | _SCREEN, "screen", 30),
@@ -91,15 +74,12 @@ NETWORKS = {
     "prs": (_PRS_GENES, 9),
     "joint": (_PRS_GENES | {"joint": "0.01"}, 7),
 }
-COMPACTIONS = {"fold": ("fold 1 of 2, screening, closing", 100), "end": ("fold 2 of 2, nesting", 9)}
 NAMES = [
     *(f"store {name}" for name in STORES),
     *(f"run {name}" for name in RUNS),
     *(f"network {name}" for name in NETWORKS),
-    *(f"compact {name}" for name in COMPACTIONS),
 ]
 GENES = {"regulators": [f"g{i}" for i in range(8)], "targets": [f"g{i}" for i in range(8, 20)]}
-FOLDS = {"folds": 2, "repeats": 1}
 
 
 def write_tables(place):
@@ -111,28 +91,6 @@ def write_tables(place):
     }
     for name, table in tables.items():
         (place / f"{name}.csv").write_text(table.text(), encoding="utf-8")
-
-
-def write_stores(place):
-    for name, (table, options) in STORES.items():
-        ingest_object(place / table, place / name, row_ids="id", **options)
-
-
-class Stopped(Exception):
-    """Raised to interrupt work."""
-
-
-def stopping_at(stage, at):
-    """A callable for ``progress`` that raises at a call, counted in a stage, or in all."""
-    seen = collections.Counter()
-
-    def progress(step):
-        for name in {step.stage, ""}:
-            seen[name] += 1
-        if (step.stage == stage or not stage) and seen[stage] == at:
-            raise Stopped
-
-    return progress
 
 
 def unpack(kind, name, place):
@@ -153,8 +111,6 @@ def pin_of_fixture(name, place):
     if kind == "network":
         stood = stable(json_of("status", found, "--json"), place)
         return {"stood": stood} | edges_of(name, place)
-    if kind == "compact":
-        return {"ends": small_set_of(found, place)}
     store, options = RUNS[name][:2]
     stood = status_of_run(found)
     first = [record["name"] for record in json_of("features", found, "--top", 5, "--json")]
@@ -193,9 +149,3 @@ def edges_of(name, place):
     words = ("--out", out, "--run", run, "--threads", 1, "--json", *MEMORY)
     said = json.loads(command("network", place / "numbers", *options, *words))
     return {"ends": stable(said, place), "edges": cells_of(out.read_text(encoding="utf-8"))}
-
-
-def small_set_of(run, place):
-    words = [*words_of(FOLDS), "--threads", 1, "--json", *MEMORY]
-    found = stable(json_of("compact", run, *words), place)
-    return {key: value for key, value in found.items() if key not in ("run", "store")}

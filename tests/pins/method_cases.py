@@ -31,7 +31,7 @@ PLAIN = _store()
 MIXED = _store(missing=True, categories=True)
 REGRESSION = _store("amount", "--task", "regression")
 GRADES = _store("grade")
-_SHORT = ("--judge", "decoy", "--iterations", 60, "--q", 20)
+_SHORT = ("--iterations", 60, "--q", 20)
 _LESS = ("--method", "less", *_SHORT)
 _PROBE = ("--judge", "probe", "--iterations", 200, "--q", 12, "--probe-min-wins", 0.7)
 _PRS = (
@@ -48,10 +48,10 @@ CASES = {
     "rs, probe, draw block 8": (PLAIN, ("--method", "rs", *_PROBE, "--draw-block", 8)),
     "srs, keep 3": (PLAIN, (*_SHORT, "--iterations", 300, "--keep", 3)),
     "srs, closed by sensitivity": (
-        PLAIN, (*_SHORT, "--closing", "sensitivity", "--bootstrap", "--decoys", 1),
+        PLAIN, (*_SHORT, "--closing", "sensitivity", "--bootstrap"),
     ),
     "srs, closed by sensitivity, regression": (
-        REGRESSION, (*_SHORT, "--closing", "sensitivity", "--bootstrap", "--decoys", 1),
+        REGRESSION, (*_SHORT, "--closing", "sensitivity", "--bootstrap"),
     ),
     "less": (PLAIN, _LESS),
     "less, rank 5, not centred, trees": (

@@ -16,10 +16,7 @@ SHAPES = {
     "20,000 rows x 1,000,000, regression": (20_000, 1_000_000, 1, 1),
 }
 OPTIONS: dict[str, dict[str, object]] = {
-    "decoy": {"judge": "decoy"},
     "tests": {},
-    "3 decoys": {"decoys": 3},
-    "19 replays": {"permutations": 19},
     "probe": {"judge": "probe"},
     "probe, trees saved": {"judge": "probe"},
     "positive, 5 trees, bootstrap": {
@@ -57,24 +54,20 @@ def pin_of_needs(name, _folder):
 
 
 _NUMBERS = ("--n-rows", 72, "--n-features", 850_000)
-_DECOY = ("--judge", "decoy")
 PLANS = {
-    "numbers": (None, (*_NUMBERS, *_DECOY)),
     "numbers, 4 classes, 128 MB": (
         None,
-        (*_NUMBERS, *_DECOY, "--n-classes", 4, "--memory-mb", 128),
+        (*_NUMBERS, "--n-classes", 4, "--memory-mb", 128),
     ),
     "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--alpha", 0)),
-    "numbers, 99 replays, q max": (None, (*_NUMBERS, "--permutations", 99, "--q", "max")),
+    "numbers, q max": (None, (*_NUMBERS, "--q", "max")),
     "numbers, 3 trees, draw block 16, value": (
         None,
         (
-            *(*_NUMBERS, *_DECOY, "--trees-per-subspace", 3),
+            *(*_NUMBERS, "--trees-per-subspace", 3),
             *("--draw-block", 16, "--thresholds", "value"),
         ),
     ),
-    "numbers, many rows": (None, ("--n-rows", 200_000, "--n-features", 20_000, *_DECOY)),
-    "store": ((), (*MEMORY, *_DECOY)),
     "numbers, tests": (None, _NUMBERS),
     "numbers, many rows, tests": (None, ("--n-rows", 200_000, "--n-features", 20_000)),
     "store, tests": ((), MEMORY),

@@ -42,11 +42,9 @@ def _excluding(folder):
 
 PLAIN = _store()
 _TESTS = ("--iterations", 150, "--q", 60)
-_DECOY = ("--judge", "decoy", "--iterations", 150, "--q", 60)
 _PROBE = ("--judge", "probe", "--iterations", 400, "--q", 40, "--probe-min-wins", 0.7)
 _EASY = ("--probe-min-wins", 0.5)
 _POSITIVE = ("--judge", "positive", "--iterations", 60, "--q", 30)
-_PERMUTATIONS = ("--permutations", 9, "--iterations", 40, "--q", 60)
 _REGRESSION = _store(target="amount", options=("--task", "regression"))
 _WEIGHTED = _store(uses=("weight",), options=("--weights", "weight"))
 _STRATA = _store(uses=("batch",), options=("--strata", "batch"))
@@ -75,22 +73,6 @@ CASES = {
     "trees, regression": (_REGRESSION, (*_PROBE, "--save-trees")),
     "trees, missing and categories": (_MIXED, (*_PROBE, "--save-trees")),
     "trees, least decrease": (PLAIN, (*_PROBE, "--save-trees", "--min-impurity-decrease", 0.01)),
-    "decoy": (PLAIN, _DECOY),
-    "decoy, 3 families": (PLAIN, (*_DECOY, "--decoys", 3)),
-    "decoy, level 0.3, seed 7": (PLAIN, (*_DECOY, "--fdr", 0.3, "--seed", 7)),
-    "decoy, until stable": (PLAIN, (*_DECOY, "--iterations", 3000, "--until-stable")),
-    "decoy, strata": (_STRATA, _DECOY),
-    "decoy, groups of rows": (_FAMILIES, _DECOY),
-    "decoy, weights": (_WEIGHTED, _DECOY),
-    "decoy, regression": (_REGRESSION, _DECOY),
-    "decoy, missing and categories": (_MIXED, _DECOY),
-    "decoy, excluded features and some rows": (PLAIN, (*_DECOY, _excluding)),
-    "decoy, several pages of tallies": (
-        _store(n_rows=24, n_features=17_000), (*_DECOY, "--iterations", 60, "--q", 700),
-    ),
-    "9 replays, leaves of 1%": (_store(n_rows=240, n_features=100), _PERMUTATIONS),
-    "9 replays": (PLAIN, _PERMUTATIONS),
-    "9 replays, regression, trees": (_REGRESSION, (*_PERMUTATIONS, "--save-trees")),
     "tests": (PLAIN, _TESTS),
     "tests, few rows": (_store(n_rows=24), _TESTS),
     "tests, level 0.3, seed 7": (PLAIN, (*_TESTS, "--fdr", 0.3, "--seed", 7)),
@@ -100,6 +82,7 @@ CASES = {
     ),
     "tests, regression": (_REGRESSION, _TESTS),
     "tests, strata": (_STRATA, _TESTS),
+    "tests, weights": (_WEIGHTED, _TESTS),
     "tests, regression, strata": (
         _store(
             target="amount", uses=("batch",), options=("--task", "regression", "--strata", "batch")
@@ -118,8 +101,6 @@ ON_TWO_THREADS = (
     "tests",
     "probe, round size 4",
     "trees, bootstrap",
-    "decoy, 3 families",
-    "9 replays",
 )
 """Cases run again with two workers, against the same pin."""
 

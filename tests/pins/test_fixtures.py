@@ -2,14 +2,12 @@ import book
 import pytest
 from access import MEMORY, command, without_trials
 from fixture_cases import (
-    COMPACTIONS,
     NAMES,
     NETWORKS,
     RUNS,
     edges_of,
     ends_of,
     pin_of_fixture,
-    small_set_of,
     unpack,
     words_of,
 )
@@ -43,11 +41,11 @@ def test_a_network_that_was_interrupted_is_pinned_to_what_the_whole_one_finds(na
     assert whole["edges"] == pinned["edges"]
 
 
-def test_a_compaction_that_was_interrupted_is_pinned_to_what_the_whole_one_finds(tmp_path):
-    store, options = RUNS["rs"][:2]
-    unpack("store", store, tmp_path)
-    run = tmp_path / "whole"
-    command("run", tmp_path / store, "--out", run, *MEMORY, "--threads", 1, *words_of(options))
-    found = small_set_of(run, tmp_path)
-    for name in COMPACTIONS:
-        assert found == PINS[f"compact {name}"]["ends"]
+@pytest.mark.parametrize("words", ["resume", "features", "status"])
+def test_a_run_begun_by_decoys_is_refused_by_name_with_the_remedy(words, tmp_path):
+    run = unpack("run", "screen", tmp_path)
+    with pytest.raises(AssertionError) as refused:
+        command(words, run)
+    said = str(refused.value.__cause__)
+    assert "--judge decoy" in said
+    assert "start the run again in another folder" in said
