@@ -1,4 +1,4 @@
-"""Closing trees scored by sensitivity: by the definition, and blind to what is a decoy."""
+"""Closing trees scored by sensitivity: by the definition."""
 
 from dataclasses import replace
 

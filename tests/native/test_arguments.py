@@ -166,9 +166,8 @@ MAPPED = np.resize(
 
 def gather_call(function, sources):
     return function, sources | {
-        "items": of(np.uint32, 0, 1, 5),
+        "features": of(np.uint32, 0, 1, 5),
         "n_features": N_COLUMNS,
-        "families": np.arange(8, dtype=np.int32)[::-1].copy(),
         "chunk_features": N_COLUMNS,
         "n_rows": N_ROWS,
         "rows": np.arange(8, dtype=np.int32),
@@ -521,8 +520,8 @@ BEYOND = {
     "draw_subsets": {"heavy": [0, 1, 9], "counts": [-1, 0]},
     "add_outcome": {"features": [4, 2**32 - 1]},
     "passes": {"features": [4, 2**32 - 1]},
-    "gather_mapped": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
-    "gather_files": {"items": [6, 2**32 - 1], "families": [-1, 1, 8], "rows": [-1, N_ROWS]},
+    "gather_mapped": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
+    "gather_files": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},

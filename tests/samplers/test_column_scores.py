@@ -101,19 +101,6 @@ def test_at_full_rank_with_fewer_columns_than_rows_all_scores_are_equal():
     np.testing.assert_allclose(found, 1 / 20, atol=1e-8)
 
 
-def test_a_decoy_scores_as_its_feature_does():
-    """The decoys are the features with rows trading places in pairs: the table's own mirror."""
-    columns = codes()
-    partners = np.random.default_rng(1).permutation(40)
-    swap = np.empty(40, int)
-    swap[partners[::2]], swap[partners[1::2]] = partners[1::2], partners[::2]
-    both = np.vstack([columns, columns[:, swap]])
-    for rank in (3, 10):
-        score = Leverage(40, len(both), rank, center=True)
-        found = score_columns(score, lambda: [(0, both)])
-        np.testing.assert_allclose(found[:90], found[90:], atol=1e-7)
-
-
 def store_of(tmp_path, values, **form):
     store = make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2, **form)
     return Store.open(store)

@@ -53,7 +53,7 @@ def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
             before, other = other, Elimination(items, 7, EVEN, 1000)
             other.restore(Saved(before.state().arrays))
     assert n_done(stage) == stage.n_trees == 3 * TREES
-    np.testing.assert_array_equal(stage.items, np.arange(200))
+    np.testing.assert_array_equal(stage.features, np.arange(200))
     assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
     assert (np.diff(stage.scores[:50]) < 0).all()
     assert stage.batch_ranks.shape == (BATCHES, 200)
@@ -69,7 +69,7 @@ def test_rounds_of_few_trees_end_after_as_many():
         assert (stage.round, stage.tree) == divmod(number, 7)
         grown(stage, np.arange(100) * 100)
     assert stage.is_over
-    assert stage.items[0] == 99
+    assert stage.features[0] == 99
 
 
 def test_a_tree_sees_no_more_than_the_capacity():

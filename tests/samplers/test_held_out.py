@@ -36,7 +36,7 @@ def made(name, ground, **more):
 
 def ground_of(candidates=None, tally=None):
     return SamplerContext(
-        n_items=P,
+        n_features=P,
         subspace_size=Q,
         key=5,
         tally=tally or Tally(P),
@@ -65,7 +65,7 @@ def test_it_keeps_the_contract_of_samplers(name, some):
     # What the tally of made-up outcomes says is its seed's, so that courses differ after a screen.
     check_sampler(
         lambda ground: made(name, ground),
-        n_items=P, subspace_size=Q, n_iterations=70, candidates=some,
+        n_features=P, subspace_size=Q, n_iterations=70, candidates=some,
     )  # fmt: skip
 
 
@@ -125,8 +125,8 @@ def test_a_screen_that_leaves_nothing_out_is_none(name):
     all_of_them = METHODS[name][0].settle(METHODS[name][1] | {"screen": P}, TABLE)
     screening = all_of_them.state_nbytes(N_ROWS, P) - plain.state_nbytes(N_ROWS, P)
     assert screening == SCREEN_NBYTES * P
-    assert "so all are learnt on" in all_of_them.notes(N_ROWS, P, 1)[0]
-    assert not any("screen" in note for note in plain.notes(N_ROWS, N_FIRST, 1))
+    assert "so all are learnt on" in all_of_them.notes(N_ROWS, P)[0]
+    assert not any("screen" in note for note in plain.notes(N_ROWS, N_FIRST))
 
 
 def test_each_feature_is_drawn_as_often_as_was_asked_for():

@@ -282,10 +282,10 @@ def test_by_default_d_is_the_root_of_the_rows_that_are_not_held_out():
 def test_above_its_coverage_it_says_how_many_features_are_never_seen():
     params = Rase.settle({"max_size": 17}, TABLE)
     assert params.coverage == 450_000
-    assert params.notes(100, 450_000, 1) == ()
-    assert "37%" in params.notes(100, 450_001, 1)[0]
-    assert "450,000" in params.notes(100, 650_000, 1)[0]
-    assert "50%" in params.notes(100, 650_000, 1)[0]
+    assert params.notes(100, 450_000) == ()
+    assert "37%" in params.notes(100, 450_001)[0]
+    assert "450,000" in params.notes(100, 650_000)[0]
+    assert "50%" in params.notes(100, 650_000)[0]
 
 
 def test_iterations_are_counted_before_and_come_out_so():

@@ -88,28 +88,3 @@ def test_the_kept_set_can_hold_every_feature(size):
     kept.add(np.arange(size, dtype=np.uint32), 1)
     assert kept.holds(np.arange(size, dtype=np.uint32)).all()
     assert len(kept._features) <= max(64, size)
-
-
-@pytest.mark.parametrize("left_out", [False, True])
-def test_subspaces_that_hold_nothing_are_of_one_copy_each_as_often(left_out):
-    n, copies = 30, 4
-    own = np.setdiff1d(np.arange(n), [3, 4]) if left_out else np.arange(n)
-    items = np.concatenate([own + n * copy for copy in range(copies)]).astype(np.uint32)
-    candidates = items if left_out else None
-    drawing = Drawing(len(items), 10, "0.5", candidates, 1, copies, n * copies)
-    of_copy, of_item = np.zeros(copies), np.zeros(n * copies)
-    for key in range(2000):
-        drawn = drawing.draw(items[:0], key)
-        assert len(np.unique(drawn)) == 10
-        assert len(np.unique(drawn // n)) == 1
-        of_copy[drawn[0] // n] += 1
-        of_item[drawn] += 1
-    np.testing.assert_array_less(abs(of_copy - 500), 5 * (2000 * 3 / 16) ** 0.5)
-    expected = 2000 * 10 / len(items)
-    np.testing.assert_array_less(abs(of_item[items] - expected), 5 * expected**0.5)
-    assert of_item.sum() == of_item[items].sum()
-    wide = Drawing(len(items), 29, "0.5", candidates, 1, copies, n * copies)
-    assert len(wide.draw(items[:0], 3)) == len(own) // 2
-    held = drawing.draw(items[-2:], 7)
-    assert np.isin(items[-2:], held).all()
-    assert len(np.unique(held // n)) > 1

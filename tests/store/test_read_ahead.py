@@ -93,13 +93,6 @@ def test_what_a_slow_disk_cannot_keep_up_with_is_left_out():
     assert columns.asked[-1] == [1000]
 
 
-def test_decoys_are_read_from_the_columns_of_their_features():
-    columns = Columns(0.01)
-    with ReadAhead(columns) as ahead:
-        ahead._ask(features(5, 1999, 2004, 2005, 4006))
-    assert columns.asked == [[4, 5, 5, 6, 1999]]
-
-
 def test_a_mapped_store_is_not_asked(store):
     with Store.open(store).columns(mapped=True) as columns, ReadAhead(columns) as ahead:
         assert ahead.depth == 0

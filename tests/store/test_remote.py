@@ -57,26 +57,24 @@ def remote(server, tmp_path, megabytes=1):
     return open_store(f"{server.url}/t.zarr", cache=CacheOptions(str(tmp_path), megabytes))
 
 
-def gathered(store, items, rows=None, families=None, *, tiled=True):
+def gathered(store, features, rows=None, *, tiled=True):
     n_rows = N if rows is None else len(rows)
-    block = Block(len(items), n_rows, 1, tiled=tiled)
+    block = Block(len(features), n_rows, 1, tiled=tiled)
     with store.columns(mapped=False) as columns:
-        columns.gather(np.asarray(items, np.uint32), block, rows, families)
-    return block.as_columns(len(items))
+        columns.gather(np.asarray(features, np.uint32), block, rows)
+    return block.as_columns(len(features))
 
 
 @examples(25)
 @given(st.data())
 def test_a_gather_lays_out_the_same_columns_as_from_a_local_disk(data):
     there = open_store("memory://examples/t.zarr", cache=CacheOptions(str(MADE["cache"]), 1))
-    items = data.draw(st.lists(st.integers(0, 3 * P - 1), min_size=1, max_size=300, unique=True))
+    features = data.draw(st.lists(st.integers(0, P - 1), min_size=1, max_size=300, unique=True))
     some_rows = data.draw(st.booleans())
     rows = np.arange(0, N, 2, dtype=np.int32) if some_rows else None
-    n_kept = N if rows is None else len(rows)
-    families = np.stack([np.arange(n_kept)[::-1], np.arange(n_kept)]).astype(np.int32)
     tiled = data.draw(st.booleans())
-    found = gathered(there, sorted(items), rows, families, tiled=tiled)
-    expected = gathered(Store.open(MADE["store"]), sorted(items), rows, families, tiled=tiled)
+    found = gathered(there, sorted(features), rows, tiled=tiled)
+    expected = gathered(Store.open(MADE["store"]), sorted(features), rows, tiled=tiled)
     assert np.array_equal(found, expected)
 
 

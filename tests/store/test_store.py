@@ -21,7 +21,6 @@ from tree_reference import shuffled
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError
-from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.native import _native
@@ -221,7 +220,6 @@ def chunks(tmp_path_factory):
 @given(
     st.sampled_from([1, 2]),
     st.sampled_from([1, 15, 16, 64, 201]),
-    st.integers(0, 2),
     st.data(),
     st.booleans(),
     st.booleans(),
@@ -229,30 +227,22 @@ def chunks(tmp_path_factory):
     st.sampled_from([None, slice(0, None, 2), slice(5, None, 29), slice(None, None, -2)]),
     st.sampled_from(instruction_sets()),
 )
-def test_gather_equals_indexing(
-    chunks, width, n_rows, n_families, data, ordered, tiled, mapped, subset, isa
-):
+def test_gather_equals_indexing(chunks, width, n_rows, data, ordered, tiled, mapped, subset, isa):
     codes, parts, files = chunks[width, n_rows]
-    drawn = data.draw(
-        st.lists(st.integers(0, 91 * (1 + n_families) - 1), min_size=1, max_size=250, unique=True)
-    )
-    items = np.array(sorted(drawn) if ordered else drawn, dtype=np.uint32)
+    drawn = data.draw(st.lists(st.integers(0, 90), min_size=1, max_size=91, unique=True))
+    features = np.array(sorted(drawn) if ordered else drawn, dtype=np.uint32)
     everywhere = np.arange(n_rows, dtype=np.int32)
     rows = everywhere[:0] if subset is None else everywhere[subset].copy()
     kept = codes[:, rows] if len(rows) else codes
-    n_kept = kept.shape[1]
-    block = Block(len(items), n_kept, width, tiled=tiled)
-    rows_of = Exchangeability(n_kept)
-    families = np.array([rows_of.families(m, 1)[0] for m in range(n_families)], dtype=np.int32)
-    shape = (91, families.reshape(-1), 7, n_rows, rows, width, tiled)
+    block = Block(len(features), kept.shape[1], width, tiled=tiled)
+    shape = (91, 7, n_rows, rows, width, tiled)
     if mapped:
         addresses = np.array([part.ctypes.data for part in parts], dtype=np.uint64)
-        _native.gather_mapped(addresses, items, *shape, block.codes, isa)
+        _native.gather_mapped(addresses, features, *shape, block.codes, isa)
     else:
         descriptors = np.array([file.fileno() for file in files], dtype=np.int32)
-        _native.gather_files(descriptors, items, *shape, block.codes, isa)
-    everything = np.concatenate([kept, *(kept[:, family] for family in families)])
-    np.testing.assert_array_equal(block.as_columns(), everything[items])
+        _native.gather_files(descriptors, features, *shape, block.codes, isa)
+    np.testing.assert_array_equal(block.as_columns(), kept[features])
 
 
 @pytest.mark.parametrize("isa", instruction_sets())
@@ -263,18 +253,15 @@ def test_a_block_larger_than_the_caches_is_laid_out_alike(dtype, step, isa, tmp_
     codes = np.random.default_rng(2).integers(0, 250, (129, n_rows), dtype)
     rows = np.arange(0, n_rows, step, dtype=np.int32) if step > 1 else np.zeros(0, np.int32)
     kept = codes[:, ::step]
-    swapped = np.arange(kept.shape[1], dtype=np.int32)[::-1].copy()
     block = Block(129, kept.shape[1], width, tiled=True)
-    items = np.r_[:64, 129:194].astype(np.uint32)  # the last 65 are decoys
+    features = np.arange(129, dtype=np.uint32)
     address = np.array([codes.ctypes.data], dtype=np.uint64)
-    _native.gather_mapped(
-        address, items, 129, swapped, 129, n_rows, rows, width, True, block.codes, isa
-    )
-    expected = np.concatenate([kept[:64], kept[:65, swapped]])
+    _native.gather_mapped(address, features, 129, 129, n_rows, rows, width, True, block.codes, isa)
+    expected = kept
     np.testing.assert_array_equal(block.as_columns(), expected)
     file = tmp_path / "chunk"
     codes.tofile(file)
-    shape = (items, 129, swapped, 129, n_rows, rows, width, True)
+    shape = (features, 129, 129, n_rows, rows, width, True)
     for n_threads in (1, 2, 5):
         block.codes[:] = 0
         with file.open("rb") as handle:
@@ -315,18 +302,14 @@ def test_features_and_rows_outside_the_store_are_refused():
     addresses = np.array([part.ctypes.data], dtype=np.uint64)
     block = Block(1, 5, 1, tiled=True)
     none = np.zeros(0, dtype=np.int32)
-    first, decoy = np.array([0], dtype=np.uint32), np.array([7], dtype=np.uint32)
+    first, beyond = np.array([0], dtype=np.uint32), np.array([7], dtype=np.uint32)
     outside = np.array([5], dtype=np.int32)
     with pytest.raises(ValueError, match="feature 7 is beyond the last chunk"):
-        _native.gather_mapped(addresses, first, 8, none, 7, 5, none, 1, True, block.codes)
-    with pytest.raises(ValueError, match="item 7 is of no family"):
-        _native.gather_mapped(addresses, decoy, 7, none, 7, 5, none, 1, True, block.codes)
-    with pytest.raises(ValueError, match=r"families\[0\]: .* found 5"):
-        _native.gather_mapped(
-            addresses, decoy, 7, np.repeat(outside, 5), 7, 5, none, 1, True, block.codes
-        )
+        _native.gather_mapped(addresses, first, 8, 7, 5, none, 1, True, block.codes)
+    with pytest.raises(ValueError, match=r"features\[0\]: .* found 7"):
+        _native.gather_mapped(addresses, beyond, 7, 7, 5, none, 1, True, block.codes)
     with pytest.raises(ValueError, match=r"rows\[0\]: .* found 5"):
-        _native.gather_mapped(addresses, first, 7, none, 7, 5, outside, 1, True, block.codes)
+        _native.gather_mapped(addresses, first, 7, 7, 5, outside, 1, True, block.codes)
 
 
 def test_a_file_cut_short_is_an_error(tmp_path):
@@ -338,7 +321,6 @@ def test_a_file_cut_short_is_an_error(tmp_path):
             np.array([handle.fileno()], dtype=np.int32),
             np.arange(4, dtype=np.uint32),
             4,
-            np.zeros(0, dtype=np.int32),
             4,
             10,
             np.zeros(0, dtype=np.int32),
