@@ -41,17 +41,6 @@ SHAPES = {  # rows, features, options
     "tests": (40, 60_000, ("--q", 2000, "--iterations", 60)),
     "tests-of-pairs": (200, 6000, ("--q", 500, "--iterations", 20)),
     "tall-tests": (60_000, 12, ("--q", 6, "--iterations", 2, "--max-depth", 3)),
-    "decoys": (40, 60_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
-    "permutations": (
-        20,
-        300_000,
-        ("--permutations", 2, "--fdr", 0.4, "--iterations", 5, "--threads", 1, "--q", 2000),
-    ),
-    "tall-decoys": (
-        60_000,
-        12,
-        ("--q", 6, "--judge", "decoy", "--decoys", 1, "--iterations", 2, "--max-depth", 3),
-    ),
     "halves": (40, 60_000, ("--q", 2000, "--iterations", 20, "--halves", 2)),
     "tall-halves": (
         200_000,
@@ -101,10 +90,7 @@ def stores(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.campaign] * (n == "permutations")) for n in SHAPES],
-)
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
     n_rows, n_features, options = SHAPES[name]
     store = stores(n_rows, n_features)
@@ -126,12 +112,12 @@ def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, n
 
 
 @pytest.mark.slow
-def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
+def test_a_table_whose_features_are_all_relevant_stays_under_the_cap(tmp_path):
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
     values = rng.standard_normal((250_000, 40)).astype(np.float32) + 3 * labels.astype(np.float32)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "t.run"
-    options = ("--judge", "decoy", "--q", 2000, "--iterations", 20, "--threads", 1)
+    options = ("--q", 2000, "--iterations", 20, "--threads", 1)
     refused = error_of("run", store, "--out", run, "--memory-mb", 30, *options)
     smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
     cap = ("--memory-mb", smallest)
@@ -195,7 +181,6 @@ def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
         "none": ("--judge", "probe"),
         "some": ("--probe-min-draws", 0, "--probe-min-wins", 0),
         "tests": ("--judge", "tests"),
-        "decoys": ("--judge", "decoy"),
     }
     for name, more in tests.items():
         peaks = {}
@@ -237,16 +222,12 @@ def test_a_refusal_says_what_is_needed_later_where_that_is_more():
 GRID = {"narrow": (300, 40), "wide": (24, 60_000), "tall": (30_000, 12)}
 WAYS = {
     "tests": (),
-    "decoys": ("--judge", "decoy"),
-    "three-decoys": ("--decoys", 3),
-    "permutations": ("--permutations", 9),
     "trees": ("--save-trees",),
-    "permutations-and-trees": ("--permutations", 9, "--save-trees"),
-    "decoys-and-trees": ("--judge", "decoy", "--save-trees"),
+    "tests-and-trees": ("--judge", "tests", "--save-trees"),
     "by-sensitivity": ("--closing", "sensitivity"),
     "files": ("--rows", "rows.txt", "--exclude", "excluded.txt"),
 }
-QUICK = {("narrow", "tests"), ("narrow", "decoys"), ("wide", "files")}
+QUICK = {("narrow", "tests"), ("narrow", "tests-and-trees"), ("wide", "files")}
 
 
 @pytest.fixture(scope="module")

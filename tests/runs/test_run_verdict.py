@@ -14,11 +14,8 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import RunError, StoreError
-from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import beside_others, cost
-from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.judges import DecoyJudge
 from srs_ooc.evidence.rank_tests import CERTAIN, Contrast, RankTarget, strongest_contrasts
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
@@ -35,28 +32,26 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, _strongest, read_verdict
+from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, read_verdict
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.tests_beside import NOBODY
+from srs_ooc.runs.tests_beside import NOBODY, strongest
 from srs_ooc.store.store import Store
 
-# Runs with a final verdict: decoys are items like others, and stops change nothing.
+# Runs with a final verdict: stops change nothing.
 
 N_ROWS, N_FEATURES = 80, 150
 
 
 def options(**given):
-    """One family, unless more or permutation runs are asked for: all else is much the same."""
-    families = {} if "permutations" in given else {"decoys": 1}
-    return Options(judge="decoy", subspace_size="40", **families | given)
+    return Options(subspace_size="40", **given)
 
 
-def read(run, n_items):
+def read(run, n_features):
     ledger = Ledger(run, writable=False)
-    tally = Tally(n_items, wins=False)
+    tally = Tally(n_features, wins=False)
     progress = ledger.load({"tally": tally})
     verdict = ledger.read_arrays(VERDICT)
     facts = ledger.meta(CONCLUSION) if verdict else None
@@ -64,9 +59,9 @@ def read(run, n_items):
     return progress.iteration, tally, verdict, facts
 
 
-def assert_same(run, other, n_items):
-    done, tally, verdict, facts = read(run, n_items)
-    again, other_tally, other_verdict, other_facts = read(other, n_items)
+def assert_same(run, other, n_features):
+    done, tally, verdict, facts = read(run, n_features)
+    again, other_tally, other_verdict, other_facts = read(other, n_features)
     assert done == again
     np.testing.assert_array_equal(tally.importance, other_tally.importance)
     np.testing.assert_array_equal(tally.n_drawn, other_tally.n_drawn)
@@ -83,38 +78,10 @@ def table(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("table") / "t.zarr", values, labels), values, labels
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_families", [1, 3])
-def test_decoys_are_what_features_with_permuted_rows_would_be(
-    table, tmp_path, monkeypatch, n_families
-):
-    """A store that holds the decoys as features, run without a judge, has the same tallies."""
-    store, values, labels = table
-    first = values[stored_positions(N_FEATURES)]
-    monkeypatch.setattr(DecoyJudge, "n_copies", 1)  # as the other store has none
-    rows = Exchangeability(N_ROWS).families(key_of(5, Purpose.DECOYS, 0), n_families)
-    wanted = np.concatenate([first, *(first[:, r] for r in rows)])
-    source = np.empty_like(wanted)
-    source[stored_positions(len(wanted))] = wanted
-    whole = make_store(tmp_path / "whole.zarr", source, labels)
-    request = Request(options(seed=5, keep=0, decoys=n_families), iterations=60, memory_mb=4000)
-    work_on_run(store, tmp_path / "a.run", request)
-    plain = Options(judge="positive", alpha="0", subspace_size="40", seed=5)
-    work_on_run(whole, tmp_path / "b.run", Request(plain, iterations=60, memory_mb=4000))
-    _, tally, _, _ = read(tmp_path / "a.run", len(wanted))
-    ledger = Ledger(tmp_path / "b.run", writable=False)
-    expected = Tally(len(wanted))
-    ledger.load({"tally": expected})
-    ledger.close()
-    np.testing.assert_array_equal(tally.importance, expected.importance)
-    np.testing.assert_array_equal(tally.n_drawn, expected.n_drawn)
-
-
 CASES = {
-    "decoys": {"seed": 1},
-    "three-families": {"seed": 2, "decoys": 3},
+    "plain": {"seed": 1},
+    "another-level": {"seed": 2, "fdr": "0.3"},
     "rounds-of-7": {"seed": 3, "round_size": 7},
-    "permutations": {"seed": 4, "permutations": 4, "fdr": "0.2"},
 }
 
 
@@ -123,7 +90,6 @@ CASES = {
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
     asked = options(**CASES[name])
-    n_items = (1 + (0 if asked.get("permutations") else asked.get("decoys", 1))) * N_FEATURES
     request = Request(asked, iterations=250, threads=1, memory_mb=4000)
     work_on_run(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"
@@ -131,11 +97,10 @@ def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
         countdown = itertools.count(-37 * stop)
         several = Request(asked, iterations=250, threads=1 + stop % 3, memory_mb=4000)
         work_on_run(store, stopped, several, lambda _, countdown=countdown: next(countdown) != 0)
-        if read(stopped, n_items)[2] is not None:
+        if read(stopped, N_FEATURES)[2] is not None:
             break
     assert stop > 5
-    assert_same(tmp_path / "whole.run", stopped, n_items)
-    assert not (stopped / "replays").exists()
+    assert_same(tmp_path / "whole.run", stopped, N_FEATURES)
 
 
 @pytest.mark.slow
@@ -144,40 +109,7 @@ def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table,
     for iterations in (100, 300):
         work_on_run(store, tmp_path / "a.run", Request(options(), iterations=iterations))
     work_on_run(store, tmp_path / "b.run", Request(options(), iterations=300))
-    assert_same(tmp_path / "a.run", tmp_path / "b.run", 2 * N_FEATURES)
-
-
-@pytest.mark.slow
-def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table, tmp_path):
-    store, _, _ = table
-    asked = Request(options(seed=6), iterations=50_000, memory_mb=4000, until_stable=True)
-    work_on_run(store, tmp_path / "whole.run", asked)
-    done = read(tmp_path / "whole.run", 2 * N_FEATURES)[0]
-    assert 1000 < done < 50_000
-    assert json_of("status", tmp_path / "whole.run", "--json")["state"] == "finished"
-    stopped = tmp_path / "stopped.run"
-    for stop in itertools.count(1):
-        countdown = itertools.count(-700 * stop)
-        work_on_run(store, stopped, asked, lambda _, countdown=countdown: next(countdown) != 0)
-        if read(stopped, 2 * N_FEATURES)[2] is not None:
-            break
-    assert stop > 1
-    assert_same(tmp_path / "whole.run", stopped, 2 * N_FEATURES)
-    # At so many iterations asked at once the verdict is the same.
-    fixed = Request(options(seed=6), iterations=done, memory_mb=4000)
-    work_on_run(store, tmp_path / "fixed.run", fixed)
-    assert_same(tmp_path / "whole.run", tmp_path / "fixed.run", 2 * N_FEATURES)
-    work_on_run(store, stopped, Request(options(seed=6), iterations=done + 100, memory_mb=4000))
-    assert read(stopped, 2 * N_FEATURES)[0] == done + 100
-
-
-@pytest.mark.slow
-def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
-    asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
-    assert "--iterations" in error_of("run", table[0], *asked)
-    asked = ("--permutations", 9, "--until-stable", "--out", tmp_path / "no.run")
-    assert "must end alike" in error_of("run", table[0], *asked)
-    assert not (tmp_path / "no.run").exists()
+    assert_same(tmp_path / "a.run", tmp_path / "b.run", N_FEATURES)
 
 
 @pytest.mark.slow
@@ -189,7 +121,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
         work_on_run(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
-        n_selected.append(np.count_nonzero(read(run, 600)[2]["is_selected"]))
+        n_selected.append(np.count_nonzero(read(run, 300)[2]["is_selected"]))
     assert np.count_nonzero(n_selected) <= 2
 
 
@@ -204,7 +136,7 @@ def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_fo
         store = make_store(tmp_path / f"{seed}.zarr", values, labels)
         run = tmp_path / f"{seed}.run"
         work_on_run(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
-        verdict = read(run, 800)[2]
+        verdict = read(run, 400)[2]
         source = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
         powers.append(np.count_nonzero(source < n_true) / n_true)
         false_shares.append(np.count_nonzero(source >= n_true) / max(len(source), 1))
@@ -219,7 +151,7 @@ def concluded(tmp_path_factory):
     values = np.random.default_rng(3).standard_normal((N_FEATURES, 120))
     values[:15] += 2 * labels
     store, run = make_store(folder / "t.zarr", values, labels), folder / "t.run"
-    asked = ("--judge", "decoy", "--fdr", 0.4, "--q", 40, "--iterations", 600)
+    asked = ("--fdr", 0.4, "--q", 40, "--iterations", 600)
     said = srs_ooc("run", store, "--out", run, *asked).stdout
     return run, said
 
@@ -229,7 +161,7 @@ def test_the_command_line_tells_the_verdict(concluded):
     run, said = concluded
     status = json_of("status", run, "--json")
     assert status["state"] == "finished"
-    assert (status["judge"], status["fdr"], status["decoys"]) == ("decoy", 0.4, 7)
+    assert (status["judge"], status["fdr"]) == ("tests", 0.4)
     records = json_of("features", run, "--json")
     assert len(records) == N_FEATURES
     selected = [record for record in records if record["selected"]]
@@ -273,11 +205,8 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--judge", "probe", "--fdr", 0.1), "--judge tests or decoy only"),
-        (("--judge", "decoy", "--decoys", 1, "--permutations", 9), "decoys or permutation runs"),
-        (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
-        (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
-        (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
+        (("--judge", "probe", "--fdr", 0.1), "--judge tests only"),
+        (("--fdr", 0), "between 0 and 1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(table, tmp_path, given, message):
@@ -287,50 +216,19 @@ def test_options_that_do_not_go_together_are_refused(table, tmp_path, given, mes
 
 @pytest.mark.slow
 def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
-    import srs_ooc as package
-
     rng = np.random.default_rng(2)
     values = rng.standard_normal((40, 60))
     labels = np.arange(40) % 2
     store = tmp_path / "s.zarr"
     package.ingest(values, store, target=labels, strata=np.arange(40) // 20)
     work_on_run(store, tmp_path / "s.run", Request(options(), iterations=100))
-    assert read(tmp_path / "s.run", 120)[2] is not None
+    assert read(tmp_path / "s.run", 60)[2] is not None
     pinned = tmp_path / "p.zarr"
     package.ingest(values, pinned, target=labels, strata=np.arange(40))
-    assert "all have the same one" in error_of("run", pinned, "--judge", "decoy", "--q", 40)
+    assert "all have the same one" in error_of("run", pinned, "--q", 40)
     told = tmp_path / "t.zarr"
     package.ingest(values, told, target=labels, strata=labels)
-    assert "all have the same one" in error_of("run", told, "--judge", "decoy", "--q", 40)
-
-
-def test_permutation_runs_taken_up_again_go_on_where_they_were(table, tmp_path):
-    """However early in the first permutation run a run is stopped, it gets on."""
-    store, _, _ = table
-    request = Request(options(seed=8, permutations=9), iterations=3000, threads=1, memory_mb=4000)
-    run, done = tmp_path / "r.run", []
-    for _ in range(3):
-        countdown = itertools.count(-400)
-
-        def watch(step, countdown=countdown):
-            return not step.stage.startswith("permutation run 1") or next(countdown) != 0
-
-        work_on_run(store, run, request, watch)
-        first = Ledger(run / "replays" / "1", writable=False)
-        done.append(first.progress().iteration)
-        first.close()
-    assert done == [401, 802, 1203]
-
-
-@pytest.mark.slow
-def test_a_permutation_run_left_behind_is_cleared(table, tmp_path):
-    store, _, _ = table
-    request = Request(options(seed=8, permutations=4, fdr="0.2"), iterations=100, memory_mb=4000)
-    run = tmp_path / "r.run"
-    work_on_run(store, run, request)
-    (run / "replays" / "0").mkdir(parents=True)
-    work_on_run(store, run, Request(iterations=150, memory_mb=4000))
-    assert not (run / "replays").exists()
+    assert "all have the same one" in error_of("run", told, "--q", 40)
 
 
 # What is read of the table once a closing stage is over.
@@ -339,7 +237,7 @@ TESTED_ROWS, TESTED_FEATURES, SEED = 90, 70, 3
 
 
 def asked(**given):
-    return Options(judge="decoy", subspace_size="30", seed=SEED, **given)
+    return Options(subspace_size="30", seed=SEED, **given)
 
 
 def conclude(folder, values, labels, name="t", *, rows=None, **given):
@@ -355,21 +253,19 @@ def conclude(folder, values, labels, name="t", *, rows=None, **given):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
+def test_features_are_tested_as_their_columns(tmp_path, task):
     values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
     target = labels if task == "classification" else values[0] + values[1]
     store = tmp_path / "t.zarr"
     package.ingest(values.T, store, target=target, task=task)
-    opened, request = Store.open(store), Request(asked(decoys=2), iterations=1, memory_mb=4000)
+    opened, request = Store.open(store), Request(asked(), iterations=1, memory_mb=4000)
     draft = RunDraft.of(opened, request)
     spec, inputs = draft.spec, draft.inputs
     learned = Task.of_run(spec, opened, inputs)
     with RunContext(spec, opened, learned, 1 << 32, 1).resources() as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(TESTED_FEATURES)]
-    rows = Exchangeability(TESTED_ROWS).families(key_of(SEED, Purpose.DECOYS, 0), 2)
-    whole = np.concatenate([first, *(first[:, r] for r in rows)])
-    codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in first])
     if task == "classification":
         tested = RankTarget.of_classes(labels, labels.max() + 1)
     else:
@@ -537,40 +433,22 @@ def shifted(n_shifted):
 
 
 @pytest.mark.slow
-def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
-    verdict, facts = conclude(tmp_path, *shifted(25))
-    there = verdict["is_outstanding"]
-    n = np.count_nonzero(there)
-    assert n >= 20
-    assert facts["n_outstanding"] >= n
-    assert there[:n].all()
-    assert np.all(np.diff(verdict["p_values"][:n]) >= 0)
-    true = stored_positions(400)[verdict["features"][:n]] < 25
-    assert np.count_nonzero(true) >= 20
-    assert (verdict["is_selected"][:20]).all()
-    expected = 400 * verdict["p_values"][:n]
-    np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
-    """No grain of counting for those."""
+def test_one_relevant_feature_is_selected_alone(tmp_path):
     verdict, facts = conclude(tmp_path, *shifted(1))
-    assert facts["n_outstanding"] >= 1
+    assert facts["n_marginal"] >= 1
     selected = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
     assert 0 in selected
     assert len(selected) <= 2
 
 
 @pytest.mark.slow
-def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
+def test_a_feature_whose_p_value_no_single_precision_holds_is_selected(tmp_path):
     """It is 0 there, which is also what is said where none passes."""
     rng = np.random.default_rng(0)
     labels = np.arange(600) % 2
     values = rng.standard_normal((200, 600))
     values[7] = labels * 10 + rng.random(600)
     verdict, facts = conclude(tmp_path, values, labels)
-    assert facts["n_outstanding"] >= 1
     assert facts["n_marginal"] >= 1
     assert stored_positions(200)[verdict["features"][0]] == 7
     assert verdict["is_selected"][0]
@@ -578,28 +456,26 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
 
 
 @pytest.mark.slow
-def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
-    every, _ = conclude(tmp_path, *shifted(25), "every", decoys=1)
-    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 7)
-    some, facts = conclude(tmp_path, *shifted(25), "some", decoys=1)
-    assert facts["n_outstanding"] == 7
-    n = np.count_nonzero(some["is_outstanding"])
-    np.testing.assert_array_equal(some["features"][:n], every["features"][:n])
-    assert set(every["features"][every["is_outstanding"]]) <= set(some["features"])
+def test_no_more_are_selected_than_there_is_memory_for(tmp_path, monkeypatch):
+    every, _ = conclude(tmp_path, *shifted(25), "every")
+    monkeypatch.setattr("srs_ooc.runs.run_verdict.MOST_SELECTED", 7)
+    some, _ = conclude(tmp_path, *shifted(25), "some")
+    assert np.count_nonzero(every["is_selected"]) >= 20
+    assert some["is_selected"].tolist() == [i < 7 for i in range(len(some["features"]))]
+    np.testing.assert_array_equal(some["features"][:7], every["features"][:7])
 
 
-def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
-    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 40)
+def test_the_strongest_of_many_equal_ones_are_any():
     found_alone = np.full(200_000, 0.3, np.float32)
     found_alone[:150_000:2] = np.nan
     found_alone[[70_001, 180_000]] = 9
-    found = _strongest(found_alone, 0.3 - 1e-6, 3)
+    found = strongest(found_alone, 3, 40)
     assert set(found[:2].tolist()) == {70_001, 180_000}
     assert len(set(found.tolist())) == 40
     assert not np.isnan(found_alone[found]).any()
     assert 60_000 < found.mean() < 180_000
-    assert _strongest(found_alone, 1, 3).tolist() == found[:2].tolist()
-    assert _strongest(found_alone, np.inf, 3).tolist() == []
+    assert strongest(found_alone, 3, 2).tolist() == found[:2].tolist()
+    assert len(strongest(found_alone, 3, 200_000)) == 125_000
 
 
 @pytest.mark.slow
@@ -614,7 +490,7 @@ def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
     assert facts["n_marginal"] == 0
 
 
-def test_what_stands_first_does_so_within_strata(tmp_path):
+def test_features_alone_are_tested_within_strata(tmp_path):
     """What only strata shift, and the target with them, is not marginally significant."""
     values, labels = shifted(25)
     strata = np.arange(TESTED_ROWS) // 30
@@ -622,17 +498,12 @@ def test_what_stands_first_does_so_within_strata(tmp_path):
     values[:25] += 1.5 * labels
     values[25:60] += 2.5 * strata
     verdict, facts = conclude(tmp_path, values, labels, rows={"strata": strata})
-    there = stored_positions(400)[verdict["features"][verdict["is_outstanding"]]]
+    there = stored_positions(400)[
+        verdict["features"][verdict["p_values"] <= facts["marginal_cutoff"]]
+    ]
     assert np.count_nonzero(there < 25) >= 20
     assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
-    assert facts["n_outstanding"] >= len(there)
-
-
-def test_none_stands_first_where_rows_come_in_groups(tmp_path):
-    groups = {"groups": np.arange(TESTED_ROWS) // 3}
-    verdict, facts = conclude(tmp_path, *shifted(25), rows=groups)
-    assert facts["n_outstanding"] == 0
-    assert not verdict["is_outstanding"].any()
+    assert facts["n_marginal"] == len(there)
 
 
 # Where rows come in groups, the default judge tests whole groups.
@@ -777,7 +648,7 @@ def by_pieces(tmp_path, monkeypatch):
 
 
 def n_kept(run):
-    """Of how many items strengths are kept in a run that is not done, by consecutive pages."""
+    """Of how many features strengths are kept in a run that is not done, by consecutive pages."""
     with closing(Ledger(run, writable=False)) as ledger:
         assert ledger.read_arrays(VERDICT) is None
         pages = [ledger.read_arrays(f"{STRENGTHS}{page}") for page in range(6)]
@@ -785,14 +656,10 @@ def n_kept(run):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("judge", ["tests", "decoy"])
 @pytest.mark.parametrize("ends_by", ["kill", "stop"])
-def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, judge, ends_by):
+def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, ends_by):
     """Stopped or killed after each piece of those alone: no piece is tested twice."""
-    judged = {"judge": "decoy", "decoys": 1} if judge == "decoy" else {}
-    n_items = TESTED_BY_PIECES * (1 + len(judged) // 2)
-    asked = Options(subspace_size="30", seed=SEED, **judged)
-    request = Request(asked, iterations=40, memory_mb=4000, threads=2)
+    request = Request(asked(), iterations=40, memory_mb=4000, threads=2)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     left, done = tmp_path / "left.run", []
 
@@ -807,22 +674,19 @@ def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, jud
     for n_ends in itertools.count(1):
         with suppress(KilledError):
             work_on_run(by_pieces, left, request, watch)
-            if read(left, n_items)[2] is not None:
+            if read(left, TESTED_BY_PIECES)[2] is not None:
                 break
         assert n_kept(left) == done[-1]
         assert len(done) == n_ends
-    assert done == [*range(64, n_items, 64), n_items]
-    assert_same(tmp_path / "whole.run", left, n_items)
+    assert done == [*range(64, TESTED_BY_PIECES, 64), TESTED_BY_PIECES]
+    assert_same(tmp_path / "whole.run", left, TESTED_BY_PIECES)
     with closing(Ledger(left, writable=False)) as ledger:
         assert ledger.read_arrays(f"{STRENGTHS}0") is None
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("stage", [f"{TESTS} beside others", TESTS])
-def test_tests_beside_others_and_of_permutation_runs_end_when_told_to(by_pieces, tmp_path, stage):
-    permuted = {"judge": "decoy", "permutations": 4, "fdr": "0.25"} if stage == TESTS else {}
-    asked = Options(subspace_size="30", seed=SEED, **permuted)
-    request = Request(asked, iterations=40, memory_mb=4000)
+def test_tests_beside_others_end_when_told_to(by_pieces, tmp_path):
+    stage = f"{TESTS} beside others"
+    request = Request(asked(), iterations=40, memory_mb=4000)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     told = []
 
@@ -839,8 +703,7 @@ def test_tests_beside_others_and_of_permutation_runs_end_when_told_to(by_pieces,
 
 
 def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
-    asked = Options(subspace_size="30", seed=SEED)
-    request = Request(asked, iterations=40, memory_mb=4000)
+    request = Request(asked(), iterations=40, memory_mb=4000)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
     before = (TESTS, 128)
     work_on_run(by_pieces, tmp_path / "t.run", request, lambda s: (s.stage, s.done) != before)
@@ -855,8 +718,7 @@ def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
 
 def test_strengths_are_not_kept_once_the_store_is_another(by_pieces, tmp_path):
     """Nor is a commit made of what was read of it."""
-    asked = Options(subspace_size="30", seed=SEED)
-    request = Request(asked, iterations=40, memory_mb=4000)
+    request = Request(asked(), iterations=40, memory_mb=4000)
 
     def watch(step):
         if step.stage == TESTS and step.done == 128:
@@ -879,30 +741,20 @@ def test_classes_that_differ_within_some_groups_are_counted(tmp_path):
 
 
 @pytest.mark.slow
-def test_permutation_runs_certify_marginally_significant_features(tmp_path):
-    verdict, facts = conclude(tmp_path, *shifted(25), permutations=4, fdr="0.2")
-    n = facts["n_outstanding"]
-    assert n >= 10
-    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["is_selected"]))]
-    assert (verdict["is_selected"][:n]).all()
-    assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
-
-
-@pytest.mark.slow
 def test_a_feature_left_out_does_not_stand_first(tmp_path):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
     out = tmp_path / "excluded.csv"
     out.write_text("f0\nf1\n")
     run = tmp_path / "t.run"
-    srs_ooc("run", store, "--out", run, "--judge", "decoy", "--q", 30, "--iterations", 300,
+    srs_ooc("run", store, "--out", run, "--q", 30, "--iterations", 300,
             "--exclude", out)  # fmt: skip
     records = {record["name"]: record for record in json_of("features", run, "--json")}
     assert not records["f0"]["selected"]
     assert records["f0"]["q_value"] is None
     assert records["f2"]["selected"]
     ledger = Ledger(run, writable=False)
-    assert ledger.meta(CONCLUSION)["n_outstanding"] >= 18
+    assert ledger.meta(CONCLUSION)["n_marginal"] >= 18
     ledger.close()
 
 
@@ -928,9 +780,9 @@ def family(source):
     return source % N_RELEVANT if source < N_RELEVANT + N_COPIES else None
 
 
-def work(store, run, watch=lambda _: True, *, threads=1, **given):
-    asked = Options(judge="decoy", subspace_size="50", seed=3, fdr="0.3", **given)
-    request = Request(asked, iterations=400, memory_mb=4000, threads=threads)
+def work(store, run, watch=lambda _: True, *, threads=1):
+    options = Options(subspace_size="50", seed=3, fdr="0.3")
+    request = Request(options, iterations=400, memory_mb=4000, threads=threads)
     with closing(open_or_create(Store.open(store), run, request)) as ledger:
         work_on(ledger, Store.open(store), request, watch)
         return read_verdict(ledger)
@@ -970,10 +822,8 @@ def test_a_near_copy_comes_after_all_that_is_relevant(made):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("permutations", [0, 4])
-def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutations):
-    store = made[0]
-    _, whole = work(store, tmp_path / "whole.run", permutations=permutations)
+def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path):
+    store, _, (_, whole) = made
     assert len(whole) == COPIED_FEATURES
     for stop in itertools.count(1):
         countdown = itertools.count(-151 * stop)
@@ -982,7 +832,6 @@ def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutati
             tmp_path / "stopped.run",
             lambda _, countdown=countdown: next(countdown) != 0,
             threads=1 + stop % 3,
-            permutations=permutations,
         )
         if verdict is not None:
             break
@@ -1010,7 +859,7 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
 def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     store = made[0]
     (tmp_path / "out").write_text("f0\nf7\n")
-    options = Options(judge="decoy", subspace_size="50", decoys=1)
+    options = Options(subspace_size="50")
     request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
     work_on(ledger, Store.open(store), request)
@@ -1036,33 +885,21 @@ def noted(run, meta=None):
         return spec_of(ledger) if meta is None else ledger.meta(meta)
 
 
-VERSIONS = {
-    "tests": {"evidence": 6, "stages": 3},
-    "decoy": {"evidence": 4, "stages": 3},
-}
+VERSIONS = {"evidence": 7, "stages": 3}
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run by each judge with a final verdict: by default, and by decoys."""
+def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("versions")
     store = make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
-    for judge, asked in (("tests", ()), ("decoy", ("--judge", "decoy"))):
-        run = folder / f"{judge}.run"
-        srs_ooc("run", store, "--out", run, "--q", 30, "--iterations", 20, *asked)
-    return folder
-
-
-@pytest.fixture(params=VERSIONS)
-def done(runs, request):
-    return runs / f"{request.param}.run"
+    srs_ooc("run", store, "--out", folder / "t.run", "--q", 30, "--iterations", 20)
+    return folder / "t.run"
 
 
 def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
-    assert (judge := noted(done).judge) == done.stem
     record = noted(done).to_json()
-    assert {name: record[name] for name in VERSIONS[judge]} == VERSIONS[judge]
-    assert noted(done, CONCLUSION)["evidence"] == VERSIONS[judge]["evidence"]
+    assert {name: record[name] for name in VERSIONS} == VERSIONS
+    assert noted(done, CONCLUSION)["evidence"] == VERSIONS["evidence"]
 
 
 def test_a_run_without_a_final_verdict_has_no_version(done):
@@ -1076,29 +913,35 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
 
 
 OTHERS = [
-    *(("decoy", "evidence", version) for version in (None, 1, 2, 3, 5, "two")),
-    *(("tests", "evidence", version) for version in (None, 4, 5, 7)),
-    *(("decoy", "stages", version) for version in (None, 1, 2, 4)),
-    *(("tests", "stages", version) for version in (2, 4)),
+    *(("evidence", version) for version in (None, 4, 6, 8, "two")),
+    *(("stages", version) for version in (2, 4)),
 ]
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("judge", "name", "version"), OTHERS)
-def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(
-    runs, tmp_path, judge, name, version
-):
-    done = runs / f"{judge}.run"
-    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
-    del record[name]
-    change(run, changed_fact("spec", record if version is None else record | {name: version}))
-    found = f"version {VERSIONS[judge][name]} of its {name}, found version {version or 1!r}"
+def is_refused(run, found):
+    """By name, with the remedy, whatever is asked of it."""
     with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
         noted(run)
     for command in ("status", "features", "resume"):
         message = error_of(command, run)
         assert found in message
-        assert "start the run again in another folder" in message
+        assert "Use the srs-ooc version that began it, or start the run again in an" in message
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("name", "version"), OTHERS)
+def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
+    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
+    del record[name]
+    change(run, changed_fact("spec", record if version is None else record | {name: version}))
+    is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
+
+
+def test_a_run_begun_with_decoys_is_refused_by_name_with_the_remedy(done, tmp_path):
+    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
+    record |= {"judge": "decoy", "decoys": 7, "permutations": 0, "evidence": 4}
+    change(run, changed_fact("spec", record))
+    is_refused(run, "a judge that there is, found one of --judge decoy")
 
 
 def test_the_copy_as_it_was_is_read(done, tmp_path):

@@ -115,9 +115,9 @@ def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
     assert f"screen {N_FIRST} (asked for: 9)" in error_of(*words)
 
 
-# `--closing sensitivity`: part of a run's identity, resumed to the bit, blind to decoys.
+# `--closing sensitivity`: part of a run's identity, resumed to the bit.
 
-ASKED = Options(judge="decoy", subspace_size="40", decoys=1, closing="sensitivity")
+ASKED = Options(subspace_size="40", closing="sensitivity")
 
 
 def run_to(store, run, watch=lambda _: True, threads=1, iterations=100):
@@ -168,11 +168,11 @@ def test_it_is_part_of_a_run_s_identity_and_others_are_as_they_were(store, whole
     assert "closing sensitivity (asked for: impurity)" in message
     assert json_of("status", whole, "--json")["closing"] == "sensitivity"
     plain = tmp_path / "plain.run"
-    srs_ooc("run", store, "--out", plain, "--iterations", 20, "--q", 30, "--decoys", 1)
+    srs_ooc("run", store, "--out", plain, "--iterations", 20, "--q", 30)
     srs_ooc("run", store, "--out", plain, "--closing", "impurity")
     message = error_of("run", store, "--out", plain, "--closing", "sensitivity")
     assert "closing impurity (asked for: sensitivity)" in message
-    assert "--judge tests or decoy" in error_of(
+    assert "--judge tests only" in error_of(
         "run", store, "--out", tmp_path / "no.run", "--judge", "probe", "--closing", "sensitivity"
     )
     ledger = Ledger(plain, writable=False)
@@ -180,30 +180,9 @@ def test_it_is_part_of_a_run_s_identity_and_others_are_as_they_were(store, whole
     ledger.close()
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"decoys": 1, "fdr": 0.5},
-        pytest.param({"permutations": 9}, marks=pytest.mark.slow),
-    ],
-    ids=["decoys", "permutations"],
-)
-def test_what_matters_is_selected(tmp_path, how):
+def test_what_matters_is_selected(tmp_path):
     values, labels = noise_table(150, 60, n_relevant=2)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    result = package.run(store, out=tmp_path / "a.run", iterations=60, closing="sensitivity", **how)
+    result = package.run(store, out=tmp_path / "a.run", iterations=60, closing="sensitivity")
     assert {"f0", "f1"} <= set(result.selected)
 
-
-@pytest.mark.slow
-def test_features_of_noise_rank_as_their_decoys_do(tmp_path):
-    """Of all tables of noise together, about half of the leading places are decoys'."""
-    leading = []
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        values = rng.integers(0, 2 + 8 * (seed % 2), (40, 60))
-        store = make_store(tmp_path / f"{seed}.zarr", values, np.arange(60) % 2)
-        run = tmp_path / f"{seed}.run"
-        run_to(store, run, iterations=40)
-        leading += (arrays_of(run, "closing")["items"][:30] >= 40).tolist()
-    assert 15 < np.sum(leading) < 45  # of 60; 30 on the mean

@@ -84,12 +84,11 @@ def test_a_permuted_target_moves_labels_and_leaves_weights(store, seed, balanced
         )
 
 
-def test_items_left_out_are_left_out_with_their_decoys(store):
+def test_features_left_out_are_left_out(store):
     task = Task.of(store, Inputs(np.array([3, 5], np.uint32)))
     left = np.setdiff1d(np.arange(N_FEATURES), [3, 5])
-    expected = np.concatenate([left, left + N_FEATURES, left + 2 * N_FEATURES])
-    np.testing.assert_array_equal(task.candidates(2), expected)
-    assert Task.of(store, Inputs()).candidates(2) is None
+    np.testing.assert_array_equal(task.inputs.candidates(N_FEATURES), left)
+    assert Task.of(store, Inputs()).inputs.candidates(N_FEATURES) is None
 
 
 def test_strata_that_hold_the_target_are_refused(tmp_path):
@@ -97,12 +96,12 @@ def test_strata_that_hold_the_target_are_refused(tmp_path):
     srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=labels, strata=labels)
     task = Task.of(Store.open(tmp_path / "t.zarr"), Inputs(), exchanges=True)
     with pytest.raises(UsageError, match="all have the same one"):
-        task.check_exchangeable(spec_with_decoys())
+        task.check_exchangeable(spec_by_default())
 
 
-def spec_with_decoys():
+def spec_by_default():
     shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
-    return settle(Options(judge="decoy"), shape, "", 4000 * MB)
+    return settle(Options(), shape, "", 4000 * MB)
 
 
 # A row a group: whole groups trade places, and so p-values are those of all their arrangements.
@@ -243,10 +242,10 @@ def test_of_groups_of_one_size_the_p_value_is_the_share_of_exchanges_as_far_out(
 
 @pytest.mark.slow
 def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):
-    """Screen, closing stage, nine permutation runs and the tests of each."""
+    """Screen, closing stage, tests and effects."""
     values, labels = noise_table(N_ROWS, N_FEATURES)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    options = Options(judge="decoy", permutations=9, subspace_size="10", seed=3)
+    options = Options(subspace_size="10", seed=3)
     request = Request(options, iterations=20, memory_mb=4000, threads=1)
     with contextlib.closing(open_or_create(store, tmp_path / "t.run", request)) as ledger:
         reads, read = [], Store.target

@@ -8,12 +8,11 @@ from stores import make_store, noise_table
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.inputs import WEIGHTS
-from srs_ooc.runs.weights import STAGE, ItemWeights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.samplers.column_scores import integer_weights
+from srs_ooc.runs.weights import STAGE, Weights
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store
 
@@ -55,8 +54,7 @@ def work(store, run, request, stops=()):
 
 def held(run):
     ledger = Ledger(run, writable=False)
-    n_items = (1 + ledger.meta("spec").get("decoys", 0)) * N_FEATURES
-    tally, weights = Tally(n_items), ItemWeights()
+    tally, weights = Tally(N_FEATURES), Weights()
     ledger.load({"tally": tally, WEIGHTS: weights})
     verdict = ledger.read_arrays("verdict") or {}
     ledger.close()
@@ -75,7 +73,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("judge", ["decoy", "probe"])
+@pytest.mark.parametrize("judge", ["tests", "probe"])
 def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judge):
     request = Request(options(judge=judge), iterations=300, threads=1)
     whole = work(store, tmp_path / "whole.run", request)
@@ -101,46 +99,13 @@ def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_features_are_drawn_by_their_weights_and_decoys_alike(store, tmp_path):
+def test_features_are_drawn_by_their_weights(store, tmp_path):
     found = work(store, tmp_path / "a.run", Request(options(replacement=True), iterations=4000))
     weights = found["weights"].astype(float)
-    for family in weights.reshape(-1, N_FEATURES):
-        np.testing.assert_allclose(family, weights[:N_FEATURES], rtol=1e-5)
     chance = 1 - (1 - weights / weights.sum()) ** 30
     spread = np.sqrt(4000 * chance * (1 - chance))
     assert (np.abs(found["n_drawn"] - 4000 * chance) <= 5 * spread + 1).all()
-    assert (weights == 0).sum() == len(weights) // N_FEATURES  # the constant feature, its decoys
-
-
-@pytest.mark.slow
-def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monkeypatch):
-    seen = []
-
-    def counted(scores):
-        seen.append(len(scores))
-        return integer_weights(scores)
-
-    monkeypatch.setattr("srs_ooc.runs.weights.integer_weights", counted)
-    request = Request(options(permutations=4, fdr="0.2"), iterations=60)
-    work(store, tmp_path / "a.run", request)
-    assert seen.count(N_FEATURES) == 1
-
-
-@pytest.mark.slow
-def test_each_decoy_of_several_families_is_scored_by_its_own_column(tmp_path):
-    """Their rows differ, so their weights do, but not by much."""
-    values, labels = noise_table(60, N_FEATURES)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    run = tmp_path / "a.run"
-    srs_ooc("run", store, "--method", "less", "--decoys", 3, "--iterations", 60, "--out", run)
-    ledger = Ledger(run, writable=False)
-    part = ItemWeights()
-    ledger.load({WEIGHTS: part})
-    ledger.close()
-    families = part.weights.reshape(4, N_FEATURES).astype(float)
-    assert (families > 0).all()
-    assert not np.array_equal(families[0], families[1])
-    assert np.corrcoef(families)[0, 1:].min() > 0.5
+    assert (weights == 0).sum() == 1  # the constant feature
 
 
 @pytest.mark.slow
@@ -233,12 +198,10 @@ def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
     assert "No such option" in said
 
 
-def test_a_verdict_by_decoys_on_scores_of_unknown_origin_is_refused(store, tmp_path):
+def test_a_verdict_holds_whatever_file_the_scores_are_from(store, tmp_path):
     file = tmp_path / "s.csv"
     file.write_text("name,score\nf1,1\nf2,2\n")
     asked = ("run", store, "--method", "less", "--scores", file, "--iterations", 10, "--q", 2)
-    assert "a verdict would not hold" in error_of(*asked, "--judge", "decoy")
-    # Tests of features hold whatever proposed them.
     assert "features selected" in srs_ooc(*asked, "--out", tmp_path / "a.run").stdout
 
 
@@ -279,7 +242,7 @@ def test_the_smallest_cap_named_is_held_also_where_the_store_is_larger(tmp_path,
     del values
     asked = ("--method", "less", "--rank", 10, "--iterations", 6, "--max-depth", 4, "--q", 20)
     quick = () if n_features > n_rows else ("--judge", "probe")
-    for number, more in enumerate((quick, ("--scores", "norm", *(quick or ("--decoys", 2))))):
+    for number, more in enumerate((quick, ("--scores", "norm", *quick))):
         run = ("run", store, "--out", tmp_path / f"{number}.run", *asked, *more)
         cap = cap_named(*run)
         assert peak_kb(*run, "--memory-mb", cap) * 1024 / 1e6 < cap
@@ -289,24 +252,22 @@ def test_the_smallest_cap_named_is_held_also_where_the_store_is_larger(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("rank", "n_rows", "n_features", "n_copies", "said"),
+    ("rank", "n_rows", "n_features", "said"),
     [
-        (50, 100, 40, 1, "all 40 directions"),
-        (99, 100, 400, 1, "all 99 directions"),
-        (13, 100, 400, 8, "all 99 directions"),
-        (39, 100, 40, 1, None),
-        (98, 100, 400, 1, None),
-        (12, 100, 400, 8, None),
+        (50, 100, 40, "all 40 directions"),
+        (99, 100, 400, "all 99 directions"),
+        (39, 100, 40, None),
+        (98, 100, 400, None),
     ],
 )
-def test_a_rank_at_which_scores_hardly_differ_is_said(rank, n_rows, n_features, n_copies, said):
-    notes = ScoreParams.settle({"rank": rank}, None).notes(n_rows, n_features, n_copies)
+def test_a_rank_at_which_scores_hardly_differ_is_said(rank, n_rows, n_features, said):
+    notes = ScoreParams.settle({"rank": rank}, None).notes(n_rows, n_features)
     assert [said in note for note in notes] == ([] if said is None else [True])
     assert all("equal" in note for note in notes) == (n_features < n_rows or not notes)
     if said is not None:
         smaller = int(notes[0].rsplit("such as ", 1)[1].rstrip("."))
         less = ScoreParams.settle({"rank": smaller}, None)
-        assert less.notes(n_rows, n_features, n_copies) == ()
+        assert less.notes(n_rows, n_features) == ()
 
 
 @pytest.mark.slow
