@@ -51,8 +51,9 @@ WORK_OPTIONS = [
                  help="Of a run with a verdict: end the search early, once 90 of its best 100 "
                  "features stay the same."),
     click.option("--halves", type=Count(0), metavar="N",
-                 help="Then repeat the search on N random halves of the rows, such as 20, to say "
-                 "how stable the selection is. Each takes half as long as the run, or more.  "
+                 help="Then repeat the search on N random halves of the rows, such as 20 (an even "
+                 "number, at most 1000), to say how stable the selection is. Each takes half as "
+                 "long as the run, or more.  "
                  "[default: as last asked for; 0 for a new run]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import deal_folds
@@ -33,7 +34,6 @@ from srs_ooc.runs.permutation_runs import (
     remove_part,
 )
 from srs_ooc.runs.resources import noting
-from srs_ooc.runs.run_memory import check_stages
 from srs_ooc.runs.run_verdict import candidates_of, read_verdict
 from srs_ooc.runs.screening import Watch
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
@@ -169,18 +169,31 @@ def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[R
     return replace(spec.with_seed(seed), rows=str(digest(here.rows, "rows"))), here
 
 
+def dealing_lease(n_rows: int) -> Lease:
+    """Return what dealing rows takes; what a half takes after that is less than the run."""
+    return Lease("rows dealt into halves", DEALING_NBYTES * n_rows)
+
+
 def check_halves(
-    spec: RunSpec, store: Store, inputs: Inputs, request: Request, n_halves: int, cap_mb: int
-) -> None:
-    """Check that the search can be done on each half of the rows.
+    spec: RunSpec,
+    store: Store,
+    inputs: Inputs,
+    request: Request,
+    n_halves: int,
+    watch: Watch = lambda _: True,
+) -> bool:
+    """Check that the search can be done on each half of the rows, until ``watch`` says no.
+
+    Returns
+    -------
+    bool
+        Whether all were checked.
 
     Raises
     ------
     UsageError
         If the run selects nothing or was given what may come from all rows, or a half has too few
         rows.
-    BudgetError
-        If the cap cannot hold dealing the rows. What a half takes after that is less than the run.
     """
     if spec.judge == "none" or inputs.weights is not None:
         found = "--judge none" if spec.judge == "none" else "--scores FILE"
@@ -190,14 +203,15 @@ def check_halves(
         )
     if request.cluster is not None:
         check_cluster(spec)
-    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
-    check_stages(cap_mb * MB, [[Lease("rows dealt into halves", DEALING_NBYTES * n_rows)]])
     for number in range(n_halves):
+        if not watch(Step("halves of the rows, checking", number, n_halves, unit="halves")):
+            return False
         half, here = half_of(spec, store, inputs, number)
         try:
             check_rows(half, Task.of_run(half, store, here))
         except UsageError as error:
             raise UsageError(f"--halves, of half of the rows: {error}") from error
+    return True
 
 
 # The runs on halves, here or by workers.

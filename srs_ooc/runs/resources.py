@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import give_back, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.records import Part as LearningPart
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
+_GROWING, _TESTING = 2 << 20, 1 << 19
+"""Bytes of a block that goes back to the system when it is freed: what trees use does not."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +196,16 @@ class Resources:
             self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
-        room = context.cap_nbytes, threads
+        give_back(_GROWING if grows else _TESTING)  # what an earlier stage let go of, too
         budget = RunBudget.of_run(
-            spec, shape, *room, saves=saves, beside_nbytes=beside_nbytes, grows=grows
+            spec,
+            shape,
+            context.cap_nbytes,
+            threads,
+            saves=saves,
+            beside_nbytes=beside_nbytes,
+            grows=grows,
+            resident_nbytes=resident_nbytes(),
         )
         self.n_testers = budget.n_testers
         self.response = training_response(task)

@@ -20,6 +20,7 @@ from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.halves import (
     HALVES,
     check_halves,
+    dealing_lease,
     halves_asked,
     halves_done,
     select_by_halves,
@@ -44,6 +45,7 @@ from srs_ooc.runs.run_memory import (
     TrainingShape,
     check_stages,
     growth_to_note,
+    half_leases,
     run_leases,
     shape_of,
 )
@@ -114,7 +116,7 @@ class RunDraft:
         try:
             check_stages(request.cap_mb * MB, draft.stages())
             if request.halves:
-                check_halves(spec, store, inputs, request, request.halves, request.cap_mb)
+                check_halves(spec, store, inputs, request, request.halves)
         except BudgetError as error:
             counts_all = spec.model.is_tree and not draft.beside_nbytes
             if counts_all or options.get("subspace_size") != "max":
@@ -174,7 +176,10 @@ class RunDraft:
         beside = self.beside_nbytes
         running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
-        return [running, scoring] if scoring else [running]
+        stages = [running, scoring] if scoring else [running]
+        if self.request.halves:
+            stages += [[dealing_lease(self.shape.n_rows)], half_leases(self.spec, self.shape)]
+        return stages
 
     @property
     def saves(self) -> bool:
@@ -366,8 +371,14 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     ledger.check = store.check_unchanged
     n_halves = halves_asked(ledger) if request.halves is None else request.halves
     if len(halves_done(ledger, n_halves)) < n_halves:
+        spec, inputs, saves = spec_of(ledger), inputs_of(ledger), saves_trees(ledger)
+        asked = replace(request, halves=n_halves, save_trees=saves)
+        shape = shape_of(store.manifest, inputs, spec.values())
         cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
-        check_halves(spec_of(ledger), store, inputs_of(ledger), request, n_halves, cap_mb)
+        check_stages(cap_mb * MB, RunDraft(asked, spec, shape, store, inputs).stages())
+        if not check_halves(spec, store, inputs, request, n_halves, watch):
+            _keep(ledger, {HALVES: n_halves})
+            return
     _search(ledger, store, request, watch)
     if n_halves and is_done(ledger, int(ledger.meta("iterations"))):
         select_by_halves(ledger, store, request, n_halves, watch)

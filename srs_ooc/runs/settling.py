@@ -382,6 +382,8 @@ def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
+MOST_HALVES = 1000
+"""Halves of the rows at most: shares of them are then known to within 0.03."""
 UNTIL_STABLE = "until_stable"
 """Record of the ledger that says whether the screen ends once its ranking is stable."""
 
@@ -436,9 +438,10 @@ class Request:
             if given is not None or name != "save_trees":
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
 
-        if (self.halves or 0) % 2:
+        if (self.halves or 0) % 2 or (self.halves or 0) > MOST_HALVES:
             raise UsageError(
-                f"--halves: expected an even number, as halves come in pairs, found {self.halves}."
+                f"--halves: expected an even number up to {MOST_HALVES}, as halves come in pairs, "
+                f"found {self.halves}. Give 20, which tell how stable a selection is."
             )
 
     @property

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,14 +17,16 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 import srs_ooc as package
+from srs_ooc.base.budget import NAMED_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.runs import halves
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_memory import TrainingShape, half_leases, needed_nbytes, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.settling import Request
+from srs_ooc.runs.settling import MOST_HALVES, Request, settle
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_run
 from srs_ooc.store.store import Store
@@ -118,11 +121,13 @@ def test_halves_asked_for_later_or_one_after_another_are_the_same(store, whole, 
         return True
 
     work(store, run, asked(2, iterations=None), watch)
-    assert {stage.partition(",")[0] for stage in stages} == {"half 1 of 2", "half 2 of 2"}
+    check = "halves of the rows"
+    assert {stage.partition(",")[0] for stage in stages} == {check, "half 1 of 2", "half 2 of 2"}
     assert len(found_of(run)[0]) == 2
     stages.clear()
     work(store, run, asked(iterations=None), watch)
-    assert {stage.partition(",")[0] for stage in stages} == {f"half {i} of 6" for i in (3, 4, 5, 6)}
+    found = {stage.partition(",")[0] for stage in stages}
+    assert found == {check, *(f"half {i} of 6" for i in (3, 4, 5, 6))}
     assert found_of(run) == found_of(whole)
     assert not (run / "halves").exists()
     work(store, run, asked(0, iterations=None))
@@ -279,6 +284,36 @@ def test_halves_are_refused_before_anything_is_done(store, tmp_path):
     assert not Ledger(tmp_path / "few.run", writable=False).has_meta(HALVES)
 
 
+def test_more_halves_than_tell_anything_are_refused(store, whole):
+    asked(MOST_HALVES)
+    expected = f"expected an even number up to 1000.*found {MOST_HALVES + 2}. Give 20"
+    with pytest.raises(UsageError, match=expected):
+        asked(MOST_HALVES + 2)
+    for command in (("run", store.path), ("resume", whole)):
+        assert "up to 1000" in error_of(*command, "--halves", 10**9)
+
+
+def test_a_stop_is_heeded_while_halves_are_checked(store, tmp_path, monkeypatch):
+    run, steps, dealt = work(store, tmp_path / "a.run", asked(None)), [], []
+    of_number = halves.half_of
+
+    def deal(*given):
+        dealt.append(given[-1])
+        return of_number(*given)
+
+    monkeypatch.setattr(halves, "half_of", deal)
+
+    def watch(step):
+        steps.append(step)
+        return len(steps) < 3
+
+    work(store, run, asked(MOST_HALVES, iterations=None), watch)
+    assert dealt == [0, 1]
+    assert [(step.done, step.total, step.unit) for step in steps] == [
+        (i, MOST_HALVES, "halves") for i in range(3)
+    ]
+
+
 def test_groups_that_are_a_class_each_cannot_be_halved(tmp_path):
     values, labels = noise_table(40, 10)
     package.ingest(
@@ -295,6 +330,54 @@ def test_a_cap_that_does_not_hold_dealing_is_refused_with_the_smallest(
     with pytest.raises(BudgetError, match="smallest cap"):
         work(store, tmp_path / "a.run", asked(2, memory_mb=600))
     assert not (tmp_path / "a.run").exists()
+
+
+@pytest.mark.parametrize("n_rows", [9_000, 300_000])  # where the run needs more, and dealing
+def test_one_cap_is_named_for_the_run_and_its_halves(tmp_path, n_rows):
+    values = np.random.default_rng(0).integers(0, 200, (600 if n_rows < 10_000 else 3, n_rows))
+    store = make_store(tmp_path / "t.zarr", values.astype(np.uint8), np.arange(n_rows) % 2)
+    how = ("--q", 2, "--iterations", 1, "--max-depth", 1, "--judge", "probe")
+    new = named(error_of("run", store, *how, "--halves", 4, "--memory-mb", 1))
+    srs_ooc("run", store, *how)
+    run = tmp_path / "t.run"
+    resumed = named(error_of("resume", run, "--halves", 4, "--memory-mb", 1))
+    assert resumed == new
+    assert f"--memory-mb {new}." in error_of("resume", run, "--halves", 4, "--memory-mb", new - 5)
+    srs_ooc("resume", run, "--halves", 2, "--memory-mb", new)
+
+
+def named(message):
+    """The cap that a refusal names."""
+    return int(message.rsplit("--memory-mb ", 1)[1].rstrip("."))
+
+
+@given(
+    st.integers(8, 10**6),
+    st.integers(2, 10**6),
+    st.sampled_from(["uint8", "uint16"]),
+    st.sampled_from([1, 2, 10]),
+    st.booleans(),
+)
+def test_a_half_needs_no_more_than_a_named_cap_holds(
+    n_rows, n_features, dtype, n_classes, by_tests
+):
+    shape = TrainingShape(n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize)
+    options = Options(subspace_size="1", judge="tests" if by_tests else "decoy")
+    spec = settle(options, shape, "", 10**12)
+    whole, half = (
+        needed_nbytes(run_leases(spec, one))
+        for one in (shape, replace(shape, n_rows=ceil_div(n_rows, 2)))
+    )
+    assert half <= whole + NAMED_NBYTES
+
+
+def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
+    shape = TrainingShape(100_000, 500, 500, 2, 1)
+    needs = {
+        needed_nbytes(half_leases(settle(Options(subspace_size=q), shape, "", 10**12), shape))
+        for q in ("1", "100", "500")
+    }
+    assert len(needs) == 1
 
 
 def test_halves_are_shown_where_a_run_is(tmp_path):
