@@ -402,8 +402,9 @@ class RunBudget(Budget):
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
         if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
             budget.grant("what earlier stages left", more)
-        if not grows:  # tiles of tall tables take more than the allowance, as blocks of trees do
-            budget.grant("columns tested", max(0, another_tester_nbytes(shape) - each))
+        if not grows:  # tiles of tall tables take more than the allowance and a block of trees
+            more = another_tester_nbytes(shape) - TESTS_NBYTES - each
+            budget.grant("columns tested", max(0, more))
             budget.n_testers = grant_testers(budget, shape, n_most)
             budget.mapped = budget.fits(shape.codes_nbytes)
             return budget
