@@ -92,17 +92,19 @@ def _peak_resident() -> int:
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
-def give_back(smallest_nbytes: int) -> None:
+def give_back(smallest_nbytes: int | None = None) -> None:
     """Give memory that is free back to the system, where glibc keeps it in this process.
 
-    From now on freed blocks of ``smallest_nbytes`` and more go back at once, which takes time where
-    there are many, and of smaller ones each thread keeps about a megabyte.
+    With ``smallest_nbytes``, freed blocks of so many and more go back at once from now on, and of
+    smaller ones each thread keeps about a megabyte: growing trees takes longer then.
     """
     library = ctypes.CDLL(None)
-    if hasattr(library, "malloc_trim") and hasattr(library, "mallopt"):
+    if not (hasattr(library, "malloc_trim") and hasattr(library, "mallopt")):
+        return
+    if smallest_nbytes is not None:
         library.mallopt(_MMAP_THRESHOLD, smallest_nbytes)
         library.mallopt(_TRIM_THRESHOLD, 1 << 20)
-        library.malloc_trim(0)
+    library.malloc_trim(0)
 
 
 def process_nbytes() -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import give_back, resident_nbytes
+from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.records import Part as LearningPart
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKER_MEMORY_MB = 512
 _GROWING, _TESTING = 2 << 20, 1 << 19
-"""Bytes of a block that goes back to the system when it is freed: what trees use does not."""
+"""Bytes of a block that goes back to the system when it is freed, once the cap is near."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,8 @@ class Resources:
             self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
-        give_back(_GROWING if grows else _TESTING)  # what an earlier stage let go of, too
+        is_tight = resident_nbytes() > max(process_nbytes(), context.cap_nbytes // 2)
+        give_back((_GROWING if grows else _TESTING) if is_tight else None)
         budget = RunBudget.of_run(
             spec,
             shape,
