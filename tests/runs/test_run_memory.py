@@ -61,7 +61,7 @@ SHAPES = {  # rows, features, options
     "tests-of-tall-halves": (
         100_000,
         60,
-        ("--iterations", 2, "--max-depth", 3, "--halves", 4),
+        ("--q", 60, "--iterations", 2, "--max-depth", 3, "--halves", 4),
     ),
     "by-value": (
         2000,
