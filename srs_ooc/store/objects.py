@@ -64,7 +64,7 @@ class Objects:
             self._store = _opened(self._api, url)
 
     def look(self, name: str) -> tuple[int, int]:
-        """Return the size of an object, and what it is told from others by.
+        """Return the size of an object, and what distinguishes it from others.
 
         Raises
         ------
