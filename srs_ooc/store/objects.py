@@ -77,7 +77,7 @@ class Objects:
         return int(meta["size"]), _stamp_of(meta)
 
     def range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
-        """Return ``nbytes`` bytes of an object from ``start`` on, and what it is told by.
+        """Return ``nbytes`` bytes of an object from ``start`` on, and the stamp of :meth:`look`.
 
         Errors as of :meth:`look`.
         """
