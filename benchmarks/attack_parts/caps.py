@@ -18,6 +18,8 @@ from attack_parts.ground import METHODS, NETWORKS, Tally, fresh
 
 MANY_TEXTS = "texts, many rows"
 """The table with columns of more texts than codes of one byte tell apart."""
+TALL = "tall"
+"""The table on which halves of the rows, and folds, take the most beside what came before."""
 N_CHOSEN = 40
 """Features that a network is made of."""
 
@@ -133,6 +135,7 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "sparse": lambda folder: _write(folder, 300, 6_000, share=0.02),
     "texts": lambda folder: _write_texts(folder, 240, 120),
     MANY_TEXTS: lambda folder: _write_texts(folder, 30_000, 20),
+    TALL: lambda folder: _write(folder, 100_000, 60),
 }
 
 
@@ -261,6 +264,10 @@ def _ended(case: Case, cap_mb: int, folder: Path) -> tuple[Measured, str, float]
 def _cases(table: Table) -> Iterator[Case]:
     folder = table.folder
     store = folder / "csv.zarr"
+    if table.name == TALL:
+        yield Case("ingest csv", ("ingest", folder / "t.csv", store), store, is_read=True)
+        yield from _of_halves(folder, store, ("--max-depth", 3))
+        return
     for kind, words in table.ingests():
         out = folder / f"{kind}.zarr"
         yield Case(f"ingest {kind}", ("ingest", *words, out), out, is_read=kind == "csv")
@@ -271,6 +278,7 @@ def _cases(table: Table) -> Iterator[Case]:
         words = ("run", store, "--out", run, "--threads", 1, *options)
         if not (table.is_text and name in NUMBERS):
             yield Case(f"run {name}", words, run, is_read=True)
+    yield from _of_halves(folder, store, ())
     yield from _of_runs(folder, store, is_text=table.is_text)
     yield from _of_python(folder, is_text=table.is_text)
     if table.is_text:
@@ -283,6 +291,16 @@ def _cases(table: Table) -> Iterator[Case]:
         out = folder / f"{name}.csv"
         yield Case(f"network {name}", ("network", store, "--out", out, *files, "--threads", 1,
                                        *options), out)  # fmt: skip
+
+
+def _of_halves(folder: Path, store: Path, options: Words) -> Iterator[Case]:
+    """Yield a run with halves of its rows, more of them later, and its small set."""
+    run = folder / "halves.run"
+    words = ("run", store, "--out", run, "--iterations", 12, *options, "--halves", 4)
+    yield Case("run halves", words, run, is_read=True)
+    yield Case("resume halves", ("resume", run, "--halves", 6))
+    yield Case("compact of halves", ("compact", run, "--folds", 2, "--repeats", 1),
+               run / "compact")  # fmt: skip
 
 
 def _of_runs(folder: Path, store: Path, *, is_text: bool) -> Iterator[Case]:

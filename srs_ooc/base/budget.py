@@ -3,6 +3,7 @@
 In a program of the user's own, such as a notebook, a cap is on growth: see :func:`growth_counted`.
 """
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -86,6 +87,26 @@ def _peak_resident() -> int:
         return int(line.split()[1]) * 1024
     except (OSError, StopIteration, ValueError):
         return _resident()
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
+
+
+def give_back(smallest_nbytes: int | None = None) -> None:
+    """Give memory that is free back to the system, where glibc keeps it in this process.
+
+    With ``smallest_nbytes``, freed blocks of so many and more go back at once from now on, and of
+    smaller ones about a megabyte stays: growing trees takes longer then. New threads share a heap,
+    as from heaps of their own not all can be given back.
+    """
+    library = ctypes.CDLL(None)
+    if not (hasattr(library, "malloc_trim") and hasattr(library, "mallopt")):
+        return
+    if smallest_nbytes is not None:
+        library.mallopt(_MMAP_THRESHOLD, smallest_nbytes)
+        library.mallopt(_TRIM_THRESHOLD, 1 << 20)
+        library.mallopt(_ARENA_MAX, 1)
+    library.malloc_trim(0)
 
 
 def process_nbytes() -> int:

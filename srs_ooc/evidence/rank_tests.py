@@ -360,8 +360,8 @@ def least_passing(strengths: NDArray[np.floating], level: float, most: int | Non
     descending.sort()
     nan = descending.dtype.type(np.nan)  # of another type it would have all of them copied
     n, weakest = int(np.searchsorted(descending, nan)), np.inf
-    for start in range(0, _n_eligible(descending[:n], most), _PIECE):  # not a few numbers a feature
-        some = -descending[start : start + _PIECE]
+    for start in range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE):
+        some = -descending[start : min(start + _PIECE, n_eligible)]  # not a few numbers a feature
         bar = -logs(level * np.arange(start + 1, start + 1 + len(some)) / n) / _LN10
         weakest = min(weakest, float(some[some >= bar].min(initial=np.inf)))
     return weakest

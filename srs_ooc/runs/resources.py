@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import resident_nbytes
+from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import PAGE_ITEMS, Step
 from srs_ooc.base.records import Part as LearningPart
@@ -33,7 +33,6 @@ from srs_ooc.evidence.rank_tests import (
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
 from srs_ooc.learners.models import SUBSPACES, Target, load, one_thread
 from srs_ooc.learners.tree_learner import RANK, Learner, SensitiveLearner, TreeLearner
-from srs_ooc.native import _native
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.engine import (
     TALLY,
@@ -67,6 +66,8 @@ if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
+_GROWING, _TESTING = 2 << 20, 1 << 19
+"""Bytes of a block that goes back to the system when it is freed, once the cap is near."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,8 @@ class Resources:
             self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
-        _native.return_large_blocks()  # what an earlier stage let go of must not stay beside this
-        _native.reuse_blocks()  # from 4 MB on no thread keeps any: trees do not pay for that
+        is_tight = resident_nbytes() > max(process_nbytes(), context.cap_nbytes // 2)
+        give_back((_GROWING if grows else _TESTING) if is_tight else None)
         budget = RunBudget.of_run(
             spec,
             shape,

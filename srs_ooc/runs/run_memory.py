@@ -6,7 +6,7 @@ budget says how many workers it has, and the threads of each: `plan` makes the s
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +19,7 @@ from srs_ooc.base.budget import (
     process_nbytes,
 )
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
@@ -70,6 +70,8 @@ TESTING_NBYTES = 6 * MB
 """What another thread of tests builds and keeps of distributions, and has of levels, at most."""
 TESTED_CELLS = 1 << 20
 """Codes that a thread tests together."""
+LEFT_NBYTES = 10 * MB
+"""What stages of other rows leave in the process, pieces of memory that cannot be given back."""
 BATCH_NBYTES = 8 * MB
 """What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
 STRATUM_ROW_NBYTES = 850
@@ -261,6 +263,17 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     return leases
 
 
+def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
+    """Return what tests of half of the rows need besides the process, after stages of other rows.
+
+    Whatever q is. While trees grow, what earlier stages left lies in the allowance for the verdict.
+    """
+    half = replace(shape, n_rows=ceil_div(shape.n_rows, 2))
+    tested = max(0, another_tester_nbytes(half) - TESTS_NBYTES) if spec.concludes else 0
+    more = Lease("columns tested", tested), Lease("what earlier stages left", LEFT_NBYTES)
+    return [*fixed_leases(spec, half), *more]
+
+
 def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     """Return what the training rows take, as trees are grown on them."""
     n_bytes = rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
@@ -381,7 +394,9 @@ class RunBudget(Budget):
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
         if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
             budget.grant("what earlier stages left", more)
-        if not grows:
+        if not grows:  # tiles of tall tables take more than the allowance and a block of trees
+            more = another_tester_nbytes(shape) - TESTS_NBYTES - each
+            budget.grant("columns tested", max(0, more))
             budget.n_testers = grant_testers(budget, shape, n_most)
             budget.mapped = budget.fits(shape.codes_nbytes)
             return budget

@@ -44,6 +44,7 @@ from srs_ooc.runs.run_memory import (
     TrainingShape,
     check_stages,
     growth_to_note,
+    half_leases,
     run_leases,
     shape_of,
 )
@@ -174,8 +175,10 @@ class RunDraft:
         beside = self.beside_nbytes
         running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
-        dealing = [dealing_lease(self.shape.n_rows)] if self.request.halves else []
-        return [running, *filter(None, [scoring, dealing])]
+        stages = [running, scoring] if scoring else [running]
+        if self.request.halves:
+            stages += [[dealing_lease(self.shape.n_rows)], half_leases(self.spec, self.shape)]
+        return stages
 
     @property
     def saves(self) -> bool:
@@ -366,6 +369,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
         cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
         check_stages(cap_mb * MB, RunDraft(asked, spec, shape, store, inputs).stages())
         if not check_halves(spec, store, inputs, request, n_halves, watch):
+            _keep(ledger, {HALVES: n_halves})
             return
     _search(ledger, store, request, watch)
     if n_halves and is_done(ledger, int(ledger.meta("iterations"))):

@@ -64,7 +64,7 @@ class Objects:
             self._store = _opened(self._api, url)
 
     def look(self, name: str) -> tuple[int, int]:
-        """Return the size of an object, and what it is told from others by.
+        """Return the size of an object, and what distinguishes it from others.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class Objects:
         return int(meta["size"]), _stamp_of(meta)
 
     def range(self, name: str, start: int, nbytes: int) -> tuple[memoryview, int]:
-        """Return ``nbytes`` bytes of an object from ``start`` on, and what it is told by.
+        """Return ``nbytes`` bytes of an object from ``start`` on, and the stamp of :meth:`look`.
 
         Errors as of :meth:`look`.
         """

@@ -293,7 +293,7 @@ class Store:
             raise codes_changed(self.path / chunk_file(int(is_changed.argmax())))
 
     def _codes_now(self) -> NDArray[np.int64]:
-        """Return what tells the files of codes from others that come to lie there."""
+        """Return what distinguishes the files of codes from others put there later."""
         return stamps_of(self.path, self.manifest)
 
     @contextmanager

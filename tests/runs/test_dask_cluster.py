@@ -17,6 +17,7 @@ import pytest
 from command import srs_ooc as command
 from genes import expression, write_genes
 from run_cases import CASES, pin_of_run, results_of
+from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
 from stores import make_store, noise_table
 
 import srs_ooc
@@ -27,7 +28,6 @@ from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
-from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

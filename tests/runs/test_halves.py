@@ -24,7 +24,7 @@ from srs_ooc.runs import halves
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
+from srs_ooc.runs.run_memory import TrainingShape, half_leases, needed_nbytes, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import MOST_HALVES, Request, settle
 from srs_ooc.runs.spec import Options
@@ -297,11 +297,11 @@ def test_a_stop_is_heeded_while_halves_are_checked(store, tmp_path, monkeypatch)
     run, steps, dealt = work(store, tmp_path / "a.run", asked(None)), [], []
     of_number = halves.half_of
 
-    def half_seen(*given):
+    def deal(*given):
         dealt.append(given[-1])
         return of_number(*given)
 
-    monkeypatch.setattr(halves, "half_of", half_seen)
+    monkeypatch.setattr(halves, "half_of", deal)
 
     def watch(step):
         steps.append(step)
@@ -369,6 +369,15 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
         for one in (shape, replace(shape, n_rows=ceil_div(n_rows, 2)))
     )
     assert half <= whole + NAMED_NBYTES
+
+
+def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
+    shape = TrainingShape(100_000, 500, 500, 2, 1)
+    needs = {
+        needed_nbytes(half_leases(settle(Options(subspace_size=q), shape, "", 10**12), shape))
+        for q in ("1", "100", "500")
+    }
+    assert len(needs) == 1
 
 
 def test_halves_are_shown_where_a_run_is(tmp_path):

@@ -13,6 +13,7 @@ from command import error_of, json_of, peak_kb, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import work_on_run
+from srs_ooc.runs.permutation_runs import BESTS
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
@@ -25,7 +26,6 @@ from srs_ooc.runs import inputs
 from srs_ooc.runs import run_verdict as conclusion
 from srs_ooc.runs.inputs import SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.run_memory import NAME_NBYTES
 from srs_ooc.runs.run_verdict import VERDICT, verdict_on
 from srs_ooc.runs.session import work_on

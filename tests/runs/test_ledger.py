@@ -13,6 +13,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import change, changed_fact
+from srs_ooc.runs.permutation_runs import BESTS
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
@@ -29,7 +30,6 @@ from srs_ooc.runs.ledger import (
     read_notes,
     write_note,
 )
-from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

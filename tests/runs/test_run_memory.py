@@ -47,6 +47,11 @@ SHAPES = {  # rows, features, options
         12,
         ("--judge", "probe", "--q", 6, "--iterations", 2, "--max-depth", 3, "--halves", 2),
     ),
+    "tests-of-tall-halves": (
+        100_000,
+        60,
+        ("--q", 60, "--iterations", 2, "--max-depth", 3, "--halves", 4),
+    ),
     "by-value": (
         2000,
         6000,
