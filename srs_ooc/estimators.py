@@ -42,6 +42,7 @@ from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.ingest_memory import StoreForm, disk_of
 from srs_ooc.ingestion.rows import check_counts
 from srs_ooc.learners.models import TREE
+from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
 from srs_ooc.store.manifest import Shape
@@ -536,11 +537,11 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         self.feature_importances_[positions] = importances
         if verdict is not None:
             self.q_values_ = np.full(n, np.nan)
-            self.q_values_[positions[verdict.features]] = verdict.levels
+            self.q_values_[positions[verdict.table["stored"]]] = verdict.table["q_value"]
             self.effects_ = np.full(n, np.array((None, None, *[np.nan] * 3), _EFFECTS))
-            for feature in verdict.features.tolist():
-                row = verdict.row(feature)
-                if row.get("effect") is not None:
+            for feature in verdict.table["stored"].tolist():
+                row = fields_of(verdict, feature)
+                if row["effect"] is not None:
                     found = (row[name] for name in _EFFECTS.names or ())
                     self.effects_[positions[feature]] = tuple(found)
         elif hasattr(self, "q_values_"):

@@ -22,7 +22,7 @@ from srs_ooc.cli.run_options import (
     with_cache,
     with_cluster,
 )
-from srs_ooc.results.feature_record import VerdictReading
+from srs_ooc.results.feature_record import held_text, why_none
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
@@ -31,6 +31,7 @@ from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
@@ -195,9 +196,9 @@ def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
     )
 
 
-def _why_none(reading: Ranking, status: Status) -> str:
+def _why_none(reading: Ranking, status: Status, spec: RunSpec) -> str:
     if reading.verdict is not None:
-        return reading.verdict.why_none()
+        return why_none(reading.verdict, spec.fdr)
     best = reading.record(1, reading.best(1, only_selected=False)[0])
     if reading.ranks_only:
         error = getattr(best, "standard_error", None)
@@ -217,12 +218,12 @@ def _why_none(reading: Ranking, status: Status) -> str:
     )
 
 
-def _verdict_lines(verdict: VerdictReading) -> list[str]:
+def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
     n_marginal, n_beside = verdict.facts["n_marginal"], verdict.n_beside_selected
     clusters = verdict.clusters_selected
     where = f"; the selected features lie in {clusters} of correlated ones"
     return [
-        f"{verdict.held}{'' if clusters is None else where}.",
+        f"{held_text(verdict, level)}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
@@ -242,9 +243,9 @@ def _report(ledger: Ledger, store: Store) -> None:
     if reading.n_selected == 0:
         task = Task.of_run(spec, store, inputs_of(ledger))
         cause = hopeless(store.manifest, task.target) or task.too_few(spec)
-        say(cause or _why_none(reading, status))
+        say(cause or _why_none(reading, status, spec))
     if reading.verdict is not None:
-        for line in _verdict_lines(reading.verdict):
+        for line in _verdict_lines(reading.verdict, spec.fdr):
             say(line)
     if reading.halves is not None:
         say(f"{reading.halves}.")

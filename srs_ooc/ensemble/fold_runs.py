@@ -33,16 +33,17 @@ from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, s
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import select_within
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Resources, RunContext, feature_columns
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
-from srs_ooc.runs.run_verdict import candidates_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.runs.whole_runs import from_workers, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination

@@ -21,12 +21,12 @@ from srs_ooc.evidence.conditional_tests import MOST_ROWS, PAIRS_ROWS, can_scan, 
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
-from srs_ooc.runs.resources import MarginalTests, Resources
+from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, of_best_pairs
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.tests_beside import add_tests_beside, of_best_pairs
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 from srs_ooc.samplers.held_out import HeldOutMethod

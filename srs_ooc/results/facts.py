@@ -14,7 +14,7 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import FeatureRecord, size_text
+from srs_ooc.results.feature_record import FeatureRecord, held_text, size_text, why_none
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -52,7 +52,7 @@ def _of_verdict(report: Report) -> Iterator[tuple[str, str]]:
             "--judge tests, which bounds the share of false features.",
         )
     elif not len(report.selected):
-        why = None if reading.verdict is None else reading.verdict.why_none()
+        why = None if reading.verdict is None else why_none(reading.verdict, report.spec.fdr)
         cause = hopeless(report.manifest, report.task.target) or report.task.too_few(report.spec)
         yield ("Nothing was selected", cause or why or _nothing(run))
     elif len(report.selected) >= MANY:
@@ -263,7 +263,7 @@ def _surety(report: Report) -> list[str]:
             if n
             else "That nothing was selected is no proof that nothing is there.",
             "The level bounds the share of false features on average over runs, not in each run. "
-            f"{verdict.held}.",
+            f"{held_text(verdict, spec.fdr)}.",
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [

@@ -21,8 +21,8 @@ from srs_ooc.results.feature_record import (
     FeatureRecord,
     PartReader,
     ScoredRecord,
-    VerdictReading,
     explain,
+    fields_of,
     none_if_nan,
     record_of,
 )
@@ -31,8 +31,8 @@ from srs_ooc.runs.halves import HalvesRecord, halves_of
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
-from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.verdict import Verdict, kept_names
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -109,12 +109,12 @@ class Ranking:
         self.tally = Tally(manifest.n_features, wins=not spec.concludes)
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
-        self.ranks_only = spec.judge == "none"
+        self.ranks_only, self._fdr = spec.judge == "none", spec.fdr
         self._read_scores(spec, parts)
         self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
-        self.verdict, self.halves = VerdictReading.of(ledger), halves_of(ledger)
+        self.verdict, self.halves = Verdict.of(ledger), halves_of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
 
@@ -284,10 +284,10 @@ class Ranking:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
-        shown = [self.name(other) for other in self.verdict.beside(stored)[:MEMBERS_SHOWN]]
+        shown = [self.name(other) for other in self.verdict.cluster_of(stored)[:MEMBERS_SHOWN]]
         record = next(self.records(np.array([stored])))
         is_out = self._excluded is not None and stored in self._excluded
-        return explain(record, stored, self.verdict, shown, is_out=is_out)
+        return explain(record, self._fdr, shown, is_out=is_out)
 
     @property
     def n_candidates(self) -> int:
@@ -451,7 +451,7 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
     list of FeatureRecord or None
         None of a run without a verdict.
     """
-    verdict, names = VerdictReading.of(ledger), kept_names(ledger)
+    verdict, names = Verdict.of(ledger), kept_names(ledger)
     if verdict is None or names is None:
         return None
     features = verdict.order[: len(names)]
@@ -486,13 +486,13 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
 
 
 def _judged(
-    verdict: VerdictReading | None,
+    verdict: Verdict | None,
     halves: HalvesRecord | None,
     stored: int,
     name: Callable[[int], str],
 ) -> dict[str, Any]:
     """Return what verdict and halves say of a feature; by name those beside which it shows."""
-    said = {} if verdict is None else verdict.row(stored)
+    said = {} if verdict is None else fields_of(verdict, stored)
     if said:
         said["beside"] = " and ".join(map(name, said["beside"])) or None
     return said if halves is None else said | {"halves": halves.share(stored)}
@@ -508,15 +508,15 @@ def kept_reason(ledger: Ledger, name: str, missing: str) -> str:
     RunError
         Beginning with what is ``missing``, if the feature is another one.
     """
-    verdict, names = VerdictReading.of(ledger), kept_names(ledger) or {}
+    verdict, names = Verdict.of(ledger), kept_names(ledger) or {}
     if verdict is None:
         raise _no_verdict("--why", ranks_only=spec_of(ledger).judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
-            shown = [names[o] for o in verdict.beside(stored) if o in names][:MEMBERS_SHOWN]
+            shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]
             excluded = ledger.input("excluded", "<u4")
             is_out = excluded is not None and stored in excluded
-            return explain(record, stored, verdict, shown, is_out=is_out)
+            return explain(record, spec_of(ledger).fdr, shown, is_out=is_out)
     raise RunError(
         f"{missing} --why without a store knows only the features that the verdict put first: "
         "`srs-ooc features RUN` shows them."

@@ -22,12 +22,12 @@ from srs_ooc.evidence.effects import EffectTarget, effect_of
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
-from srs_ooc.results.feature_record import FeatureRecord, PartReader
+from srs_ooc.results.feature_record import FeatureRecord, PartReader, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
+from srs_ooc.runs.feature_tests import target_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
-from srs_ooc.runs.resources import target_of
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 from srs_ooc.samplers.elimination import Elimination
@@ -421,9 +421,9 @@ def _of_verdict(report: Report) -> Cut:
     part = PartReader(lambda saved: closing.update(saved.arrays))
     StageBook(report.ledger, report.reading.n_iterations).load({Elimination.name: part})
     features, scores = (closing.get(name, np.zeros(0)) for name in ("features", "scores"))
-    selected = verdict.features[verdict.is_selected]
+    selected, q_values = verdict.best["stored"], verdict.table["q_value"]
     # The places around the cut, thinned where thousands are selected.
-    upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
+    upto = min(len(q_values), max(2 * verdict.n_selected, 100))
     places = _spaced(upto, SHOWN)
     return Cut(
         "closing importance",
@@ -431,7 +431,7 @@ def _of_verdict(report: Report) -> Cut:
         np.isin(features, selected).tolist(),
         float(report.spec.fdr),
         [int(p) + 1 for p in places],
-        [float(f"{verdict.levels[p]:.4g}") for p in places],
+        [float(f"{q_values[p]:.4g}") for p in places],
         verdict.n_selected,
     )
 
@@ -606,8 +606,8 @@ def _effects_of(report: Report) -> list[Effect]:
     verdict, found = report.reading.verdict, []
     if verdict is None:
         return []
-    for stored in verdict.features[:LISTED].tolist():
-        row = verdict.row(stored)
+    for stored in verdict.table["stored"][:LISTED].tolist():
+        row = fields_of(verdict, stored)
         if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
             effect = signed(row["measure"], row["effect"])
             found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
@@ -766,7 +766,7 @@ def _correlations_of(report: Report) -> Correlations:
     verdict = report.reading.verdict
     features = report.listed[:MAPPED]
     if verdict is not None and verdict.n_selected:
-        features = verdict.features[verdict.is_selected][:MAPPED]
+        features = verdict.best["stored"][:MAPPED]
     rows = report.rows_looked_at(MOST_ROWS)
     codes = np.zeros((len(features), len(rows)), report.manifest.code_dtype)
     for places, some in report.columns(features, rows):

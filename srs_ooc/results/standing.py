@@ -13,7 +13,6 @@ from srs_ooc.base.files import release_lock
 from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
-from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.halves import halves_asked, halves_of
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
 from srs_ooc.runs.ledger import FILE, VALID, Ledger, hold, is_held
@@ -22,6 +21,7 @@ from srs_ooc.runs.run_memory import is_growth
 from srs_ooc.runs.session import is_done
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.store import Store
 
 # Where a run stands.
@@ -86,7 +86,7 @@ def status_of(ledger: Ledger) -> Status:
     progress, spec = ledger.progress(), spec_of(ledger)
     asked = int(ledger.meta("iterations"))
     planned = ledger.meta("planned") or {}
-    verdict = VerdictReading.of(ledger)
+    verdict = Verdict.of(ledger)
     facts = {} if verdict is None else verdict.facts
     halves = _halves(ledger)
     n_left = 0 if halves is None else halves["asked"] - halves["done"]

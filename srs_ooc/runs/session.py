@@ -48,7 +48,6 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_verdict import conclude, read_verdict
 from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
@@ -64,6 +63,7 @@ from srs_ooc.runs.task import (
     check_rows,
     check_table,
 )
+from srs_ooc.runs.verdict import Verdict, conclude
 from srs_ooc.runs.weights import needs_of, with_weights
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
@@ -449,4 +449,4 @@ def is_done(ledger: Ledger, until: int) -> bool:
     """Return whether ``until`` iterations are done and judged."""
     if ledger.progress().iteration < until:
         return False
-    return not spec_of(ledger).concludes or read_verdict(ledger) is not None
+    return not spec_of(ledger).concludes or Verdict.of(ledger) is not None

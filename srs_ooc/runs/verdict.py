@@ -6,7 +6,8 @@ can be read without the store.
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import counted
 from srs_ooc.evidence.correlation import (
     HEAD,
     RankColumns,
@@ -34,45 +36,47 @@ from srs_ooc.evidence.rank_tests import (
 )
 from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import (
+from srs_ooc.runs.feature_tests import (
+    NOBODY,
     STRENGTHS,
     MarginalTests,
-    Resources,
-    RunContext,
-    UnitTable,
+    TestTable,
+    add_tests_beside,
     feature_columns,
+    strongest,
+    strongest_alone,
 )
+from srs_ooc.runs.inputs import spec_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.tests_beside import NOBODY, add_tests_beside, strongest, strongest_alone
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
-# The verdict: one row for each place of the ranking, in the ledger one array a column.
+# The verdict: one row for each place of the ranking.
 
 VERDICT = "verdict"
 """Name of the ledger's arrays with the verdict."""
 CONCLUSION = "conclusion"
 """Name of the ledger's record about the verdict."""
-ROW = np.dtype(
+TABLE = np.dtype(
     [
-        ("features", np.uint32),  # stored positions, best first
-        ("is_selected", np.bool_),
-        ("levels", np.float64),  # q-values
-        ("scores", np.float64),  # mean importance in the last closing round, in 2**-36; NaN if none
-        ("stability", np.float64),  # tree agreement: of batches; NaN where not defined
-        ("groups", np.int32),  # cluster of correlated features, from 0; -1 where not looked at
-        ("p_values", np.float64),  # of the marginal tests
-        ("contrasts", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
-        ("beside", np.uint32),  # stored position of what it shows beside; NOBODY where it does not
-        ("beside_too", np.uint32),  # ... of a second
+        ("stored", np.uint32),  # stored position; strongest tests first, then the closing stage
+        ("selected", np.bool_),
+        ("q_value", np.float64),
+        ("score", np.float64),  # mean importance in the last closing round; NaN if none
+        ("tree_agreement", np.float64),  # of batches of trees; NaN where not defined
+        ("cluster", np.int32),  # of correlated features, from 1; 0 where not looked at
+        ("p_value", np.float64),  # of the marginal tests
+        ("differs_in", np.uint8),  # what these saw (srs_ooc.evidence.rank_tests.Contrast)
+        ("beside", np.uint32, (2,)),  # stored positions of what it shows beside; else NOBODY
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
         ("toward", np.int32),  # level * n_classes + class; -1 for neither
         ("effect", np.float64),  # NaN where not looked for
@@ -80,25 +84,94 @@ ROW = np.dtype(
         ("high", np.float64),
     ]
 )
-_UNTOLD = {"measure": Measure.NONE, "toward": -1, "effect": np.nan, "low": np.nan, "high": np.nan}
-"""What a verdict without effects has of them, as one that was made before them."""
-
-Rows = np.recarray[Any, Any]
-"""Of :data:`ROW`."""
+"""A column has the name that users read."""
 
 
-def read_verdict(ledger: Ledger) -> tuple[Rows, NDArray[np.uint32]] | None:
-    """Return the rows of a run's verdict and the features to show first; None if there is none.
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict of a run that is done.
 
-    None, too, where more iterations were done since.
+    Attributes
+    ----------
+    table : structured (n,) of :data:`TABLE`
+        Of the features with the strongest tests, strongest first, then of the others of the closing
+        stage.
+    order : uint32 (m,)
+        Stored positions of the features to show first.
+    facts : dict
+        What is said of all of them; in the ledger the record :data:`CONCLUSION`.
+    levels : dict
+        Names of the levels toward which effects of categorical features go, by stored position.
     """
-    arrays = ledger.read_arrays(VERDICT)
-    if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
-        return None
-    rows = np.recarray(len(arrays["features"]), ROW)
-    for name in ROW.names or ():
-        rows[name] = arrays.get(name, _UNTOLD.get(name, NOBODY))
-    return rows, arrays["order"]
+
+    table: NDArray[Any]
+    order: NDArray[np.uint32]
+    facts: dict[str, Any]
+    levels: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Verdict | None":
+        """Return the verdict on the iterations done; None if there is none (yet)."""
+        arrays = ledger.read_arrays(VERDICT)
+        if arrays is None or "table" not in arrays:
+            return None
+        if int(arrays["n_iterations"]) != ledger.progress().iteration:
+            return None  # more iterations were done since
+        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS) or {}
+        return cls(arrays["table"], arrays["order"], facts, levels)
+
+    @cached_property
+    def best(self) -> NDArray[Any]:
+        """Rows of the table of the selected features."""
+        found: NDArray[Any] = self.table[self.table["selected"]]
+        return found
+
+    @property
+    def n_selected(self) -> int:
+        """How many are selected."""
+        return len(self.best)
+
+    def selected(self) -> NDArray[np.uint32]:
+        """Return the stored positions of the selected features, in the order to show."""
+        return self.order[np.isin(self.order, self.best["stored"])]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {feature: i for i, feature in enumerate(self.table["stored"].tolist())}
+
+    def row(self, feature: int) -> Any:
+        """Return the row of a stored feature; None if the table has none."""
+        place = self._places.get(feature)
+        return None if place is None else self.table[place]
+
+    def cluster_of(self, feature: int) -> list[int]:
+        """Return the stored positions of the other features of its cluster, best first."""
+        row = self.row(feature)
+        if row is None or not row["cluster"]:
+            return []
+        members = self.table["stored"][self.table["cluster"] == row["cluster"]].tolist()
+        return [other for other in members if other != feature]
+
+    @property
+    def clusters_selected(self) -> str | None:
+        """How many clusters hold a selected feature; None where not all their places were seen."""
+        clusters = self.best["cluster"]
+        return counted(len(np.unique(clusters)), "cluster") if np.all(clusters) else None
+
+    @property
+    def n_alone_selected(self) -> int:
+        """How many selected features are marginally significant."""
+        return int(np.count_nonzero(self.best["p_value"] <= self.facts["marginal_cutoff"]))
+
+    @property
+    def n_absent_selected(self) -> int:
+        """How many selected features differ most in what is missing."""
+        return int(np.count_nonzero(self.best["differs_in"] == Contrast.ABSENCE))
+
+    @property
+    def n_beside_selected(self) -> int:
+        """How many selected features show more beside others than alone."""
+        return int(np.count_nonzero(self.best["beside"][:, 0] != NOBODY))
 
 
 # What is read of the table to judge the places.
@@ -111,7 +184,7 @@ MOST_SELECTED = 30_000
 
 def verdict_on(
     resources: Resources, state: Elimination, key: int, ledger: Ledger | None = None
-) -> tuple[Rows, dict[str, Any], NDArray[np.float32]]:
+) -> Verdict:
     """Test every feature alone, and the most promising beside others; then judge.
 
     Parameters
@@ -124,16 +197,6 @@ def verdict_on(
         Breaks ties.
     ledger : Ledger, optional
         Where strengths are kept meanwhile.
-
-    Returns
-    -------
-    rows : Rows
-        Of the features with the strongest tests, strongest first, then of the others of the closing
-        stage.
-    facts : dict
-        What is said of all of them.
-    strengths : float32 (n,)
-        Of the first of the rows: the strongest test of each, alone or beside others.
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
     strengths = tests.of_all()
@@ -145,46 +208,47 @@ def verdict_on(
     n_passing = np.count_nonzero(strengths >= least_passing(strengths, level, MOST_SELECTED))
     first = strongest(strengths, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
-    rows = np.recarray(len(features), ROW)
-    rows.features = features
-    rows.levels = adjusted(strengths, strengths[features], MOST_SELECTED)
-    rows.is_selected = (np.arange(len(rows)) < len(first)) & (rows.levels <= level)
-    n_selected = int(np.count_nonzero(rows.is_selected))
-    rows.scores, rows.stability = _closing_columns(state, features, n_selected)
-    rows["contrasts"], rows.p_values = tests.contrasts_of(features), p_values_of(alone[features])
-    rows["groups"] = -1
+    table = np.zeros(len(features), TABLE)
+    table["stored"] = features
+    table["q_value"] = adjusted(strengths, strengths[features], MOST_SELECTED)
+    table["selected"] = (np.arange(len(table)) < len(first)) & (table["q_value"] <= level)
+    n_selected = int(np.count_nonzero(table["selected"]))
+    table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
+    table["differs_in"] = tests.contrasts_of(features)
+    table["p_value"] = p_values_of(alone[features])
     clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
-    rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
-    nobody = [NOBODY, NOBODY]
-    beside = np.array([others.get(feature, nobody) for feature in features.tolist()])
-    rows["beside"], rows["beside_too"] = beside.T
-    _add_effects(resources, tests.table, rows, facts["marginal_cutoff"])
-    return rows, facts, strengths[first]
+    table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
+    table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
+    _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
+    order = _first_by_worth(resources, table, strengths[first])
+    return Verdict(table, order if len(order) else table["stored"], facts)
 
 
-def _add_effects(resources: Resources, table: UnitTable, rows: Rows, cutoff: float) -> None:
+def _add_effects(
+    resources: Resources, tested: TestTable, table: NDArray[Any], cutoff: float
+) -> None:
     """Say of selected and marginally significant features which way they differ, and how much."""
-    for name, value in _UNTOLD.items():
-        rows[name] = value
-    task, missing_code = table.task, table.missing_code
+    table["measure"], table["toward"] = Measure.NONE, -1
+    table["effect"] = table["low"] = table["high"] = np.nan
+    task, missing_code = tested.task, tested.missing_code
     codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
     target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
-    passes = rows.p_values <= cutoff
-    wanted = np.flatnonzero(rows.is_selected | passes)
-    wanted = wanted[~table.ranks_names(rows.features[wanted])]
-    kinds = table.categorical(rows.features[wanted])
-    is_categorical = np.zeros(len(rows), np.bool_)
+    passes, features = table["p_value"] <= cutoff, table["stored"]
+    wanted = np.flatnonzero(table["selected"] | passes)
+    wanted = wanted[~tested.ranks_names(features[wanted])]
+    kinds = tested.categorical(features[wanted])
+    is_categorical = np.zeros(len(table), np.bool_)
     is_categorical[wanted] = False if kinds is None else kinds
     done = 0
-    for columns in table.columns(rows.features[wanted]):
+    for columns in tested.columns(features[wanted]):
         resources.tell(Step("effects", done, len(wanted), unit="features"))
         for i, column in zip(wanted[done:], columns, strict=False):
-            contrast = rows["contrasts"][i] if passes[i] else Contrast.LOCATION
+            contrast = table["differs_in"][i] if passes[i] else Contrast.LOCATION
             is_named = bool(is_categorical[i])
             found = effect_of(column, missing_code, target, contrast, is_categorical=is_named)
-            rows["measure"][i], rows["toward"][i], (rows["effect"][i], *ends) = found
+            table["measure"][i], table["toward"][i], (table["effect"][i], *ends) = found
             if task.groups is None:  # else rows are not independent, and ends would be too close
-                rows["low"][i], rows["high"][i] = ends
+                table["low"][i], table["high"][i] = ends
         done += len(columns)
 
 
@@ -210,7 +274,7 @@ def _closing_columns(
     # Of a round with no more features than that, every batch would agree.
     tells = np.array(state.sizes)[state.rounds] > within
     agreement = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
-    scores = np.where(is_there, state.scores[places], np.nan)
+    scores = np.where(is_there, state.scores[places] / (1 << IMPORTANCE_BITS), np.nan)
     return scores, np.where(is_there, agreement[places], np.nan)
 
 
@@ -251,9 +315,9 @@ def candidates_of(
     ledger.load(parts)
     selected = kept.features.copy()
     if spec.concludes:
-        verdict = read_verdict(ledger)
+        verdict = Verdict.of(ledger)
         assert verdict is not None, "the run is done"
-        selected = verdict[0].features[verdict[0].is_selected]
+        selected = verdict.best["stored"]
     found, n_first = by_importance(
         tally, selected, n_features, key_of(spec.seed), wanted=WANTED, most=MOST
     )
@@ -320,27 +384,18 @@ ROWS = 1024
 """Rows that correlations are computed from, at most: they tell 0.1 from 0, which is enough here."""
 
 
-def first_by_worth(
-    resources: Resources, rows: Rows, strengths: NDArray[np.float32]
+def _first_by_worth(
+    resources: Resources, table: NDArray[Any], strengths: NDArray[np.float32]
 ) -> NDArray[np.uint32]:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
-    Selected features come before all others. The first ``HEAD``, by the strength of their tests,
-    are ordered by what they are worth together
+    Selected features come before all others. The first ``HEAD``, by the strength of their tests
+    (``strengths``, of the first rows of the table), are ordered by what they are worth together
     (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones follow. All that are
     not here follow by importance. Strengths do not depend on the trees: another seed gives much the
     same order.
-
-    Parameters
-    ----------
-    resources : Resources
-        Of the run.
-    rows : Rows
-        The verdict.
-    strengths : float32 (n,)
-        Those of :func:`verdict_on`.
     """
-    found, n_first = rows.features[: len(strengths)], np.count_nonzero(rows.is_selected)
+    found, n_first = table["stored"][: len(strengths)], np.count_nonzero(table["selected"])
     head: NDArray[np.uint32] = found[:HEAD]
     if not len(head):
         return head
@@ -360,13 +415,6 @@ RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
 LEVELS = "levels"
 """The same of levels of categorical features, of a store that has some."""
-
-
-def _others(rows: Rows, first: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the features beside which some of the ``first`` show that are not of these."""
-    shown = np.isin(rows.features, first)
-    others: NDArray[np.uint32] = np.concatenate([rows.beside[shown], rows.beside_too[shown]])
-    return np.setdiff1d(others, np.append(first, np.uint32(NOBODY)))
 
 
 def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> None:
@@ -399,13 +447,13 @@ def _first(texts: Iterable[str]) -> Iterator[bytes]:
         yield name
 
 
-def keep_levels(ledger: Ledger, store: Store, rows: Rows) -> None:
+def keep_levels(ledger: Ledger, store: Store, table: NDArray[Any]) -> None:
     """Keep the names of the levels toward which effects of categorical features go."""
     categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
-    there = rows[[Measure(measure).is_of_level for measure in rows["measure"].tolist()]]
-    levels = zip(there["features"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
+    there = table[[Measure(measure).is_of_level for measure in table["measure"].tolist()]]
+    levels = zip(there["stored"].tolist(), (there["toward"] // n_classes).tolist(), strict=True)
     texts = ((categories.of(feature) or [])[level] for feature, level in levels)
-    _keep(ledger, LEVELS, there["features"], texts)
+    _keep(ledger, LEVELS, there["stored"], texts)
 
 
 def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | None:
@@ -430,11 +478,10 @@ def conclude(ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter
     try:
         with replace(context, cluster=None).resources(grows=False) as resources:
             key = key_of(spec.seed, Purpose.RANK_TIE, until)
-            rows, facts, strengths = verdict_on(resources, state, key, ledger)
-            order = first_by_worth(resources, rows, strengths)
+            verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
         return
-    facts = {"n_iterations": until} | facts
+    facts = {"n_iterations": until} | verdict.facts
     facts |= {
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
@@ -442,13 +489,14 @@ def conclude(ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter
         "begun_evidence": spec.judging.versions["evidence"],
         "classes": context.task.classes,
     }
+    table, first = verdict.table, verdict.order
     with context.store.unchanged():
-        first = order if len(order) else rows.features
-        keep_names(ledger, context.store, np.concatenate([first, _others(rows, first)]))
+        beside = table["beside"][np.isin(table["stored"], first)].T.ravel()
+        others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
+        keep_names(ledger, context.store, np.concatenate([first, others]))
         if context.store.manifest.kind_counts.get("categorical"):
-            keep_levels(ledger, context.store, rows)
+            keep_levels(ledger, context.store, table)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
-    columns = {name: rows[name] for name in ROW.names or ()}
-    verdict = {"n_iterations": np.array(until)} | columns | {"order": order}
-    ledger.write_all([(VERDICT, verdict)], in_place_of=STRENGTHS)
+    arrays = {"n_iterations": np.array(until), "table": table, "order": first}
+    ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)
