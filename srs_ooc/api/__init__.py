@@ -16,9 +16,8 @@ from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import Result
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import (
     NamesOrFile,
@@ -213,9 +212,9 @@ def resume(
             halves=halves,
         )
         with closing(
-            Ledger(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))
+            Run(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))
         ) as ledger:
-            found = find_store(ledger, None if store is None else store_of(store).place)
+            found = ledger.find_store(None if store is None else store_of(store).place)
             _work(ledger, found, request, progress)
     return Result(folder)
 
@@ -295,7 +294,7 @@ def folder_of(run: Result | str | Path) -> Path:
     return run.run if isinstance(run, Result) else path_given(run, "run")
 
 
-def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) -> None:
+def _work(ledger: Run, store: Store, request: Request, progress: Progress) -> None:
     """Work until it is done, interrupted, or a callable of the user's raises; commit in any case.
 
     Raises

@@ -25,9 +25,8 @@ from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result, Sensitivity
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import (
     DEFAULT_MEMORY_MB,
     NamesOrFile,
@@ -167,8 +166,8 @@ def compact(
         Once all that is done is kept, if there was a Ctrl-C.
     """
     folder = folder_of(run)
-    with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
-        place = find_store(ledger, None if store is None else store_of(store).place)
+    with python_spelling(), growth_counted(), closing(Run(folder, writable=True)) as ledger:
+        place = ledger.find_store(None if store is None else store_of(store).place)
         megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
         folds = whole_given(folds, "--folds", 2) or 0
         repeats = whole_given(repeats, "--repeats") or 0

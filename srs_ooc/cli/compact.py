@@ -20,8 +20,7 @@ from srs_ooc.ensemble.compaction import (
     compact,
 )
 from srs_ooc.ensemble.fold_runs import Site
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskCluster
@@ -70,8 +69,8 @@ def compact_command(
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
     """
-    with closing(Ledger(run, writable=True)) as ledger:
-        place = find_store(ledger, store)
+    with closing(Run(run, writable=True)) as ledger:
+        place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with watched(RunProgress(megabytes, shows)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)

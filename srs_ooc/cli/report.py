@@ -12,8 +12,7 @@ from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say, write
 from srs_ooc.results.figures import FIGURES, save_figure
 from srs_ooc.results.page import KINDS, default_path, text_of, write_report
 from srs_ooc.results.report import Report
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 
 @click.command("report")
@@ -48,8 +47,8 @@ def report_command(
     """
     process_nbytes()  # of the program alone, before there is work
     kind, target = _asked(run, out, kind, figure)
-    ledger = Ledger(run, writable=False)
-    made_on = find_store(ledger, store)
+    ledger = Run(run, writable=False)
+    made_on = ledger.find_store(store)
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
     report = Report(ledger, made_on, cap_nbytes, draws=figure is not None or kind == "html")
     if target is None:

@@ -33,8 +33,7 @@ from srs_ooc.results.ranking import (
 )
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
@@ -108,9 +107,9 @@ def features_command(
     feature never drawn, p_better without a probe, entered if not selected.
     """
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     try:
-        found = find_store(ledger, store)
+        found = ledger.find_store(store)
     except RunError as error:
         if store is None and why is not None:
             say(kept_reason(ledger, why, str(error)))
@@ -156,7 +155,7 @@ def _columns_of(reading: Ranking) -> dict[str, int]:
     return _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
 
 
-def _shown(columns: dict[str, int], ledger: Ledger) -> dict[str, int]:
+def _shown(columns: dict[str, int], ledger: Run) -> dict[str, int]:
     """Return the columns of a list; without that of halves where there are none."""
     has_halves = halves_of(ledger) is not None
     return {name: width for name, width in columns.items() if name != "halves" or has_halves}
@@ -184,8 +183,8 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
     """
     process_nbytes()  # of the program alone, before there is work
     with (
-        closing(Ledger(first, writable=False)) as one,
-        closing(Ledger(second, writable=False)) as two,
+        closing(Run(first, writable=False)) as one,
+        closing(Run(second, writable=False)) as two,
     ):
         found = compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
@@ -259,8 +258,8 @@ def export_command(
     exporting.check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     cap_nbytes = memory_mb * MB
-    with closing(Ledger(run, writable=False)) as ledger:
-        opened = find_store(ledger, store)
+    with closing(Run(run, writable=False)) as ledger:
+        opened = ledger.find_store(store)
         if names_file is not None:
             positions = exporting.named_positions(opened, names_file, cap_nbytes)
         else:

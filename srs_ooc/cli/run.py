@@ -25,9 +25,9 @@ from srs_ooc.cli.run_options import (
 from srs_ooc.results.feature_record import held_text, why_none
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
-from srs_ooc.runs.inputs import find_store, inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import RunDraft, is_done, open_or_create, work_on
+from srs_ooc.runs.run import Run
+from srs_ooc.runs.screening import is_done
+from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.runs.task import Task
@@ -118,11 +118,11 @@ def resume_command(
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
-    ledger = Ledger(run, writable=True, accept_loss=accept_loss)
-    _work(ledger, find_store(ledger, cache=cache), request_of(given), shows)
+    ledger = Run(run, writable=True, accept_loss=accept_loss)
+    _work(ledger, ledger.find_store(cache=cache), request_of(given), shows)
 
 
-def _say_planned(ledger: Ledger, iterations: int | None) -> None:
+def _say_planned(ledger: Run, iterations: int | None) -> None:
     """Say how many iterations a new run has, and where it is long, about how long they take."""
     planned = ledger.meta("planned")
     if iterations is None:
@@ -141,12 +141,12 @@ def _say_planned(ledger: Ledger, iterations: int | None) -> None:
         )
 
 
-def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
-    spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
+def _say_notes(ledger: Run, store: Store, *, is_given: bool) -> None:
+    spec, excluded = ledger.spec, ledger.input("excluded", "<u4")
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
     rows = ledger.input("rows", "<i4")
     n_rows = store.n_rows if rows is None else len(rows)
-    few = Task.of_run(spec, store, inputs_of(ledger)).too_few(spec)
+    few = Task.of_run(spec, store, ledger.inputs).too_few(spec)
     for note in (*notes_of(spec, n_rows, n_candidates), *filter(None, [few])):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
@@ -154,7 +154,7 @@ def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
         say(f"--draw-block not given: {spec.draw_block} ({why}).", err=True)
 
 
-def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> None:
+def _work(ledger: Run, store: Store, request: Request, shows: str | None) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
     try:
@@ -175,7 +175,7 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
         ledger.close()
 
 
-def _stopped(ledger: Ledger, until: int) -> str | None:
+def _stopped(ledger: Run, until: int) -> str | None:
     """Say how far a run is that was stopped; None where nothing is left to do."""
     n_done = ledger.progress().iteration
     if not is_done(ledger, until):
@@ -232,16 +232,16 @@ def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
     ]
 
 
-def _report(ledger: Ledger, store: Store) -> None:
+def _report(ledger: Run, store: Store) -> None:
     status = status_of(ledger)
-    spec = spec_of(ledger)
+    spec = ledger.spec
     reading = Ranking(ledger, store)
     say(
         f"{_outcome(reading, status, spec)} in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        task = Task.of_run(spec, store, inputs_of(ledger))
+        task = Task.of_run(spec, store, ledger.inputs)
         cause = hopeless(store.manifest, task.target) or task.too_few(spec)
         say(cause or _why_none(reading, status, spec))
     if reading.verdict is not None:

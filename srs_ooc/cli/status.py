@@ -23,7 +23,7 @@ from srs_ooc.results.standing import (
     values_of,
 )
 from srs_ooc.runs.ledger import FILE as LEDGER_FILE
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 
 @click.command("status")
@@ -64,7 +64,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     peak_rss_mb, seconds, cluster (null if it never was on one).
     """
     Budget.of(memory_mb * MB, [Lease("ledger and verdict", READING_NBYTES)]).check()
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         if (values := network_values(ledger)) is not None:
             lines = _network_lines(values)
         else:

@@ -25,10 +25,10 @@ from srs_ooc.ensemble.fold_runs import (
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.learners.models import TREE
 from srs_ooc.runs.halves import named
-from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import noting
-from srs_ooc.runs.session import is_done
+from srs_ooc.runs.run import Run
+from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.store.store import Store
@@ -217,7 +217,7 @@ class SmallSet:
 
 
 def compact(
-    ledger: Ledger,
+    ledger: Run,
     site: Site,
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
@@ -230,7 +230,7 @@ def compact(
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Of the run, open for writing: its lock is held meanwhile.
     site : Site
         The store, memory, workers, and who watches.
@@ -248,10 +248,10 @@ def compact(
         If the run was given what cannot be made anew without some rows, rows cannot be dealt into
         folds, or the cap cannot hold the work.
     """
-    check_store(ledger, site.store)
+    ledger.check_store(site.store)
     _check_repeatable(ledger)
     if site.cluster is not None:
-        check_cluster(spec_of(ledger))
+        check_cluster(ledger.spec)
     manifest = site.store.manifest
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
@@ -260,7 +260,7 @@ def compact(
             f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
     splits = list(_splits(ledger, site, folds, repeats))
-    room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
+    room = room_for(ledger.spec, ledger.inputs, manifest)
     asked = [max_features] if max_features else []
     check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
     records = Records(Records.folder_of(ledger.run, n_iterations, folds))
@@ -296,9 +296,9 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
     return done
 
 
-def _check_repeatable(ledger: Ledger) -> None:
+def _check_repeatable(ledger: Run) -> None:
     """Refuse a run that grows no trees, or was given what was made with rows to be held out."""
-    inputs, model = inputs_of(ledger), spec_of(ledger).model
+    inputs, model = ledger.inputs, ledger.spec.model
     if not model.is_tree:
         raise UsageError(
             f"{ledger.run}: expected a run of --model {TREE}, found one of --model {model.model}: "
@@ -315,9 +315,9 @@ def _check_repeatable(ledger: Ledger) -> None:
             )
 
 
-def _splits(ledger: Ledger, site: Site, n_folds: int, n_repeats: int) -> Iterator[Fold]:
+def _splits(ledger: Run, site: Site, n_folds: int, n_repeats: int) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
-    inputs, seed = inputs_of(ledger), spec_of(ledger).seed
+    inputs, seed = ledger.inputs, ledger.spec.seed
     rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
     rows = rows if inputs.rows is None else inputs.rows
     task = Task.of(site.store, inputs, exchanges=True)

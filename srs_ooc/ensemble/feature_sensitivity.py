@@ -31,8 +31,8 @@ from srs_ooc.ensemble.ensemble_memory import (
     walking_leases,
 )
 from srs_ooc.learners.tree_learner import tree_key
-from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.inputs import InputFiles
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
@@ -294,8 +294,8 @@ def sensitivity(
     if flip not in FLIPS:
         raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
     process_nbytes()  # of the program alone, before there is work
-    with closing(Ledger(run, writable=False)) as ledger:
-        spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
+    with closing(Run(run, writable=False)) as ledger:
+        spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
         _check_averages(run, spec)
         with opened.unchanged():
             files = InputFiles(opened, None, rows)
@@ -319,7 +319,7 @@ class _Measuring:
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Of the run, open for reading.
     trees : TreeReader
         Its trees.
@@ -333,15 +333,15 @@ class _Measuring:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Run,
         trees: TreeReader,
         store: Store,
         asked: NDArray[np.int32] | None,
         flip: str,
         repeats: int,
     ) -> None:
-        self._trees, self._store, self._spec = trees, store, spec_of(ledger)
-        inputs = inputs_of(ledger)
+        self._trees, self._store, self._spec = trees, store, ledger.spec
+        inputs = ledger.inputs
         features, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
         for batch in trees.batches():
             features = np.union1d(features, batch.feature[batch.feature >= 0])

@@ -35,10 +35,10 @@ from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import select_within
-from srs_ooc.runs.inputs import Inputs, digest, inputs_of, spec_of
+from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
@@ -286,10 +286,10 @@ class FoldJob(Job):
     label, tells = "fold", True
 
     @classmethod
-    def of(cls, ledger: Ledger, site: Site, sizes: list[int]) -> "FoldJob":
+    def of(cls, ledger: Run, site: Site, sizes: list[int]) -> "FoldJob":
         """Return what is repeated of the run of a ledger."""
         memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
-        store, spec = WorkerStore.of(site.store, memory_mb), spec_of(ledger)
+        store, spec = WorkerStore.of(site.store, memory_mb), ledger.spec
         excluded, n_iterations = ledger.input("excluded", "<u4"), ledger.progress().iteration
         return cls(store, spec.to_json() | {"folds": True}, spec, excluded, n_iterations, sizes)
 
@@ -326,7 +326,7 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
     request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
     if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
-    with closing(Ledger(folder, writable=False)) as within:
+    with closing(Run(folder, writable=False)) as within:
         whole = nest_run(within, site)
     if whole is None:
         return None
@@ -334,9 +334,9 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
-def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
+def nest_run(ledger: Run, site: Site) -> WholeRecord | None:
     """Return the nested sets of a run that is done; None if stopped."""
-    manifest, inputs = site.store.manifest, inputs_of(ledger)
+    manifest, inputs = site.store.manifest, ledger.inputs
     features, selected, n_selected = candidates_of(ledger, manifest.n_features)
     if not len(features):
         raise RunError(
@@ -344,7 +344,7 @@ def nest_run(ledger: Ledger, site: Site) -> WholeRecord | None:
             f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
             "N`, or begin a run of other options."
         )
-    spec = spec_of(ledger)
+    spec = ledger.spec
     extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
     key = key_of(spec.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
@@ -403,13 +403,13 @@ def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
     )
 
 
-def check_room(ledger: Ledger, site: Site, fold: Fold, most: int) -> None:
+def check_room(ledger: Run, site: Site, fold: Fold, most: int) -> None:
     """Refuse a cap that cannot hold all stages, whether or not they are done and kept.
 
     ``fold`` is one of the folds, and ``most`` the features of the largest set. Folds of a cluster
     are none of this process's business.
     """
-    spec, inputs, manifest = spec_of(ledger), inputs_of(ledger), site.store.manifest
+    spec, inputs, manifest = ledger.spec, ledger.inputs, site.store.manifest
     n_rows, n_classes, width = len(fold.rows), max(1, len(manifest.classes)), manifest.code_nbytes
     n = len(candidates_of(ledger, manifest.n_features)[0])
     n_trained, train = shape_of(manifest, inputs).n_rows, fold.train

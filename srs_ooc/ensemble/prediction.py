@@ -20,8 +20,8 @@ from srs_ooc.base.urls import Place, Url
 from srs_ooc.ensemble.ensemble_memory import check_looking_up, kept_panel_rows, panel_rows
 from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panel, Panels, StorePanels
 from srs_ooc.native.numerics import log
-from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.runs.tree_splits import SplitTable, digest_of, load_splits, make_splits, probabilities
@@ -193,15 +193,15 @@ def predict(
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
     process_nbytes()  # of the program alone, before there is work
-    with closing(Ledger(run, writable=False)) as ledger:
-        trees = trees_of(ledger)
+    with closing(Run(run, writable=False)) as ledger:
+        trees = ledger.trees()
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = kept = load_splits(run, trees)
         if splits is None:
-            training = find_store(ledger, store)
+            training = ledger.find_store(store)
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
-        is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
-        trained_on = inputs_of(ledger).rows
+        is_training = opened is not None and opened.fingerprint == ledger.spec.store
+        trained_on = ledger.inputs.rows
     _check_data(opened, splits, row_ids)
     panels: CsvPanels | StorePanels
     if opened is None:
@@ -251,7 +251,7 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
 
 
 def looked_up(
-    ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int | None
+    ledger: Run, trees: TreeReader, store: Store, data: Any, cap_nbytes: int | None
 ) -> SplitTable:
     """Return what the splits of trees mean, by the values of their store.
 
@@ -263,8 +263,8 @@ def looked_up(
     with store.unchanged():
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
-        inputs = Inputs(None, inputs_of(ledger).rows)
-        response = training_response(Task.of(store, inputs, spec_of(ledger).learner.class_weight))
+        inputs = Inputs(None, ledger.inputs.rows)
+        response = training_response(Task.of(store, inputs, ledger.spec.learner.class_weight))
         return make_splits(trees, store, response.center, response.scale)
 
 
@@ -366,8 +366,8 @@ class Model:
         BudgetError
             If the cap cannot hold the trees, or finding out what their thresholds are.
         """
-        with closing(Ledger(run, writable=False)) as ledger:
-            trees, opened = trees_of(ledger), find_store(ledger, store)
+        with closing(Run(run, writable=False)) as ledger:
+            trees, opened = ledger.trees(), ledger.find_store(store)
             splits = load_splits(run, trees)
             if splits is None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)

@@ -21,8 +21,9 @@ from srs_ooc.base.records import State, Stateful
 from srs_ooc.base.text import no_formula
 from srs_ooc.networks.weighing import FEWEST_EDGES, HASH_COLUMNS, MOST_DUPLICATES, shard_targets
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
-from srs_ooc.runs.inputs import N_TARGETS, NETWORK, SideFile
+from srs_ooc.runs.inputs import SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
+from srs_ooc.runs.run import N_TARGETS, NETWORK
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store

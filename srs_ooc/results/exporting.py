@@ -42,7 +42,7 @@ from srs_ooc.results.ranking import (
     store_leases,
 )
 from srs_ooc.runs.inputs import SideFile, read_lines
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LOOKING_NBYTES
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
@@ -617,7 +617,7 @@ def check_one(top: int | None, names: object) -> None:
         raise UsageError(f"--top: expected at least 1, found {top}.")
 
 
-def ranked_positions(ledger: Ledger, reading: Ranking, top: int | None) -> NDArray[np.int64]:
+def ranked_positions(ledger: Run, reading: Ranking, top: int | None) -> NDArray[np.int64]:
     """Return the source positions of the selected features, or of the ``top`` first, best first.
 
     Raises
@@ -631,7 +631,7 @@ def ranked_positions(ledger: Ledger, reading: Ranking, top: int | None) -> NDArr
     return reading.positions[stored].astype(np.int64)
 
 
-def _none(ledger: Ledger, reading: Ranking) -> RunError:
+def _none(ledger: Run, reading: Ranking) -> RunError:
     run, n = ledger.run, reading.n_iterations
     if reading.ranks_only:
         return RunError(

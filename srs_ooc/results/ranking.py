@@ -28,8 +28,7 @@ from srs_ooc.results.feature_record import (
 )
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.halves import HalvesRecord, halves_of
-from srs_ooc.runs.inputs import check_store, find_store, spec_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict, kept_names
@@ -55,7 +54,7 @@ class Ranking:
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Open for reading.
     store : Store
         The run's store.
@@ -85,14 +84,14 @@ class Ranking:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Run,
         store: Store,
         cap_nbytes: int | None = None,
         beside_nbytes: int = 0,
         later_nbytes: int = 0,
     ) -> None:
-        check_store(ledger, store)
-        spec, manifest = spec_of(ledger), store.manifest
+        ledger.check_store(store)
+        spec, manifest = ledger.spec, store.manifest
         room = None
         if cap_nbytes is not None:
             budget = Budget(cap_nbytes, other_nbytes=later_nbytes)
@@ -109,7 +108,7 @@ class Ranking:
         self.tally = Tally(manifest.n_features, wins=not spec.concludes)
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
-        self.ranks_only, self._fdr = spec.judge == "none", spec.fdr
+        self.ranks_only, self._spec = spec.judge == "none", spec
         self._read_scores(spec, parts)
         self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.n_iterations = ledger.load(parts).iteration
@@ -287,7 +286,7 @@ class Ranking:
         shown = [self.name(other) for other in self.verdict.cluster_of(stored)[:MEMBERS_SHOWN]]
         record = next(self.records(np.array([stored])))
         is_out = self._excluded is not None and stored in self._excluded
-        return explain(record, self._fdr, shown, is_out=is_out)
+        return explain(record, self._spec.fdr, shown, is_out=is_out)
 
     @property
     def n_candidates(self) -> int:
@@ -338,9 +337,9 @@ SURE = 6
 """Minus the decimal logarithm of the p-value from which rows are said to be in order."""
 
 
-def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, str]]:
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
-    verdict, spec, given = reading.verdict, spec_of(ledger), store.manifest.row_columns
+    verdict, spec, given = reading.verdict, ledger.spec, store.manifest.row_columns
     n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
     more = {
         "Most of what is selected differs in what is missing": (
@@ -363,7 +362,7 @@ def grave_cautions(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple
     return [*found, *((title, text) for title, (is_so, text) in more.items() if is_so)]
 
 
-def _of_leading(reading: Ranking, ledger: Ledger, store: Store) -> list[tuple[str, str]]:
+def _of_leading(reading: Ranking, ledger: Run, store: Store) -> list[tuple[str, str]]:
     """Return warnings, if leading features tell the target, count up or drift with the rows.
 
     Looked at are the first of the selected features, or of a ranking, in some of many rows.
@@ -438,12 +437,12 @@ def _apart(groups: NDArray[Any], values: NDArray[Any], least: float, *, sort: bo
 # The head of a ranking, from a run's ledger alone: its store may be gone.
 
 
-def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
+def kept_records(ledger: Run) -> list[FeatureRecord] | None:
     """Return the lines of the features that the verdict put first, best first.
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Open for reading.
 
     Returns
@@ -464,7 +463,7 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
         _take_items(saved, "importance", features.astype(np.int64), importance)
 
     n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
-    unit = float(spec_of(ledger).learner.trees_per_subspace << IMPORTANCE_BITS)
+    unit = float(ledger.spec.learner.trees_per_subspace << IMPORTANCE_BITS)
     halves = halves_of(ledger)
     found = zip(features.tolist(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
 
@@ -498,7 +497,7 @@ def _judged(
     return said if halves is None else said | {"halves": halves.share(stored)}
 
 
-def kept_reason(ledger: Ledger, name: str, missing: str) -> str:
+def kept_reason(ledger: Run, name: str, missing: str) -> str:
     """Say as :meth:`Ranking.explain` why a feature that the verdict put first is in or out.
 
     Raises
@@ -510,13 +509,13 @@ def kept_reason(ledger: Ledger, name: str, missing: str) -> str:
     """
     verdict, names = Verdict.of(ledger), kept_names(ledger) or {}
     if verdict is None:
-        raise _no_verdict("--why", ranks_only=spec_of(ledger).judge == "none")
+        raise _no_verdict("--why", ranks_only=ledger.spec.judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
             shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]
             excluded = ledger.input("excluded", "<u4")
             is_out = excluded is not None and stored in excluded
-            return explain(record, spec_of(ledger).fdr, shown, is_out=is_out)
+            return explain(record, ledger.spec.fdr, shown, is_out=is_out)
     raise RunError(
         f"{missing} --why without a store knows only the features that the verdict put first: "
         "`srs-ooc features RUN` shows them."
@@ -580,7 +579,7 @@ class Comparison:
 
 
 def compare(
-    ledgers: Sequence[Ledger],
+    ledgers: Sequence[Run],
     stores: Sequence[Place | None] = (None, None),
     cap_nbytes: int | None = None,
 ) -> Comparison:
@@ -591,7 +590,7 @@ def compare(
     RunError, StoreError, BudgetError
         If a run or its store cannot be read, or not under the cap.
     """
-    specs = [spec_of(ledger) for ledger in ledgers]
+    specs = [ledger.spec for ledger in ledgers]
     first, second = (
         _named(ledger, store, cap_nbytes) for ledger, store in zip(ledgers, stores, strict=True)
     )
@@ -614,10 +613,10 @@ def compare(
 
 
 def _named(
-    ledger: Ledger, store: Place | None, cap_nbytes: int | None
+    ledger: Run, store: Place | None, cap_nbytes: int | None
 ) -> tuple[int, bool, set[str], dict[str, int]]:
     """Return iterations, whether a verdict is to come, what is selected, ranks of the first."""
-    ranking = Ranking(ledger, find_store(ledger, store), cap_nbytes, _NAMES_NBYTES)
+    ranking = Ranking(ledger, ledger.find_store(store), cap_nbytes, _NAMES_NBYTES)
     selected = [] if ranking.is_provisional or ranking.ranks_only else ranking.selected().tolist()
     first = ranking.top(min(COMPARED, len(ranking.positions))).tolist()
     ranks = {ranking.name(int(stored)): rank + 1 for rank, stored in enumerate(first)}
@@ -670,9 +669,9 @@ _ARROW_NBYTES = 40_000_000
 """Allowance for loading pyarrow, and for a batch of it."""
 
 
-def _room_for_order(budget: Budget, ledger: Ledger, n_features: int, beside_nbytes: int) -> int:
+def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes: int) -> int:
     """Return what the cap leaves for ordering features, having checked that it holds the rest."""
-    spec, n, n_kept = spec_of(ledger), n_features, ledger.progress().n_kept
+    spec, n, n_kept = ledger.spec, n_features, ledger.progress().n_kept
     tally = (12 if spec.concludes else 16) * n
     by_model = 16 if spec.model.scores_features else 0
     scores = (8 if spec.method.ranks_by else by_model) * n

@@ -26,8 +26,8 @@ from srs_ooc.results.feature_record import FeatureRecord, PartReader, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import target_of
-from srs_ooc.runs.inputs import inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.ledger import StageBook
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 from srs_ooc.samplers.elimination import Elimination
@@ -55,7 +55,7 @@ class Report:
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Open for reading.
     store : Store
         The run's store.
@@ -82,14 +82,14 @@ class Report:
     """
 
     def __init__(
-        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, *, draws: bool = True
+        self, ledger: Run, store: Store, cap_nbytes: int | None = None, *, draws: bool = True
     ) -> None:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
-        self.spec, self.status = spec_of(ledger), status_of(ledger)
+        self.spec, self.status = ledger.spec, status_of(ledger)
         n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
         beside = report_nbytes(n_listed, draws=draws)
         self.reading = Ranking(ledger, store, cap_nbytes, beside)
-        self.inputs = inputs_of(ledger)
+        self.inputs = ledger.inputs
 
     @property
     def name(self) -> str:
@@ -503,12 +503,12 @@ class Point:
     unchanged: int | None
 
 
-def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
+def history_of(ledger: Run, reading: Ranking) -> list[Point]:
     """Return the course of a run up to the iterations that ``reading`` knows.
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Open for reading.
     reading : Ranking
         Of the same run.
@@ -519,7 +519,7 @@ def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
         By iterations, at most ``POINTS``. A run that was begun before leading features were kept
         has only those of its later iterations.
     """
-    spec, verdict = spec_of(ledger), reading.verdict
+    spec, verdict = ledger.spec, reading.verdict
     commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)
 
     def point(iterations: int, *counts: int | None) -> Point:
@@ -552,7 +552,7 @@ def _entered(reading: Ranking) -> dict[int, int]:
     return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
 
 
-def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
+def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
     """Return the features that led, by iterations: at the points that were kept and in the end."""
     led: dict[int, NDArray[np.uint32]] = {}
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:

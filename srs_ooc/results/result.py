@@ -20,8 +20,8 @@ from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.halves import HalvesRecord, halves_of
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import COMMITS, Ledger
+from srs_ooc.runs.ledger import COMMITS
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -154,11 +154,11 @@ class Result:
         self.status  # noqa: B018 (there is a run, and it can be read)
 
     @contextmanager
-    def _ledger(self) -> Iterator[Ledger]:
+    def _ledger(self) -> Iterator[Run]:
         with (
             python_spelling(),
             growth_counted(),
-            closing(Ledger(self.run, writable=False)) as ledger,
+            closing(Run(self.run, writable=False)) as ledger,
         ):
             yield ledger
 
@@ -168,7 +168,7 @@ class Result:
         with self._ledger() as ledger:
             number = int(ledger.meta(COMMITS))
             if self._read is None or self._read[0] != number:
-                self._read = number, Ranking(ledger, find_store(ledger, self._given))
+                self._read = number, Ranking(ledger, ledger.find_store(self._given))
             return self._read[1]
 
     @property
@@ -187,7 +187,7 @@ class Result:
     def store(self) -> Store:
         """The run's store, opened."""
         with self._ledger() as ledger:
-            return find_store(ledger, self._given)
+            return ledger.find_store(self._given)
 
     @property
     def n_iterations(self) -> int:
@@ -308,7 +308,7 @@ class Result:
         with asked_in_python(names=names) as files, self._ledger() as ledger:
             check_one(top, names)
             check_name(out)
-            store = find_store(ledger, self._given)
+            store = ledger.find_store(self._given)
             if files["names"] is None:
                 wanted = ranked_positions(ledger, self.reading, top)
             else:
@@ -519,7 +519,7 @@ class Result:
         from srs_ooc.results.report import Report
 
         with self._ledger() as ledger:
-            yield Report(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+            yield Report(ledger, ledger.find_store(self._given), cap_nbytes, draws=draws)
 
 
 def _table_of(data: Any) -> Any:

@@ -14,11 +14,11 @@ from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.runs.halves import halves_asked, halves_of
-from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
-from srs_ooc.runs.ledger import FILE, VALID, Ledger, hold, is_held
+from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.resources import ClusterNote, cluster_note
+from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
 from srs_ooc.runs.run_memory import is_growth
-from srs_ooc.runs.session import is_done
+from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict
@@ -75,15 +75,15 @@ class Status:
         return f"{peak} of {self.memory_mb} MB ({of})"
 
 
-def _state(ledger: Ledger, *, is_done: bool) -> str:
+def _state(ledger: Run, *, is_done: bool) -> str:
     if is_done:
         return "finished"
     return "running" if is_held(ledger.run) else "stopped"
 
 
-def status_of(ledger: Ledger) -> Status:
+def status_of(ledger: Run) -> Status:
     """Return where the run of an open ledger stands, as of its last commit."""
-    progress, spec = ledger.progress(), spec_of(ledger)
+    progress, spec = ledger.progress(), ledger.spec
     asked = int(ledger.meta("iterations"))
     planned = ledger.meta("planned") or {}
     verdict = Verdict.of(ledger)
@@ -115,7 +115,7 @@ def status_of(ledger: Ledger) -> Status:
     )
 
 
-def _halves(ledger: Ledger) -> dict[str, Any] | None:
+def _halves(ledger: Run) -> dict[str, Any] | None:
     asked, found = halves_asked(ledger), halves_of(ledger)
     n_selected, agreement = ([], None) if found is None else (found.n_selected, found.agreement)
     counts = {"asked": asked, "done": len(n_selected), "n_selected": n_selected}
@@ -233,7 +233,7 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
 
 def _run(path: Path, name: str) -> Found:
     try:
-        with closing(Ledger(path, writable=False)) as ledger:
+        with closing(Run(path, writable=False)) as ledger:
             if ledger.has_meta(NETWORK):
                 return _network(ledger, name)
             status = status_of(ledger)
@@ -250,7 +250,7 @@ def _run(path: Path, name: str) -> Found:
     )
 
 
-def _network(ledger: Ledger, name: str) -> Found:
+def _network(ledger: Run, name: str) -> Found:
     done = ledger.progress().iteration
     n_targets = ledger.meta(N_TARGETS)
     state = _state(ledger, is_done=done == n_targets)
@@ -297,7 +297,7 @@ def remove_run(run: Path) -> None:
 # Where a network stands.
 
 
-def network_values(ledger: Ledger) -> dict[str, Any] | None:
+def network_values(ledger: Run) -> dict[str, Any] | None:
     """Return where a network stands, as JSON-ready values; None if the ledger is a run's.
 
     ``identity`` has the options of the network, and what identifies its regulators, targets, rows

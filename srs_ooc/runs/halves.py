@@ -23,12 +23,13 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.exchangeability import deal_folds
-from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
+from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
-from srs_ooc.runs.ledger import HALVES_FOLDER, VALID, Ledger
+from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
 from srs_ooc.runs.resources import noting
+from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import whole_run_nbytes
-from srs_ooc.runs.screening import Watch
+from srs_ooc.runs.screening import Watch, is_done, search
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
@@ -98,12 +99,12 @@ class HalvesRecord:
         )
 
 
-def halves_asked(ledger: Ledger) -> int:
+def halves_asked(ledger: Run) -> int:
     """Return how many halves were asked for; 0 if none."""
     return int(ledger.meta(HALVES)) if ledger.has_meta(HALVES) else 0
 
 
-def halves_of(ledger: Ledger) -> HalvesRecord | None:
+def halves_of(ledger: Run) -> HalvesRecord | None:
     """Return what halves of the rows select, of as many iterations as the run has.
 
     None if no half is done. ``ledger`` is open for reading; the store is not needed.
@@ -128,7 +129,7 @@ def halves_of(ledger: Ledger) -> HalvesRecord | None:
     )
 
 
-def halves_done(ledger: Ledger, n_halves: int) -> dict[int, Half]:
+def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
     """Return what is kept of those of the first so many halves that are done, by number."""
     kept = {number: ledger.read_arrays(f"half-{number}") for number in range(n_halves)}
     now = ledger.progress().iteration
@@ -219,15 +220,13 @@ def select_within(
     store: Store,
     request: Request,
     watch: Watch,
-    whole: Ledger | None = None,
+    whole: Run | None = None,
 ) -> bool:
     """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
 
     What is there of it already is gone on with. ``request`` says iterations, memory and workers;
     ``whole`` is the run that this one is a part of, if it lies in that one's folder.
     """
-    from srs_ooc.runs.session import is_done, work_on  # which has halves worked on, too
-
     assert request.iterations is not None
     if not folder.exists():
         meta = {
@@ -239,10 +238,10 @@ def select_within(
         }
         given = {name: array for name, array in vars(inputs).items() if array is not None}
         folder.parent.mkdir(parents=True, exist_ok=True)
-        Ledger.create(folder, meta, given)
+        Run.create(folder, meta, given)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
-    with closing(Ledger(folder, writable=True, accept_loss=accepts, part_of=part_of)) as within:
-        work_on(within, store, request, watch)
+    with closing(Run(folder, writable=True, accept_loss=accepts, part_of=part_of)) as within:
+        search(within, store, request, watch)
         return is_done(within, request.iterations)
 
 
@@ -253,12 +252,12 @@ def _select(
     store: Store,
     request: Request,
     watch: Watch,
-    whole: Ledger | None = None,
+    whole: Run | None = None,
 ) -> Half | None:
     """Return what a half selects; None if ``watch`` says no."""
     if not select_within(folder, spec, inputs, store, request, watch, whole):
         return None
-    with closing(Ledger(folder, writable=False)) as within:
+    with closing(Run(folder, writable=False)) as within:
         first, selected, n_selected = candidates_of(within, store.n_features)
         verdict = Verdict.of(within)
     first = (first if verdict is None else verdict.order)[:FIRST]
@@ -298,13 +297,13 @@ class HalfJob(Job):
 
 
 def select_by_halves(
-    ledger: Ledger, store: Store, request: Request, n_halves: int, watch: Watch
+    ledger: Run, store: Store, request: Request, n_halves: int, watch: Watch
 ) -> None:
     """Do the runs on halves that are missing, each kept once done, until ``watch`` says no.
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Run
         Of a run that is done, open for writing.
     store : Store
         Its store.
@@ -315,7 +314,7 @@ def select_by_halves(
     watch : callable
         Told where the work stands; says whether to go on.
     """
-    spec, inputs, cluster = spec_of(ledger), inputs_of(ledger), request.cluster
+    spec, inputs, cluster = ledger.spec, ledger.inputs, request.cluster
     n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
     each = replace(request, iterations=n_iterations, halves=None)
     each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))

@@ -1,8 +1,7 @@
-"""What a run reads beside its ledger: its store, files that options name, its kept trees."""
+"""Files that options name: features left out, rows, scores."""
 
 import csv
 import hashlib
-import os
 import stat
 from _csv import Reader as Lines
 from collections.abc import Callable, Iterator
@@ -11,18 +10,15 @@ from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import RunError, StoreError, UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import describe_nbytes
-from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native._native import hash_text
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
     LINES_NBYTES,
     MOST_LINE_NBYTES,
@@ -30,16 +26,12 @@ from srs_ooc.runs.run_memory import (
     names_at_once,
     scores_lease,
 )
-from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
-from srs_ooc.samplers.base import Ensemble
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.arrays import PIECE_ITEMS, Names
-from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
-    from srs_ooc.runs.run_trees import TreeReader
-    from srs_ooc.store.remote_cache import CacheOptions
+    pass
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
@@ -311,121 +303,11 @@ def _score_of(file: Path, line: int, text: str) -> float:
     return score
 
 
-# The store of a run: where it is, and whether what lies there is the one the run was made on.
-
-PLACES = "store"
-"""Record of the ledger with the places of the store: absolute, and from the run's folder."""
-
-NETWORK = "network"
-"""Fact that says that a ledger is a network's, and which."""
-N_TARGETS = "n_targets"
-"""Fact that says how many targets a network is of."""
-
-
-def spec_of(ledger: Ledger) -> RunSpec:
-    """Return the identity of the run of an open ledger.
-
-    Raises
-    ------
-    RunError
-        If it is damaged, of another version, or a network's.
-    """
-    if ledger.has_meta(NETWORK):
-        raise RunError(
-            f"{ledger.run}: expected a run of `srs-ooc run`, found that it is a network. Its edges "
-            "are written by the same `srs-ooc network` command once more."
-        )
-    try:
-        return RunSpec.from_json(ledger.meta("spec"))
-    except RunError as error:
-        raise RunError(f"{ledger.run}: {error}") from error
-
-
-def places_of(store: Place, run: Path) -> list[str]:
-    """Return what a ledger keeps of where a store is."""
-    if isinstance(store, Url):
-        return [str(store), str(store)]
-    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
-
-
-def find_store(
-    ledger: Ledger, given: Place | None = None, cache: "CacheOptions | None" = None
-) -> Store:
-    """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
-
-    ``cache`` is what is kept here of one at a URL.
-
-    Raises
-    ------
-    RunError
-        If it is at none of these places, or another store is.
-    StoreError
-        If what is there cannot be read.
-    """
-    if given is not None:
-        return _opened(ledger, given, cache)
-    spec_of(ledger)  # a network's ledger is no damaged one
-    absolute, relative = ledger.meta(PLACES)
-    noted = place_of(absolute)
-    if isinstance(noted, Url):
-        return _opened(ledger, noted, cache)
-    places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
-    there = [place for place in places if _is_there(place)]
-    for place in there:
-        found = _store_of(ledger, place)
-        if found is not None:
-            return found
-    if there:
-        return _opened(ledger, there[0])  # says what is wrong with it
-    raise RunError(
-        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
-        f"place with --store where there is that option, or go on once with "
-        f"`srs-ooc run STORE --out {quote(str(ledger.run))}`, which notes the new place."
-    )
-
-
-def _is_there(place: Path) -> bool:
-    try:
-        return place.exists()
-    except OSError:  # in a folder that may not be looked into
-        return False
-
-
-def _store_of(ledger: Ledger, place: Path) -> Store | None:
-    try:
-        return open_store(place, spec_of(ledger).store)
-    except StoreError:
-        return None
-
-
-def _opened(ledger: Ledger, place: Place, cache: "CacheOptions | None" = None) -> Store:
-    store = open_store(place, cache=cache)
-    check_store(ledger, store)
-    return store
-
-
-def check_store(ledger: Ledger, store: Store) -> None:
-    """Check that a run was made on this very store.
-
-    Raises
-    ------
-    RunError
-        If the fingerprints differ.
-    """
-    expected = spec_of(ledger).store
-    if expected != store.fingerprint:
-        raise RunError(
-            f"{ledger.run} is a run on another store than {store.place}: expected fingerprint "
-            f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
-            "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
-        )
-
-
 # What options naming files mean for a store: excluded features and training rows.
 
 WEIGHTS = "weights"
 """Name of weights in a ledger: what a file of scores said, or what was computed."""
-_FILE_DIGITS = tuple("0123456789")
+FILE_DIGITS = tuple("0123456789")
 """A digest begins with how many items there were; other values of ``scores`` are words."""
 _Position = TypeVar("_Position", np.int32, np.uint32)
 
@@ -465,36 +347,6 @@ class Inputs:
         included = np.ones(n_features, dtype=np.bool_)
         included[self.excluded] = False
         return _positions(included, np.uint32)
-
-
-def inputs_of(ledger: Ledger) -> Inputs:
-    """Return what the files of options said when a run was made.
-
-    Raises
-    ------
-    RunError
-        If it is not what the run's identity says: lost, or of another run.
-    """
-    inputs = Inputs(
-        ledger.input("excluded", "<u4"),
-        ledger.input("rows", "<i4"),
-        ledger.input(WEIGHTS, "<u4"),
-        ledger.input("validation", "<i4"),
-    )
-    held = {name: NOT_GIVEN[name] for name in INPUTS} | spec_of(ledger).to_json()
-    kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
-    if held.get("scores", "file").startswith(_FILE_DIGITS):
-        kinds["scores"] = WEIGHTS
-    for name, what in kinds.items():
-        given = inputs.weights if name == "scores" else getattr(inputs, name)
-        found = digest(given, what) or NOT_GIVEN.get(name, "none")
-        if found != held[name]:
-            raise RunError(
-                f"{ledger.run}: expected the {name} that the run was made with, {held[name]}, "
-                f"found {found}. The ledger is damaged; restore the run's folder from a copy, or "
-                "start the run again in another one."
-            )
-    return inputs
 
 
 class InputFiles:
@@ -609,42 +461,3 @@ def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
         return None
     sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
     return f"{len(array)} {what} (sha256 {sha256[:16]})"
-
-
-# The trees of a run that predict: all that it keeps, or those that its method says.
-
-
-def trees_of(ledger: Ledger) -> "TreeReader":
-    """Return the trees of a run that predict, as of its last commit.
-
-    Raises
-    ------
-    RunError
-        If the run keeps no trees, has none yet that predict, or its file is damaged.
-    """
-    from srs_ooc.runs.run_trees import TreeReader
-
-    return TreeReader(ledger, ensemble_of(ledger))
-
-
-def ensemble_of(ledger: Ledger) -> Ensemble:
-    """Return which of the trees that a run keeps predict, and how.
-
-    Raises
-    ------
-    RunError
-        If its method has not come to any yet.
-    """
-    spec = spec_of(ledger)
-    if not spec.model.is_tree:
-        return Ensemble()
-    facts = ledger.meta(spec.method.ranks_by) if ledger.has_meta(spec.method.ranks_by) else {}
-    found = spec.sampler.ensemble(facts)
-    if found is None:
-        raise RunError(
-            f"{ledger.run}: expected trees, found that --method {spec.run.method} has not come to "
-            "its ensemble yet. Wait, or go on with the run."
-        )
-    per_subspace = spec.learner.trees_per_subspace
-    count = None if found.count is None else found.count * per_subspace
-    return Ensemble(found.first * per_subspace, count, found.votes, found.cutoff)

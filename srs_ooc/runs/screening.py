@@ -1,20 +1,28 @@
-"""Screens: that of a run without a verdict, and that before a verdict, with its closing stage."""
+"""Searching: the screen, its closing stage, and a run worked on until it has its verdict."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import VALID, Ledger, StageBook
-from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.ledger import VALID, StageBook
+from srs_ooc.runs.resources import Resources, RunContext, noting
+from srs_ooc.runs.run import PLACES, Run, places_of
+from srs_ooc.runs.run_memory import check_stages, growth_to_note, run_leases, shape_of
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict import Verdict, conclude
+from srs_ooc.runs.weights import with_weights
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
     LEAF_SHARE,
@@ -23,6 +31,7 @@ from srs_ooc.samplers.elimination import (
     TREES,
     Elimination,
 )
+from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
@@ -33,7 +42,7 @@ Watch = Callable[[Step], bool]
 
 def screen_and_close(
     resources: Resources,
-    ledger: Ledger | None,
+    ledger: Run | None,
     until: int,
     watch: Watch,
     stage: str,
@@ -75,18 +84,18 @@ def _goes_on(engine: Engine, step: Step, watch: Watch) -> bool:
     return watch(replace(step, done=engine.iteration))
 
 
-def saves_trees(ledger: Ledger) -> bool:
+def saves_trees(ledger: Run) -> bool:
     """Return whether the run of an open ledger keeps its trees."""
     return ledger.meta(VALID) is not None
 
 
 @contextmanager
-def tree_writer(ledger: Ledger) -> Iterator["TreeWriter | None"]:
+def tree_writer(ledger: Run) -> Iterator["TreeWriter | None"]:
     """Yield what keeps the trees of a run, None where they are not kept, and close it after."""
     if not saves_trees(ledger):
         yield None
         return
-    spec = spec_of(ledger)
+    spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
 
     some_only = spec.method.splits_rows  # most of its trees only serve to learn
@@ -97,18 +106,100 @@ def tree_writer(ledger: Ledger) -> Iterator["TreeWriter | None"]:
         trees.close()
 
 
-def screen_only(
-    ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter | None"
+def search(
+    ledger: Run, store: Store, request: Request, watch: Watch, settled: dict[str, Any] | None = None
 ) -> None:
+    """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
+
+    What is asked is kept once nothing refuses it, before the first step, with what ``settled`` has
+    besides, by name.
+
+    Raises
+    ------
+    RunError, StoreError, UsageError, BudgetError
+        As of :func:`srs_ooc.runs.session.work_on`.
+    """
+    ledger.check_store(store)
+    ledger.check = store.check_unchanged
+    _check_iterations(ledger, request)
+    spec, before, asked = ledger.spec, ledger.progress(), request.iterations
+    settled = {PLACES: places_of(store.place, ledger.run)} | (settled or {})
+    if asked is not None:
+        settled["iterations"] = asked and max(asked, before.iteration)
+    until = max(int(settled.get("iterations", ledger.meta("iterations"))), before.iteration)
+    if is_done(ledger, until):
+        if request.memory_mb is not None:
+            _check_cap(ledger, store, request.memory_mb * MB)
+        keep(ledger, settled)
+        return
+    if request.memory_mb is not None:
+        settled["memory_mb"] = request.memory_mb
+    cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
+    settled |= growth_to_note(ledger)
+    watch = noting(ledger, request.cluster, watch)
+    with store.unchanged():
+        task = Task.of_run(spec, store, ledger.inputs)
+    if spec.draws_by_weight:  # scores are kept: what follows is refused before
+        _check_cap(ledger, store, cap_nbytes)
+    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
+    if weighted is None:
+        return
+    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
+    began, saves, state = time.monotonic(), saves_trees(ledger), None
+    with tree_writer(ledger) as trees, context.resources(saves=saves) as resources:
+        if spec.concludes:
+            keep(ledger, settled)
+            state = screen_and_close(resources, ledger, until, watch, "screening", trees=trees)
+        else:
+            engine = resources.engine(ledger, trees=trees)
+            keep(ledger, settled)
+            _screen_only(engine, ledger, until, watch)
+    if state is not None:
+        conclude(ledger, context, until, state, began - before.seconds)
+
+
+def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    with context.resources(saves=trees is not None) as resources:
-        engine = resources.engine(ledger, trees=trees)
-        sampler = engine.sampler
+    sampler = engine.sampler
 
-        def going() -> bool:
-            by_iterations = Step("", engine.iteration, until, sampler.n_kept)
-            return context.watch(sampler.progress() or by_iterations)
+    def going() -> bool:
+        by_iterations = Step("", engine.iteration, until, sampler.n_kept)
+        return watch(sampler.progress() or by_iterations)
 
-        engine.advance(until, going)
-        if engine.is_over:
-            ledger.set_meta("iterations", engine.iteration)
+    engine.advance(until, going)
+    if engine.is_over:
+        ledger.set_meta("iterations", engine.iteration)
+
+
+def _check_cap(ledger: Run, store: Store, cap_nbytes: int) -> None:
+    """Refuse a cap that cannot hold the run."""
+    spec, saves, beside = ledger.spec, saves_trees(ledger), store.reading_nbytes
+    shape = shape_of(store.manifest, ledger.inputs, spec.values())
+    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
+
+
+def keep(ledger: Run, settled: dict[str, Any]) -> None:
+    """Keep what a request that was accepted gives, once."""
+    ledger.accept()
+    while settled:
+        name, value = settled.popitem()
+        if not ledger.has_meta(name) or value != ledger.meta(name):
+            ledger.set_meta(name, value)
+
+
+def _check_iterations(ledger: Run, request: Request) -> None:
+    """Refuse to end a run before where it is; a finished run is read, whatever is asked."""
+    done, asked = ledger.progress().iteration, request.iterations
+    if asked is None or asked >= done or is_done(ledger, int(ledger.meta("iterations"))):
+        return
+    raise UsageError(
+        f"--iterations: expected the iterations in total, at least the {done} that are done, found "
+        f"{asked}. To end the run where it is, give --iterations {done}."
+    )
+
+
+def is_done(ledger: Run, until: int) -> bool:
+    """Return whether ``until`` iterations are done and judged."""
+    if ledger.progress().iteration < until:
+        return False
+    return not ledger.spec.concludes or Verdict.of(ledger) is not None

@@ -1,4 +1,4 @@
-"""Runs: opening or creating one, and working on it."""
+"""Runs: opening or creating one, and working on it and on halves of its rows."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,7 +12,6 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
-from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
@@ -25,30 +24,20 @@ from srs_ooc.runs.halves import (
     halves_done,
     select_by_halves,
 )
-from srs_ooc.runs.inputs import (
-    PLACES,
-    WEIGHTS,
-    InputFiles,
-    Inputs,
-    check_store,
-    digest,
-    inputs_of,
-    places_of,
-    spec_of,
-)
-from srs_ooc.runs.ledger import VALID, Ledger
-from srs_ooc.runs.resources import Resources, RunContext, noting
+from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest
+from srs_ooc.runs.ledger import VALID
+from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
     TrainingShape,
     check_stages,
-    growth_to_note,
     half_leases,
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.screening import Watch, saves_trees, screen_only, tree_writer
+from srs_ooc.runs.screening import Watch, is_done, keep, saves_trees, search
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     Request,
@@ -63,8 +52,7 @@ from srs_ooc.runs.task import (
     check_rows,
     check_table,
 )
-from srs_ooc.runs.verdict import Verdict, conclude
-from srs_ooc.runs.weights import needs_of, with_weights
+from srs_ooc.runs.weights import needs_of
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
 
@@ -238,7 +226,7 @@ def open_or_create(
     run: Path,
     request: Request,
     plan: Callable[[RunDraft], dict[str, Any]] | None = None,
-) -> Ledger:
+) -> Run:
     """Open the ledger of ``run`` for writing, creating the run if there is none.
 
     A new run for which no iterations were asked gets as many as ``plan`` says. What that returns,
@@ -250,12 +238,12 @@ def open_or_create(
         If the store or the run cannot be used as asked; nothing is created then.
     """
     if run.exists():
-        ledger = Ledger(run, writable=True)
+        ledger = Run(run, writable=True)
         try:
-            check_store(ledger, store)
+            ledger.check_store(store)
             memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
             _, options = _resolved(store, replace(request, memory_mb=memory_mb))
-            check_same(options, spec_of(ledger), str(run))
+            check_same(options, ledger.spec, str(run))
             _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
@@ -273,8 +261,8 @@ def open_or_create(
         VALID: 0 if request.save_trees else None,
     }
     given = {name: array for name, array in vars(draft.inputs).items() if array is not None}
-    Ledger.create(run, meta, given)
-    return Ledger(run, writable=True)
+    Run.create(run, meta, given)
+    return Run(run, writable=True)
 
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
@@ -331,7 +319,7 @@ def _check_rows_split(spec: RunSpec, store: Store) -> None:
         )
 
 
-def _check_same_trees(ledger: Ledger, request: Request) -> None:
+def _check_same_trees(ledger: Run, request: Request) -> None:
     saves = saves_trees(ledger)
     if request.save_trees is None or request.save_trees == saves:
         return
@@ -343,7 +331,7 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
     )
 
 
-def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
+def work_on(ledger: Run, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     Then, where halves of the rows were asked for, on these. What the request gives of iterations,
@@ -359,94 +347,17 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     UsageError, BudgetError
         If the rows cannot be halved so often, or the cap cannot hold the work.
     """
-    check_store(ledger, store)
-    ledger.check = store.check_unchanged
     n_halves = halves_asked(ledger) if request.halves is None else request.halves
     if len(halves_done(ledger, n_halves)) < n_halves:
-        spec, inputs, saves = spec_of(ledger), inputs_of(ledger), saves_trees(ledger)
+        spec, inputs, saves = ledger.spec, ledger.inputs, saves_trees(ledger)
         asked = replace(request, halves=n_halves, save_trees=saves)
         shape = shape_of(store.manifest, inputs, spec.values())
         cap_mb = request.memory_mb or int(ledger.meta("memory_mb"))
         check_stages(cap_mb * MB, RunDraft(asked, spec, shape, store, inputs).stages())
         if not check_halves(spec, store, inputs, request, n_halves, watch):
-            _keep(ledger, {HALVES: n_halves})
+            keep(ledger, {HALVES: n_halves})
             return
-    _search(ledger, store, request, watch)
+    settled = {} if request.halves is None else {HALVES: request.halves}
+    search(ledger, store, request, watch, settled)
     if n_halves and is_done(ledger, int(ledger.meta("iterations"))):
         select_by_halves(ledger, store, request, n_halves, watch)
-
-
-def _search(ledger: Ledger, store: Store, request: Request, watch: Watch) -> None:
-    """Work on a run until its iterations are done, with their verdict, or ``watch`` says no."""
-    _check_iterations(ledger, request)
-    spec, done, asked = spec_of(ledger), ledger.progress().iteration, request.iterations
-    settled: dict[str, Any] = {PLACES: places_of(store.place, ledger.run)}
-    if request.halves is not None:
-        settled[HALVES] = request.halves
-    if asked is not None:
-        settled["iterations"] = asked and max(asked, done)
-    until = max(int(settled.get("iterations", ledger.meta("iterations"))), done)
-    if is_done(ledger, until):
-        if request.memory_mb is not None:
-            _check_cap(ledger, store, request.memory_mb * MB)
-        _keep(ledger, settled)
-        return
-    if request.memory_mb is not None:
-        settled["memory_mb"] = request.memory_mb
-    cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
-    settled |= growth_to_note(ledger)
-    noted = noting(ledger, request.cluster, watch)
-
-    def begun(step: Step) -> bool:
-        _keep(ledger, settled)
-        return noted(step)
-
-    with store.unchanged():
-        task = Task.of_run(spec, store, inputs_of(ledger))
-    if spec.draws_by_weight:  # scores are kept: what follows is refused before
-        _check_cap(ledger, store, cap_nbytes)
-    weighted = with_weights(ledger, spec, store, task, cap_nbytes, noted)
-    if weighted is None:
-        return
-    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, begun)
-    with tree_writer(ledger) as trees:
-        if spec.concludes:
-            conclude(ledger, context, until, trees)
-        else:
-            screen_only(ledger, context, until, trees)
-    settled.pop("iterations", None)  # as it ended, where no step was left
-    _keep(ledger, settled)
-
-
-def _check_cap(ledger: Ledger, store: Store, cap_nbytes: int) -> None:
-    """Refuse a cap that cannot hold the run."""
-    spec, saves, beside = spec_of(ledger), saves_trees(ledger), store.reading_nbytes
-    shape = shape_of(store.manifest, inputs_of(ledger), spec.values())
-    check_stages(cap_nbytes, [run_leases(spec, shape, saves=saves, beside_nbytes=beside)])
-
-
-def _keep(ledger: Ledger, settled: dict[str, Any]) -> None:
-    """Keep what a request that was accepted gives, once."""
-    ledger.accept()
-    while settled:
-        name, value = settled.popitem()
-        if not ledger.has_meta(name) or value != ledger.meta(name):
-            ledger.set_meta(name, value)
-
-
-def _check_iterations(ledger: Ledger, request: Request) -> None:
-    """Refuse to end a run before where it is; a finished run is read, whatever is asked."""
-    done, asked = ledger.progress().iteration, request.iterations
-    if asked is None or asked >= done or is_done(ledger, int(ledger.meta("iterations"))):
-        return
-    raise UsageError(
-        f"--iterations: expected the iterations in total, at least the {done} that are done, found "
-        f"{asked}. To end the run where it is, give --iterations {done}."
-    )
-
-
-def is_done(ledger: Ledger, until: int) -> bool:
-    """Return whether ``until`` iterations are done and judged."""
-    if ledger.progress().iteration < until:
-        return False
-    return not spec_of(ledger).concludes or Verdict.of(ledger) is not None

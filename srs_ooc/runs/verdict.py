@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +46,14 @@ from srs_ooc.runs.feature_tests import (
     strongest,
     strongest_alone,
 )
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import NAMES_NBYTES
-from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import IMPORTANCE_BITS
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.run_trees import TreeWriter
 
 # The verdict: one row for each place of the ranking.
 
@@ -110,7 +105,7 @@ class Verdict:
     levels: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, ledger: Ledger) -> "Verdict | None":
+    def of(cls, ledger: Run) -> "Verdict | None":
         """Return the verdict on the iterations done; None if there is none (yet)."""
         arrays = ledger.read_arrays(VERDICT)
         if arrays is None or "table" not in arrays:
@@ -183,7 +178,7 @@ MOST_SELECTED = 30_000
 
 
 def verdict_on(
-    resources: Resources, state: Elimination, key: int, ledger: Ledger | None = None
+    resources: Resources, state: Elimination, key: int, ledger: Run | None = None
 ) -> Verdict:
     """Test every feature alone, and the most promising beside others; then judge.
 
@@ -195,7 +190,7 @@ def verdict_on(
         Its closing stage.
     key : int
         Breaks ties.
-    ledger : Ledger, optional
+    ledger : Run, optional
         Where strengths are kept meanwhile.
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
@@ -294,7 +289,7 @@ WANTED = 200
 
 
 def candidates_of(
-    ledger: Ledger, n_features: int
+    ledger: Run, n_features: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
     """Return what small sets of a run that is done are chosen from, the most important first.
 
@@ -307,7 +302,7 @@ def candidates_of(
     n_selected : int
         How many features it selected.
     """
-    spec = spec_of(ledger)
+    spec = ledger.spec
     tally, kept = tally_of(spec, n_features), KeptSet(n_features)
     parts: dict[str, Stateful] = {TALLY: tally}
     if not spec.concludes:
@@ -417,7 +412,7 @@ LEVELS = "levels"
 """The same of levels of categorical features, of a store that has some."""
 
 
-def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> None:
+def keep_names(ledger: Run, store: Store, features: NDArray[np.uint32]) -> None:
     """Keep the names of stored features, as many of the first as there is room for."""
     positions = np.zeros(len(features), np.int64)
     for start, piece in store.pieces("positions"):
@@ -426,7 +421,7 @@ def keep_names(ledger: Ledger, store: Store, features: NDArray[np.uint32]) -> No
     _keep(ledger, RANKED_NAMES, features, (store.names[at] for at in positions.tolist()))
 
 
-def _keep(ledger: Ledger, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:
+def _keep(ledger: Run, kind: str, features: NDArray[np.uint32], texts: Iterable[str]) -> None:
     names = list(_first(texts))
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     arrays: dict[str, NDArray[Any]] = {
@@ -447,7 +442,7 @@ def _first(texts: Iterable[str]) -> Iterator[bytes]:
         yield name
 
 
-def keep_levels(ledger: Ledger, store: Store, table: NDArray[Any]) -> None:
+def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
     """Keep the names of the levels toward which effects of categorical features go."""
     categories, n_classes = store.categories(), max(1, len(store.manifest.classes))
     there = table[[Measure(measure).is_of_level for measure in table["measure"].tolist()]]
@@ -456,7 +451,7 @@ def keep_levels(ledger: Ledger, store: Store, table: NDArray[Any]) -> None:
     _keep(ledger, LEVELS, there["stored"], texts)
 
 
-def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | None:
+def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str] | None:
     """Return the names by stored position, best first; None of a run that kept none."""
     arrays = ledger.read_arrays(kind)
     if arrays is None:
@@ -466,15 +461,14 @@ def kept_names(ledger: Ledger, kind: str = RANKED_NAMES) -> dict[int, str] | Non
     return dict(zip(arrays["features"].tolist(), names, strict=True))
 
 
-def conclude(ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter | None") -> None:
-    """Bring a run to its verdict after ``until`` iterations, or as far as it is allowed."""
-    start = time.monotonic()
-    before, spec = ledger.progress(), context.spec
-    with context.resources(saves=trees is not None) as resources:
-        watch = context.watch
-        state = screen_and_close(resources, ledger, until, watch, "screening", trees=trees)
-        if state is None:
-            return
+def conclude(
+    ledger: Run, context: RunContext, until: int, state: Elimination, began: float
+) -> None:
+    """Bring a run whose closing stage is over to its verdict, or as far as it is allowed.
+
+    ``began``: on the clock of ``time.monotonic``, less the seconds of work that were done before.
+    """
+    spec = context.spec
     try:
         with replace(context, cluster=None).resources(grows=False) as resources:
             key = key_of(spec.seed, Purpose.RANK_TIE, until)
@@ -483,7 +477,7 @@ def conclude(ledger: Ledger, context: RunContext, until: int, trees: "TreeWriter
         return
     facts = {"n_iterations": until} | verdict.facts
     facts |= {
-        "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
+        "seconds": time.monotonic() - began - ledger.progress().seconds,
         "peak_nbytes": peak_resident_nbytes(),
         "evidence": spec.judging.versions["evidence"],
         "begun_evidence": spec.judging.versions["evidence"],

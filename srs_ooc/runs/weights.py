@@ -11,7 +11,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import check_stages, order_lease, scoring_leases
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
@@ -79,7 +79,7 @@ def scores_of(
 
 
 def with_weights(
-    ledger: Ledger,
+    ledger: Run,
     spec: RunSpec,
     store: Store,
     task: Task,

@@ -1,0 +1,179 @@
+"""A run that is open: its ledger, and what it says of identity, inputs, store and trees."""
+
+import os
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from srs_ooc.base.errors import RunError, StoreError
+from srs_ooc.base.urls import Place, Url, place_of
+from srs_ooc.runs.inputs import FILE_DIGITS, WEIGHTS, Inputs, digest
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
+from srs_ooc.samplers.base import Ensemble
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.run_trees import TreeReader
+    from srs_ooc.store.remote_cache import CacheOptions
+
+PLACES = "store"
+"""Record of the ledger with the places of the store: absolute, and from the run's folder."""
+
+NETWORK = "network"
+"""Fact that says that a ledger is a network's, and which."""
+N_TARGETS = "n_targets"
+"""Fact that says how many targets a network is of."""
+
+
+def places_of(store: Place, run: Path) -> list[str]:
+    """Return what a ledger keeps of where a store is."""
+    if isinstance(store, Url):
+        return [str(store), str(store)]
+    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
+
+
+class Run(Ledger):
+    """The ledger of a run, with what it says of the run: each is read once.
+
+    Raises
+    ------
+    RunError
+        As of :class:`Ledger`; from an attribute, if what it is read from is damaged, of another
+        version, or a network's.
+    """
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """Its identity."""
+        if self.has_meta(NETWORK):
+            raise RunError(
+                f"{self.run}: expected a run of `srs-ooc run`, found that it is a network. Its "
+                "edges are written by the same `srs-ooc network` command once more."
+            )
+        try:
+            return RunSpec.from_json(self.meta("spec"))
+        except RunError as error:
+            raise RunError(f"{self.run}: {error}") from error
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What the files of options said when the run was made."""
+        inputs = Inputs(
+            self.input("excluded", "<u4"),
+            self.input("rows", "<i4"),
+            self.input(WEIGHTS, "<u4"),
+            self.input("validation", "<i4"),
+        )
+        held = {name: NOT_GIVEN[name] for name in INPUTS} | self.spec.to_json()
+        kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
+        if held.get("scores", "file").startswith(FILE_DIGITS):
+            kinds["scores"] = WEIGHTS
+        for name, what in kinds.items():
+            given = inputs.weights if name == "scores" else getattr(inputs, name)
+            found = digest(given, what) or NOT_GIVEN.get(name, "none")
+            if found != held[name]:
+                raise RunError(
+                    f"{self.run}: expected the {name} that the run was made with, {held[name]}, "
+                    f"found {found}. The ledger is damaged; restore the run's folder from a copy, "
+                    "or start the run again in another one."
+                )
+        return inputs
+
+    def check_store(self, store: Store) -> None:
+        """Check that the run was made on this very store.
+
+        Raises
+        ------
+        RunError
+            If the fingerprints differ.
+        """
+        expected = self.spec.store
+        if expected != store.fingerprint:
+            raise RunError(
+                f"{self.run} is a run on another store than {store.place}: expected fingerprint "
+                f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
+                "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
+            )
+
+    def find_store(self, given: Place | None = None, cache: "CacheOptions | None" = None) -> Store:
+        """Open the store the run was made on: ``given``, or where it was, or at its place by it.
+
+        ``cache`` is what is kept here of one at a URL.
+
+        Raises
+        ------
+        RunError
+            If it is at none of these places, or another store is.
+        StoreError
+            If what is there cannot be read.
+        """
+        if given is not None:
+            return self._opened(given, cache)
+        fingerprint = self.spec.store  # a network's ledger is no damaged one
+        absolute, relative = self.meta(PLACES)
+        noted = place_of(absolute)
+        if isinstance(noted, Url):
+            return self._opened(noted, cache)
+        places = [Path(absolute), Path(os.path.normpath(self.run.absolute() / relative))]
+        there = [place for place in places if _is_there(place)]
+        for place in there:
+            try:
+                return open_store(place, fingerprint)
+            except StoreError:
+                continue
+        if there:
+            return self._opened(there[0])  # says what is wrong with it
+        raise RunError(
+            f"{self.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
+            f"place with --store where there is that option, or go on once with "
+            f"`srs-ooc run STORE --out {quote(str(self.run))}`, which notes the new place."
+        )
+
+    def _opened(self, place: Place, cache: "CacheOptions | None" = None) -> Store:
+        store = open_store(place, cache=cache)
+        self.check_store(store)
+        return store
+
+    def trees(self) -> "TreeReader":
+        """Return the trees that predict, as of the last commit.
+
+        Raises
+        ------
+        RunError
+            If the run keeps no trees, has none yet that predict, or its file is damaged.
+        """
+        from srs_ooc.runs.run_trees import TreeReader
+
+        return TreeReader(self, self.ensemble())
+
+    def ensemble(self) -> Ensemble:
+        """Return which of the trees that the run keeps predict, and how.
+
+        Raises
+        ------
+        RunError
+            If its method has not come to any yet.
+        """
+        spec = self.spec
+        if not spec.model.is_tree:
+            return Ensemble()
+        part = spec.method.ranks_by
+        found = spec.sampler.ensemble(self.meta(part) if self.has_meta(part) else {})
+        if found is None:
+            raise RunError(
+                f"{self.run}: expected trees, found that --method {spec.run.method} has not come "
+                "to its ensemble yet. Wait, or go on with the run."
+            )
+        per_subspace = spec.learner.trees_per_subspace
+        count = None if found.count is None else found.count * per_subspace
+        return Ensemble(found.first * per_subspace, count, found.votes, found.cutoff)
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # in a folder that may not be looked into
+        return False
