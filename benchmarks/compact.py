@@ -9,7 +9,8 @@ that pass Benjamini and Hochberg at level 0.1 (F-test), what is not 0 (lasso), w
 20 rounds of 500 trees (Boruta). Seconds are of the processor, of the ranking and the own choice
 together.
 
-    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10] [--methods ours F ...]
+    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10]
+        [--methods "ours, order" F-test ...]
     python benchmarks/compact.py --cache FOLDER --report
 """
 

@@ -213,11 +213,18 @@ def check_halves(
 
 
 def select_within(
-    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
+    folder: Path,
+    spec: RunSpec,
+    inputs: Inputs,
+    store: Store,
+    request: Request,
+    watch: Watch,
+    whole: Ledger | None = None,
 ) -> bool:
     """Do a run on some of a store's rows in ``folder``; return whether its iterations are done.
 
-    What is there of it already is gone on with. ``request`` says iterations, memory and workers.
+    What is there of it already is gone on with. ``request`` says iterations, memory and workers;
+    ``whole`` is the run that this one is a part of, if it lies in that one's folder.
     """
     from srs_ooc.runs.session import is_done, work_on  # which has halves worked on, too
 
@@ -233,16 +240,23 @@ def select_within(
         given = {name: array for name, array in vars(inputs).items() if array is not None}
         folder.parent.mkdir(parents=True, exist_ok=True)
         Ledger.create(folder, meta, given)
-    with closing(Ledger(folder, writable=True)) as within:
+    accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
+    with closing(Ledger(folder, writable=True, accept_loss=accepts, part_of=part_of)) as within:
         work_on(within, store, request, watch)
         return is_done(within, request.iterations)
 
 
 def _select(
-    folder: Path, spec: RunSpec, inputs: Inputs, store: Store, request: Request, watch: Watch
+    folder: Path,
+    spec: RunSpec,
+    inputs: Inputs,
+    store: Store,
+    request: Request,
+    watch: Watch,
+    whole: Ledger | None = None,
 ) -> Half | None:
     """Return what a half selects; None if ``watch`` says no."""
-    if not select_within(folder, spec, inputs, store, request, watch):
+    if not select_within(folder, spec, inputs, store, request, watch, whole):
         return None
     with closing(Ledger(folder, writable=False)) as within:
         first, selected, n_selected = candidates_of(within, store.n_features)
@@ -313,7 +327,7 @@ def select_by_halves(
         for number in missing:
             half = half_of(spec, store, inputs, number)
             here = named(f"half {number + 1} of {n_halves}", watch)
-            found = _select(folder / str(number), *half, store, each, here)
+            found = _select(folder / str(number), *half, store, each, here, ledger)
             if found is None:
                 return
             yield number, found

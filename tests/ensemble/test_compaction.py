@@ -55,7 +55,7 @@ def _few_trees():
 def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
     """A run that is done, and where it was made."""
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    asked = Options(subspace_size=str(q), seed=3, **(given or {"judge": "decoy", "decoys": 1}))
+    asked = Options(subspace_size=str(q), seed=3, **given)
     with run_on(store, folder / "a.run", Request(asked, *files, iterations=iterations)) as made:
         yield made
 
@@ -70,7 +70,7 @@ def run_on(store, run, request):
 def again(table, tmp_path):
     """The same run once more, in another folder."""
     ledger, site = table
-    asked = Options(judge="decoy", decoys=1, subspace_size="40", seed=spec_of(ledger).seed)
+    asked = Options(subspace_size="40", seed=spec_of(ledger).seed)
     iterations = ledger.progress().iteration
     return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
 
@@ -92,7 +92,7 @@ def sources(site, stored):
     return [int(positions[feature]) for feature in stored]
 
 
-def family(source):
+def group(source):
     """Return which of the four deciding features a feature is, or is near to; None if noise."""
     return source % 4 if source < 4 else (source - 10) % 4 if 10 <= source < 18 else None
 
@@ -103,15 +103,15 @@ def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     assert nested.n_selected == n_selected
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
-    first = [family(source) for source in order[:4]]
+    first = [group(source) for source in order[:4]]
     assert sorted(first, key=str) == [0, 1, 2, 3]
     selected = sources(site, chosen)
     assert sorted(order[: len(selected)]) == sorted(selected)
     n_representatives = len(selected) - 8
-    assert all(family(source) is not None for source in order[n_representatives : len(selected)])
+    assert all(group(source) is not None for source in order[n_representatives : len(selected)])
     for feature, source in zip(nested.order[:4], order, strict=False):
         others = sources(site, nested.stand_ins[str(feature)])
-        assert {family(other) for other in others} == {family(source)}
+        assert {group(other) for other in others} == {group(source)}
         assert len(others) == 2
 
 
@@ -282,7 +282,7 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    request = Request(Options(judge="decoy", decoys=1, subspace_size="20"), iterations=50)
+    request = Request(Options(subspace_size="20"), iterations=50)
     with (
         closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
         pytest.raises(RunError, match="expected a run that is done"),
@@ -306,7 +306,7 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
     values[20] = values[0] + 0.05 * np.random.default_rng(1).standard_normal(150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     run = tmp_path / "a.run"
-    srs_ooc("run", store, "--out", run, "--iterations", 100, "--decoys", 1)
+    srs_ooc("run", store, "--out", run, "--iterations", 100)
     few = ("--folds", 2, "--repeats", 1)
     whole = json_of("compact", run, "--json", *few)
     assert [record["features"] for record in whole["curve"]][:3] == [1, 2, 3]
@@ -364,7 +364,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
 def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
     run = tmp_path / "a.run"
-    asked = ("--judge", "decoy", "--decoys", 1, "--q", q, "--iterations", 20, "--max-depth", 2)
+    asked = ("--q", q, "--iterations", 20, "--max-depth", 2)
     srs_ooc("run", store, "--out", run, *asked)
     few = ("--folds", 2, "--repeats", 1)
     cap = int(error_of("compact", run, *few, "--memory-mb", 20).split()[-1].rstrip("."))

@@ -18,15 +18,13 @@ from srs_ooc.runs.run_verdict import ROW
 from srs_ooc.runs.tests_beside import NOBODY
 
 
-def verdict_of(spec=None, order=(), **given):
-    """Five features: one is marginally significant, one has its own decoy before it."""
+def verdict_of(order=(), **given):
+    """Five features: three are selected, one of these is marginally significant."""
     arrays = {
         "features": np.array([7, 3, 5, 9, 2], np.uint32),
         "is_selected": np.array([True, True, True, False, False]),
         "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
         "scores": np.array([np.nan, 3e9, 2e9, 2e9, 1e9]),
-        "is_outstanding": np.array([True, False, False, False, False]),
-        "is_best": np.array([True, True, True, False, True]),
         "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
@@ -39,19 +37,12 @@ def verdict_of(spec=None, order=(), **given):
         "low": np.array([1.5, 0.125, *[np.nan] * 3]),
         "high": np.array([4.0, 0.5, *[np.nan] * 3]),
     }
-    facts: dict[str, Any] = {
-        "marginal_cutoff": 0.001,
-        "largest_group": 2,
-        "n_decoys_above": 0,
-        "n_marginal": 1,
-    }
-    facts["classes"] = ["k1", "k2"]
-    asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
+    facts: dict[str, Any] = {"marginal_cutoff": 0.001, "n_marginal": 1, "classes": ["k1", "k2"]}
     rows = np.recarray(len(arrays["features"]), ROW)
     for name, array in (arrays | given).items():
         rows[name] = array
     shown = np.array(order, np.uint32)
-    return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
+    return VerdictReading(SimpleNamespace(fdr="0.1"), rows, shown, facts)
 
 
 def why(feature, n_drawn=9, *, is_out=False, **given):
@@ -70,21 +61,14 @@ def test_each_feature_has_its_reason():
     assert why(5).startswith("f5 is in: rank 3, q-value 0.1 (")
     assert why(5, order=[3, 7, 9, 5, 2]).startswith("f5 is in: rank 4, q-value 0.1 (")
     assert "It is not marginally significant" in why(5)
-    assert why(9).startswith("f9 is out: rank 4. One of its own decoys is ahead of it")
+    assert why(9).startswith("f9 is out: rank 4, q-value 1 (")
     assert why(2).startswith("f2 is out: rank 5, q-value 0.2 (")
     found = "neither among the best of the search nor among those with the strongest tests."
     assert why(4) == f"f4 is out: drawn 9 times, it was {found}"
     assert why(4, 0) == f"f4 is out: drawn 0 times, it was {found}"
     assert "told to leave it out" in why(4, 0, is_out=True)
-    assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
 
 
-def test_what_stands_out_need_not_pass_among_features():
-    found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
-    assert "among features and decoys together, not among features alone (p = 0.0065, " in found
-
-
-TESTS = {"decoys": 0}
 OTHERS = {
     "beside": np.array([3, 9, NOBODY, NOBODY, NOBODY], np.uint32),
     "beside_too": np.array([NOBODY, 2, NOBODY, NOBODY, NOBODY], np.uint32),
@@ -92,20 +76,11 @@ OTHERS = {
 
 
 def test_a_feature_says_beside_which_others_it_shows():
-    assert " It shows beside f3. It is marginally significant" in why(7, spec=TESTS, **OTHERS)
-    assert " It shows beside f9 and f2. It is not" in why(3, spec=TESTS, **OTHERS)
-    assert "beside" not in why(5, spec=TESTS, **OTHERS)
-    assert verdict_of(TESTS, **OTHERS).n_beside_selected == 2
-    assert verdict_of(TESTS).n_beside_selected == 0
-
-
-def test_nothing_is_said_of_decoys_where_tests_judge():
-    found = [why(feature, spec=TESTS, p_values=np.full(5, 0.5)) for feature in (7, 3, 5, 2)]
-    assert all("decoy" not in said and "is not marginally significant" in said for said in found)
-    assert all("tree" not in said for said in found)
-    nothing = verdict_of(TESTS, is_selected=np.zeros(5, bool)).why_none()
-    assert "the smallest q-value is 0.01, 0.1 was asked" in nothing
-    assert "decoy" not in nothing
+    assert " It shows beside f3. It is marginally significant" in why(7, **OTHERS)
+    assert " It shows beside f9 and f2. It is not" in why(3, **OTHERS)
+    assert "beside" not in why(5, **OTHERS)
+    assert verdict_of(**OTHERS).n_beside_selected == 2
+    assert verdict_of().n_beside_selected == 0
 
 
 def test_places_that_were_not_grouped_are_said():
@@ -114,14 +89,8 @@ def test_places_that_were_not_grouped_are_said():
 
 
 def test_why_nothing_is_selected():
-    nothing = np.zeros(5, bool)
-    said = verdict_of(is_selected=nothing).why_none()
-    assert "The marginally significant features do not hold it either" in said
-    assert "--judge tests can" in said
-    none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
-    assert "No feature is marginally significant" in none_out
-    assert "cannot select fewer than 20 features" in none_out
-    assert "(decoys near the cut lie in clusters of up to 2)" in none_out
+    said = verdict_of(is_selected=np.zeros(5, bool)).why_none()
+    assert "the smallest q-value is 0.01, 0.1 was asked" in said
 
 
 def test_the_level_that_holds_is_one_that_a_reader_can_check():
@@ -236,7 +205,7 @@ def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
 
 def test_the_names_of_others_are_kept_that_the_verdict_did_not_put_first():
     first = np.array([7, 9], np.uint32)
-    rows = verdict_of(TESTS, **OTHERS)._record
+    rows = verdict_of(**OTHERS)._record
     assert run_verdict._others(rows, first).tolist() == [3]
     assert run_verdict._others(rows, first[1:]).tolist() == []
     assert run_verdict._others(rows, rows.features).tolist() == []
@@ -340,7 +309,6 @@ def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
     ):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output
         assert cause in said
-        assert "Wherever the ranking is cut" not in said
 
 
 # What no test knows of the rows is not claimed, and said.
@@ -360,34 +328,12 @@ def said_of(folder, *options, **given):
     return srs_ooc.open_run(run), [one.output for one in done]
 
 
-def repeated_samples():
-    rng = np.random.default_rng(0)
-    person = np.repeat(np.arange(12), 10)
-    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
-    return {"values": values, "target": person % 2, "groups": person}
-
-
-def test_nothing_is_claimed_of_single_features_beside_decoys_of_groups(tmp_path):
-    """Ten rows of each person, alike in everything: every feature tells persons apart."""
-    decoys = ("--judge", "decoy", "--iterations", 60)
-    found, (ran, listed, page) = said_of(tmp_path, *decoys, **repeated_samples())
-    records = found.features("records")
-    known = [record for record in records if record["q_value"] is not None]
-    assert known
-    columns = ("p_value", "passes_alone", "differs_in")
-    assert {record[column] for record in records for column in columns} == {None}
-    with found._ledger() as ledger:
-        assert ledger.meta(run_verdict.CONCLUSION)["n_marginal"] == 0
-    assert "It is not tested alone, as rows come in groups." in found.why(known[0]["name"])
-    assert "No feature is tested alone, as rows come in groups." in ran
-    header, first = [line.split(",") for line in listed.splitlines()[:2]]
-    assert [first[header.index(column)] for column in columns] == ["", "", ""]
-    assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
-    assert "Rows come in groups" in page
-
-
 def test_features_are_tested_alone_where_whole_groups_are(tmp_path):
-    found, (ran, _, page) = said_of(tmp_path, "--iterations", 60, **repeated_samples())
+    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+    rng, person = np.random.default_rng(0), np.repeat(np.arange(12), 10)
+    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
+    given = {"values": values, "target": person % 2, "groups": person}
+    found, (ran, _, page) = said_of(tmp_path, "--iterations", 60, **given)
     records = found.features("records")
     assert None not in {record["p_value"] for record in records}
     assert "It is not marginally significant (p = " in found.why(records[0]["name"])
@@ -473,7 +419,6 @@ def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
     for options, said in (
         (("--fdr", "0.2"), "only 13 or more together, if all are as strong"),
         (("--fdr", "0.001"), "nor can all together"),
-        (("--judge", "decoy"), None),
         (("--judge", "probe"), None),
     ):
         planned = called("plan", tmp_path / "t.zarr", "--memory-mb", 4000, *options).output

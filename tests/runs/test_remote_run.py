@@ -25,7 +25,7 @@ from srs_ooc.store import store_memory
 pytest.importorskip("obstore")
 PINS = read()["runs"]
 FEW = ["probe, draw block 16", "trees, missing and categories", "probe, thresholds between values",
-       "decoy, excluded features and some rows"]  # fmt: skip
+       "tests, excluded features and some rows"]  # fmt: skip
 
 
 def cases():

@@ -185,4 +185,3 @@ def test_what_matters_is_selected(tmp_path):
     store = make_store(tmp_path / "t.zarr", values, labels)
     result = package.run(store, out=tmp_path / "a.run", iterations=60, closing="sensitivity")
     assert {"f0", "f1"} <= set(result.selected)
-
