@@ -1,9 +1,8 @@
-"""How far two seeds agree on the first features of real tables, by judge.
+"""How far two seeds agree on the first features of real tables.
 
     python benchmarks/agreement.py --data FOLDER [--tables prostate_ge ...] [--seeds 4] [--first 20]
 
-Each cell is the mean, over pairs of seeds, of the features in both lists as a share of those in
-either.
+The mean, over pairs of seeds, of the features in both lists as a share of those in either.
 """
 
 import argparse
@@ -15,12 +14,11 @@ from tempfile import TemporaryDirectory
 import srs_ooc
 
 TABLES = ["prostate_ge", "tox_171", "arcene"]
-JUDGES = ["tests", "decoy"]
 
 
-def first_of(store: Path, judge: str, seed: int, count: int) -> set[str]:
+def first_of(store: Path, seed: int, count: int) -> set[str]:
     """Return the features that a run lists first."""
-    result = srs_ooc.run(store, out=store.parent / f"{judge}-{seed}.run", judge=judge, seed=seed)
+    result = srs_ooc.run(store, out=store.parent / f"{seed}.run", seed=seed)
     return set(result.features(top=count).name)
 
 
@@ -37,18 +35,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--first", type=int, default=20)
     asked = parser.parse_args()
-    print(f"| table | {' | '.join(JUDGES)} |\n{'|---' * (1 + len(JUDGES))}|")
+    print("| table | agreement |\n|---|---|")
     for table in asked.tables:
         with TemporaryDirectory() as folder:
             store = Path(folder) / "t.zarr"
             srs_ooc.ingest(asked.data / f"{table}.csv.gz", store)
-            found = [
-                agreement(
-                    [first_of(store, judge, seed, asked.first) for seed in range(asked.seeds)]
-                )
-                for judge in JUDGES
-            ]
-        print(f"| {table} | {' | '.join(f'{share:.2f}' for share in found)} |", flush=True)
+            lists = [first_of(store, seed, asked.first) for seed in range(asked.seeds)]
+        print(f"| {table} | {agreement(lists):.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.runs.inputs import Inputs, spec_of
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import open_or_create
 from srs_ooc.runs.settling import Request
@@ -62,7 +62,7 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     request = Request(options, threads=threads, memory_mb=4000)
     opened = Store.open(store)
     ledger = open_or_create(opened, run, request)
-    spec = spec_of(ledger)
+    spec = ledger.spec
     task = Task.of_run(spec, opened, Inputs())
     try:
         with RunContext(spec, opened, task, CAP_NBYTES, threads).resources() as resources:

@@ -36,7 +36,7 @@ from srs_ooc.trees.kernel import grow_tree, instruction_sets
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 LARGE = 20_000_000
-ALL_ROWS, ALL_MAPPED = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+ALL_ROWS = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def our_milliseconds(
     features = np.arange(q, dtype=np.uint32)
     flags = np.ones(q, dtype=np.bool_) if case.extra == "categories" else None
     address = np.array([codes.ctypes.data], dtype=np.uint64)
-    shape = (q, ALL_MAPPED, q, n, ALL_ROWS, 1, block.tiled)
+    shape = (q, q, n, ALL_ROWS, 1, block.tiled)
     seconds = []
     for tree in range(trees):
         start = time.perf_counter()

@@ -9,7 +9,8 @@ that pass Benjamini and Hochberg at level 0.1 (F-test), what is not 0 (lasso), w
 20 rounds of 500 trees (Boruta). Seconds are of the processor, of the ranking and the own choice
 together.
 
-    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10] [--methods ours F ...]
+    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10]
+        [--methods "ours, order" F-test ...]
     python benchmarks/compact.py --cache FOLDER --report
 """
 
@@ -40,13 +41,13 @@ from sklearn.svm import SVC
 from srs_ooc.ensemble.compaction import compact
 from srs_ooc.ensemble.fold_runs import Site, nest_run
 from srs_ooc.results.ranking import Ranking
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.store.store import Store
 
 MEMORY_MB, MOST = 512, 50
 
 
-def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tuple[Ledger, Site]:
+def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tuple[Run, Site]:
     """Return a run that is done, and where it was made."""
     store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
     ids.write_text("\n".join(str(row + 1) for row in train.tolist()) + "\n")
@@ -57,7 +58,7 @@ def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tupl
     ):  # fmt: skip
         arguments = [find_srs_ooc(), *map(str, command)]
         subprocess.run(arguments, check=True, capture_output=True)
-    return Ledger(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
+    return Run(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
 
 
 def _columns(site: Site, stored: list[int]) -> list[int]:

@@ -3,7 +3,7 @@
     python benchmarks/contrasts.py [--designs NAME ...] [--seeds FROM TO] [--nulls]
 
 On the tables of ``benchmarks/evidence.py``, with the codes of a store as a run has them, and
-Benjamini and Hochberg at a level of 0.1: no decoys, no trees. Beside it the simple test that is
+Benjamini and Hochberg at a level of 0.1: no trees. Beside it the simple test that is
 told the design. ``--nulls``: of designs in which nothing is relevant, the chance that a feature's
 p-value is at most t, over t.
 """

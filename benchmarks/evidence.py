@@ -1,7 +1,7 @@
 """The level and the power of the default command, judged on many kinds of small tables.
 
     OPENBLAS_NUM_THREADS=1 nice python benchmarks/evidence.py --results FILE
-        [--designs NAME ...] [--seeds FROM TO] [--options '{"decoys": 1}'] [--label TEXT]
+        [--designs NAME ...] [--seeds FROM TO] [--options '{"q": 50}'] [--label TEXT]
         [--peers boruta ipss] [--scan] [--peer-minutes N] [--minutes N] [--report]
 
 Designs, seeds and comparisons are fixed before the run; tables and runs are of their seed. Each

@@ -103,7 +103,7 @@ def run_prs(
     given |= {} if patience is None else {"patience": patience}
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
     context = SamplerContext(
-        n_items=p,
+        n_features=p,
         subspace_size=p,
         key=key_of(seed, 1),
         tally=Tally(p),
@@ -221,7 +221,7 @@ def make_sampler(problem: Problem, seen: Response, options: dict[str, Any]) -> A
     params = method.settle(options | {"validation": "by place"}, table)
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
     context = SamplerContext(
-        n_items=p,
+        n_features=p,
         subspace_size=p,
         key=key_of(0, 1),
         tally=Tally(p),

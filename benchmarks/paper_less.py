@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -105,7 +105,7 @@ class Table:
 
 def n_nodes(run: Path) -> int:
     """Return the nodes of all trees of a run, leaves included."""
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     try:
         return sum(len(trees.feature) for trees in TreeReader(ledger).batches())
     finally:

@@ -7,7 +7,7 @@ of two, a tenth of the labels wrong. On each table, one run whose trees are save
 drawn with replacement is ranked by the mean decrease of impurity (what `features` shows) and, out
 of bag, by sensitivity: probability (or R2) lost with features permuted, mirrored, and accuracy lost
 with features permuted. "impurity, all rows" is the same run without drawing rows. The last columns
-are the final rankings of `--judge decoy` with each closing stage, and how many of the relevant
+are the final rankings of the default judge with each closing stage, and how many of the relevant
 features are selected, and others.
 
 Seeds 0 and on are shown; choices were made on seeds from 100 on.

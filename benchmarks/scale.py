@@ -52,8 +52,7 @@ more of the run, such as "--judge probe --dask local:2". The extra ``bench`` has
 ``less``: LESS on tables of 850,000 x 72 and 10^6 x 1,000 under a cap of 512 MB.
 
 Claim: scoring takes two sequential passes. A run of 300 trees by ``--judge probe`` adds a quarter
-at 10^6 features; one by ``--judge decoy``, whose decoys are scored and tested too, takes two to
-five times as much. Seconds are printed beside those of reading the same bytes once, and peaks as
+at 10^6 features. Seconds are printed beside those of reading the same bytes once, and peaks as
 the operating system counts them: each command is a child of this small process.
 
     python benchmarks/scale.py less [--folder FOLDER] [--sizes 72x850000 1000x1000000]
@@ -255,7 +254,6 @@ def measure_all(folder: Path, sizes: list[str], iterations: int) -> None:
                 "scores, norm": ("scores", store, "--scores", "norm", "--matrix", "codes"),
                 "scores, leverage": ("scores", store, "--scores", "leverage"),
                 "run, judge probe": (*run, "--judge", "probe", "--out", f"{scratch}/a.run"),
-                "run, judge decoy": (*run, "--judge", "decoy", "--out", f"{scratch}/b.run"),
             }
             for what, command in commands.items():
                 top = ("--top", 10) if command[0] == "scores" else ("--threads", 1)

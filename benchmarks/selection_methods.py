@@ -165,14 +165,12 @@ class Cache:
 
 LEVEL = 0.1
 CAP_MB = "512"
-RUN_OPTIONS = {name: ("--judge", name) for name in ("tests", "decoy", "probe")}
-"""Of each judge; level and all else are the defaults."""
 
 
 def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
-    """Run a judge on a table, in a process of its own, and read what it selected."""
+    """Run a judge on a table, all else by default, in a process of its own; read what it found."""
     run, errors = table.folder / f"{method}.run", table.folder / "errors"
-    options = [*RUN_OPTIONS[method], "--memory-mb", CAP_MB, "--seed", str(table.seed)]
+    options = ["--judge", method, "--memory-mb", CAP_MB, "--seed", str(table.seed)]
     command = [find_srs_ooc(), "run", str(table.store()), "--out", str(run), *options]
     done = measure(command, out="/dev/null", errors=str(errors))
     if done.status != 0:

@@ -26,7 +26,7 @@ VALUES = np.random.default_rng(0).normal(size=(6, 24))
 LABELS = [0, 1] * 12
 DOCUMENTED = (SrsOocError,)
 OF_ESTIMATORS = (SrsOocError, ValueError, TypeError, OSError)
-OF_DECOYS = {"fdr", "decoys", "permutations", "keep", "closing", "until_stable"}
+OF_TESTS = {"fdr", "keep", "closing"}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(store):
-    srs_ooc.run(store, out=store.parent / "d.run", iterations=3, judge="decoy", threads=1)
+    srs_ooc.run(store, out=store.parent / "d.run", iterations=3, threads=1)
     return store.parent / "d.run"
 
 
@@ -176,7 +176,7 @@ def test_estimators(face, part):
     kind = getattr(srs_ooc, face)
     found = []
     for name in list(inspect.signature(kind).parameters)[part::8]:
-        given = {"iterations": 2} | ({} if name in OF_DECOYS else {"judge": "positive"})
+        given = {"iterations": 2} | ({} if name in OF_TESTS else {"judge": "positive"})
 
         def call(value, given=given, name=name):
             kind(**given | {name: value}).fit(VALUES.T, LABELS)

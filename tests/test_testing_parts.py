@@ -11,7 +11,8 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.records import State, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.evidence.judges import DecoyJudge, Judge, PositiveJudge
+from srs_ooc.evidence import judges
+from srs_ooc.evidence.judges import Judge, PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.run_memory import TrainingShape
@@ -47,13 +48,13 @@ def test_every_method_of_the_package_passes(name, round_size):
 @pytest.mark.slow
 def test_the_leaders_and_the_closing_stage_pass():
     def leaders(ground):
-        judge = DecoyJudge.settle({"keep": 3}, TrainingShape(N_ROWS, 400, 400, 2, 1))
+        judge = judges.TestsJudge.settle({"keep": 3}, TrainingShape(N_ROWS, 400, 400, 2, 1))
         return defaults(dict(methods())["srs"]).make(replace(ground, judge=judge))
 
     check_sampler(leaders, n_iterations=250)
-    items = np.arange(100, dtype=np.uint32)
+    features = np.arange(100, dtype=np.uint32)
     check_sampler(
-        lambda _: Elimination(items, key_of(3), ((0.3, 0.3),), 24),
+        lambda _: Elimination(features, key_of(3), ((0.3, 0.3),), 24),
         n_iterations=2500,
         round_size=1000,
     )
@@ -254,7 +255,7 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     assert "stride 2 (asked for: 3)" in message
     message = error_of("run", store, "--out", tmp_path / "b.run", "--stride", 3)
     assert "--stride: expected with --method dealt" in message
-    srs_ooc("run", store, "--out", tmp_path / "decoys.run", "--method", "dealt")
+    srs_ooc("run", store, "--out", tmp_path / "tests.run", "--method", "dealt")
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ FEWER: dict[str, Words] = {
     for name, words in METHODS.items()
 }  # fmt: skip
 """The methods with few iterations: what they take of memory does not depend on how many."""
-FEWER["decoys"] = ("--iterations", 60, "--q", 20)  # else no feature is left to compact
+FEWER["tests"] = ("--iterations", 60, "--q", 20)  # else no feature is left to compact
 for of_folds in ("prs", "rase"):
     FEWER[of_folds] = (*FEWER[of_folds], "--folds", 3)  # tables of few rows hold no more
 FEWER_NETWORKS: dict[str, Words] = {
@@ -304,19 +304,19 @@ def _of_halves(folder: Path, store: Path, options: Words) -> Iterator[Case]:
 
 
 def _of_runs(folder: Path, store: Path, *, is_text: bool) -> Iterator[Case]:
-    run, trees, out = folder / "decoys.run", folder / "trees.run", folder / "out"
+    run, trees, out = folder / "tests.run", folder / "trees.run", folder / "out"
     first = f"{0:0>300}" if folder.name == "wide names" else "f0"
     for kind in ("csv", "csv.gz", "parquet", "feather", "svmlight", "npy", "txt", "zarr"):
         if is_text and kind in ("svmlight", "npy"):
             continue
         made = folder / f"out.{kind}"
         yield Case(f"export {kind}", ("export", store, run, made, "--top", 5), made)
-    for name in ("decoys", "trees", "permutations", "less", "prs", "rase"):
+    for name in ("tests", "trees", "less", "prs", "rase"):
         if is_text and name in NUMBERS:
             continue
         read = folder / f"{name}.run"
         yield Case(f"features of {name}", ("features", read, "--csv"))
-        if name in ("decoys", "permutations"):
+        if name == "tests":
             yield Case(f"features why of {name}", ("features", read, "--why", first))
         yield Case(f"status of {name}", ("status", read))
         yield Case(f"verify of {name}", ("verify", read))
@@ -339,7 +339,7 @@ def _of_python(folder: Path, *, is_text: bool) -> Iterator[Case]:
         "ingest": f's.ingest(here / "t.csv", made, target="y", {wider}memory_mb=cap)',
         "run": "s.run(store, out=made, iterations=12, q=10, threads=1, memory_mb=cap)",
         "sensitivity": 's.sensitivity(here / "trees.run", memory_mb=cap)',
-        "compact": 's.compact(here / "decoys.run", folds=2, repeats=1, threads=1, memory_mb=cap)',
+        "compact": 's.compact(here / "tests.run", folds=2, repeats=1, threads=1, memory_mb=cap)',
         "verify": "s.verify(store, memory_mb=cap)",
         "plan": "s.plan(store, threads=1, memory_mb=cap)",
     }
@@ -356,5 +356,5 @@ def _of_python(folder: Path, *, is_text: bool) -> Iterator[Case]:
             "SRSClassifier": f"{x}s.SRSClassifier; hold(); s.SRSClassifier{fit}",
         }
     for name, call in calls.items():
-        kept = folder / "decoys.run" / "compact"
+        kept = folder / "tests.run" / "compact"
         yield Case(f"Python {name}", (), kept if name == "compact" else made, call=call)

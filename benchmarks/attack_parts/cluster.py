@@ -183,9 +183,6 @@ def cluster(tally: Tally, folder: Path, n_each: int) -> None:
             (*net_of, "--method", "srs", "--trees", 4000), (edges, run), partial(digest, edges),
         ),
         "network prs": ((*net_of, *prs), (edges, run), partial(digest, edges)),
-        "permutations": (
-            (*run_of, "--iterations", 300, "--q", 40, "--permutations", 19), (run,), of_run,
-        ),
         "rase": ((*run_of, *rase), (run,), of_run),
         "compact": (folds, (compacted / "compact",), partial(must, *folds)),
         "run": ((*run_of, "--iterations", 4000, "--q", 40, "--round-size", 100), (run,), of_run),

@@ -105,7 +105,7 @@ READS_CODES = {"run", "scores", "predict", "report", "compact", "sensitivity", "
 
 TRIES = 300
 
-ENLARGED = {"decoys": 500, "trees": 400, "permutations": 80}
+ENLARGED = {"tests": 500, "trees": 400}
 """Iterations that a finished run is resumed with, after damage."""
 
 
@@ -157,7 +157,7 @@ def _run(folder: Path, store: Path, name: str, state: str) -> Thing:
         _killed(words, run)
     else:
         must(*words)
-        if name == "decoys":
+        if name == "tests":
             must("compact", run, "--folds", 2, "--threads", 1)
     shutil.copytree(run, fresh(kept))
     commands, outs = _of_run(folder, run, name, state)
@@ -211,7 +211,7 @@ def _of_run(
             ("compare", run, run),
             ("export", store, run, small, "--top", 5),
         ]
-        if name == "decoys":
+        if name == "tests":
             commands.append(("compact", run, "--folds", 2, "--threads", 1, "--csv"))
     commands += [("resume", run, "--threads", 1), ("features", run, "--csv")]
     return commands, (out, small, page)

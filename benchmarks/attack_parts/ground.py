@@ -19,8 +19,7 @@ Key = tuple[str, str, int, int]
 """Campaign, thing, number and seed of an attack."""
 
 METHODS: dict[str, Words] = {
-    "decoys": ("--iterations", 400, "--q", 20),
-    "permutations": ("--iterations", 60, "--q", 20, "--permutations", 9),
+    "tests": ("--iterations", 400, "--q", 20),
     "trees": ("--iterations", 300, "--q", 20, "--judge", "probe", "--save-trees", "--bootstrap"),
     "sensitivity": ("--iterations", 200, "--q", 20, "--closing", "sensitivity"),
     "prs": ("--method", "prs", "--iterations", 120),

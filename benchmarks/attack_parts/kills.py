@@ -153,13 +153,13 @@ def _ingests(folder: Path, source: Path) -> Iterator[tuple[str, Job]]:
 
 def _readers(folder: Path, store: Path) -> Iterator[tuple[str, Job]]:
     runs = {}
-    for name in ("decoys", "trees"):
+    for name in ("tests", "trees"):
         runs[name] = run = _inside(folder, f"read-{name}") / "k.run"
         if not run.exists():
             must("run", store, "--out", run, "--threads", 1, *METHODS[name])
     for kind in ("csv", "parquet", "zarr"):
         out = _inside(folder, f"export-{kind}") / f"k.{kind}"
-        words: Words = ("export", store, runs["decoys"], out, "--top", 50)
+        words: Words = ("export", store, runs["tests"], out, "--top", 50)
         yield f"export {kind}", Job(words, partial(digest, out), (out,), out)
     for name, run in runs.items():
         answer = partial(result_of, run)
@@ -173,8 +173,8 @@ def _readers(folder: Path, store: Path) -> Iterator[tuple[str, Job]]:
 
 
 def _further(folder: Path, store: Path, runs: dict[str, Path]) -> Iterator[tuple[str, Job]]:
-    words: Words = ("compact", runs["decoys"], "--folds", 2, "--threads", 1, "--csv")
-    kept = runs["decoys"] / "compact"
+    words: Words = ("compact", runs["tests"], "--folds", 2, "--threads", 1, "--csv")
+    kept = runs["tests"] / "compact"
     yield "compact", Job(words, lambda: lasting(must(*words)), (kept,))
     out = _inside(folder, "predict") / "k.csv"
     predict = ("predict", runs["trees"], folder / "t.csv", out)

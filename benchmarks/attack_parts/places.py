@@ -239,7 +239,7 @@ def _ground(folder: Path) -> None:
     store, trees = folder / "t.zarr", folder / "saved.run"
     source = table(folder)
     must("ingest", source, store)
-    must("run", store, "--out", folder / "t.run", "--threads", 1, *METHODS["decoys"])
+    must("run", store, "--out", folder / "t.run", "--threads", 1, *METHODS["tests"])
     must("run", store, "--out", trees, "--threads", 1, *METHODS["trees"])
     must("predict", trees, source, folder / "warm.csv")  # notes thresholds with the run
 
@@ -474,7 +474,7 @@ def _point(served: Path, store: Path) -> None:
 def _of_servers(folder: Path, url: str) -> Sequence[tuple[str, Words, Path]]:
     """Return commands on the store at a server, and what they make."""
     store, run, edges = f"{url}/t.zarr", folder / "served.run", folder / "served.csv"
-    methods = ("decoys", "trees", "permutations", "less", "prs", "rase")
+    methods = ("tests", "trees", "less", "prs", "rase")
     made: list[tuple[str, Words, Path]] = [
         (f"run {name}", ("run", store, "--out", run, "--threads", 1, *METHODS[name]), run)
         for name in methods
@@ -608,7 +608,7 @@ def pages(tally: Tally, folder: Path, _: int) -> None:
     if browser is None:
         print("no browser here: pages not tried")
         return
-    for name in ("decoys", "trees", "permutations", "prs"):
+    for name in ("tests", "trees", "prs"):
         if not tally.left(f"report of {name}"):
             continue
         with tally.attack(f"report of {name}"):
@@ -631,7 +631,9 @@ def _shown(browser: str, folder: Path, names: Sequence[str] | None, method: str)
     header, *rows = table(place, 60, len(HOSTILE)).read_text().splitlines()
     tame = [*header.split(","), "u", "v"]
     other = [*(names or tame[: len(HOSTILE)]), "y"]
-    classes = {"u": f"{HOSTILE[0]}u", "v": f"{HOSTILE[1]}v"} if names else {"u": "u", "v": "v"}
+    classes = {"u": "u", "v": "v"}
+    if names:  # in the same order: each class has its own mark in the figures
+        classes = {"u": f"{HOSTILE[1]}u", "v": f"{HOSTILE[0]}v"}
     with (place / "n.csv").open("w", newline="") as file:
         csv.writer(file).writerows(
             [other, *([*c[:-1], classes[c[-1]]] for c in (row.split(",") for row in rows))]

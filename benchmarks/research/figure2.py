@@ -25,7 +25,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
 from measured import find_srs_ooc, srs_ooc
-from selection_methods import RUN_OPTIONS, is_selected, records
+from selection_methods import is_selected, records
 from selection_tables import Truth, position_of, score, truth_of
 
 ALPHAS = ("0", "0.5", "1")
@@ -95,15 +95,7 @@ class Figure:
                 continue
             if step > done:
                 q = max(1, int(float(q_share) * self.n_features))
-                options = (
-                    *RUN_OPTIONS[self.judge],
-                    "--alpha",
-                    alpha,
-                    "--q",
-                    q,
-                    "--seed",
-                    self.seed,
-                )
+                options = ("--judge", self.judge, "--alpha", alpha, "--q", q, "--seed", self.seed)
                 srs_ooc("run", self.store, "--out", run, *options, "--iterations", step)
             self._add(self._read(run, q_share, alpha, step, truth))
 
@@ -170,7 +162,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--judge", choices=sorted(RUN_OPTIONS), default="probe")
+    parser.add_argument("--judge", choices=("probe", "tests"), default="probe")
     parser.add_argument("--iterations", type=int, default=10_000)
     parser.add_argument("--steps", type=int, default=20, help="points of each line")
     parser.add_argument("--p", type=int, default=50_000)

@@ -17,9 +17,7 @@ import pytest
 from command import command_line, environment, error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
-import srs_ooc as package
 from srs_ooc import cli as program
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.cli import COMMANDS, EXAMPLES, cli
 from srs_ooc.cli.progress import LINES, NOTHING, RunProgress, byte_progress
@@ -220,7 +218,7 @@ def test_a_run_without_its_verdict_says_so(store, tmp_path):
     from srs_ooc.store.store import Store
 
     run, opened = tmp_path / "half.run", Store.open(store)
-    ledger = open_or_create(opened, run, Request(Options(judge="decoy"), iterations=200))
+    ledger = open_or_create(opened, run, Request(Options(), iterations=200))
     work_on(ledger, opened, Request(memory_mb=4000), lambda step: step.done < 50)
     ledger.close()
     said = srs_ooc("status", run).stdout.splitlines()
@@ -246,18 +244,6 @@ def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", 20)
     assert "expected the name of a file" in error_of("export", store, run, name, cwd=tmp_path)
     assert not (tmp_path / name).exists()
-
-
-def test_the_name_by_which_ledgers_keep_an_option_is_no_name_of_it(tmp_path):
-    values, labels = noise_table(60, 40)
-    store = make_store(tmp_path / "t.zarr", values, labels)
-    config, run = tmp_path / "old.toml", tmp_path / "a.run"
-    config.write_text("replays = 2\n")
-    assert "--replays" in error_of("run", store, "--out", run, "--replays", 2)
-    assert "replays" in error_of("run", store, "--out", run, "--config", config)
-    with pytest.raises(UsageError, match=r"replays: expected an option.*srs_ooc\.options\(\)"):
-        package.run(store, out=run, replays=2)
-    assert not run.exists()
 
 
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")

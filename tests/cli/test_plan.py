@@ -6,7 +6,7 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 NUMBERS = ("--n-rows", 72, "--n-features", 850_000)
 
@@ -122,7 +122,7 @@ def test_iterations_given_are_kept_to_and_compared(folder, tmp_path):
 def test_what_was_planned_is_no_part_of_the_identity(folder, tmp_path):
     run = tmp_path / "c.run"
     srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 30, "--iterations", 7)
-    ledger = Ledger(run, writable=True)
+    ledger = Run(run, writable=True)
     ledger.set_meta("planned", None)
     ledger.close()
     srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 9)

@@ -226,7 +226,6 @@ def test_rows_and_excluded_features_are_left_out(folder, tmp_path):
     excluded.write_text("f0\nf7\n")
     run = tmp_path / "part.run"
     arguments = ("run", folder / "t.zarr", "--out", run, "--exclude", excluded, *QUICK)
-    arguments += ("--decoys", 1)
     srs_ooc(*arguments, "--rows", rows)
     records = {record["name"]: record for record in json_of("features", run, "--json")}
     assert [name for name in records if records[name]["n_drawn"] == 0] == ["f0", "f7"]
@@ -234,7 +233,7 @@ def test_rows_and_excluded_features_are_left_out(folder, tmp_path):
     values, labels = noise_table(80, 120)
     store = make_store(tmp_path / "half.zarr", values[:, ::2], labels[::2])
     other = tmp_path / "half.run"
-    srs_ooc("run", store, "--out", other, "--exclude", excluded, *QUICK, "--decoys", 1)
+    srs_ooc("run", store, "--out", other, "--exclude", excluded, *QUICK)
     halves = {record["name"]: record for record in json_of("features", other, "--json")}
     assert {n: r["n_drawn"] for n, r in halves.items()} == {
         n: r["n_drawn"] for n, r in records.items()

@@ -29,11 +29,11 @@ from srs_ooc.ensemble.fold_runs import (
     small_parts,
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
-from srs_ooc.runs.run_verdict import candidates_of
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.verification import Records, verify_run
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
@@ -55,7 +55,7 @@ def _few_trees():
 def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
     """A run that is done, and where it was made."""
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    asked = Options(subspace_size=str(q), seed=3, **(given or {"judge": "decoy", "decoys": 1}))
+    asked = Options(subspace_size=str(q), seed=3, **given)
     with run_on(store, folder / "a.run", Request(asked, *files, iterations=iterations)) as made:
         yield made
 
@@ -70,7 +70,7 @@ def run_on(store, run, request):
 def again(table, tmp_path):
     """The same run once more, in another folder."""
     ledger, site = table
-    asked = Options(judge="decoy", decoys=1, subspace_size="40", seed=spec_of(ledger).seed)
+    asked = Options(subspace_size="40", seed=ledger.spec.seed)
     iterations = ledger.progress().iteration
     return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
 
@@ -92,7 +92,7 @@ def sources(site, stored):
     return [int(positions[feature]) for feature in stored]
 
 
-def family(source):
+def group(source):
     """Return which of the four deciding features a feature is, or is near to; None if noise."""
     return source % 4 if source < 4 else (source - 10) % 4 if 10 <= source < 18 else None
 
@@ -103,15 +103,15 @@ def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     assert nested.n_selected == n_selected
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
-    first = [family(source) for source in order[:4]]
+    first = [group(source) for source in order[:4]]
     assert sorted(first, key=str) == [0, 1, 2, 3]
     selected = sources(site, chosen)
     assert sorted(order[: len(selected)]) == sorted(selected)
     n_representatives = len(selected) - 8
-    assert all(family(source) is not None for source in order[n_representatives : len(selected)])
+    assert all(group(source) is not None for source in order[n_representatives : len(selected)])
     for feature, source in zip(nested.order[:4], order, strict=False):
         others = sources(site, nested.stand_ins[str(feature)])
-        assert {family(other) for other in others} == {family(source)}
+        assert {group(other) for other in others} == {group(source)}
         assert len(others) == 2
 
 
@@ -249,7 +249,7 @@ def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
     train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
     target = np.asarray(site.store.target(), np.int32)[rows]
     features = np.array([9, 80, 3, 44], np.uint32)
-    with small_parts(spec_of(ledger), Inputs(None, train), site, 0, saves=True) as parts:
+    with small_parts(ledger.spec, Inputs(None, train), site, 0, saves=True) as parts:
         score = held_out_score(parts, rows, target, features, 77)
         block = Block(4, len(rows), 1, tiled=False)
         parts.source.columns.gather(np.sort(features), block, rows)
@@ -282,7 +282,7 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    request = Request(Options(judge="decoy", decoys=1, subspace_size="20"), iterations=50)
+    request = Request(Options(subspace_size="20"), iterations=50)
     with (
         closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
         pytest.raises(RunError, match="expected a run that is done"),
@@ -306,7 +306,7 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
     values[20] = values[0] + 0.05 * np.random.default_rng(1).standard_normal(150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     run = tmp_path / "a.run"
-    srs_ooc("run", store, "--out", run, "--iterations", 100, "--decoys", 1)
+    srs_ooc("run", store, "--out", run, "--iterations", 100)
     few = ("--folds", 2, "--repeats", 1)
     whole = json_of("compact", run, "--json", *few)
     assert [record["features"] for record in whole["curve"]][:3] == [1, 2, 3]
@@ -329,7 +329,7 @@ def test_excluded_features_never_come_back(tmp_path):
     (tmp_path / "out").write_text("f0\nf7\n")
     table, out = noise_table(N_ROWS, 60), np.isin(stored_positions(60), [0, 7])
     with run_of(tmp_path, *table, q=20, files=[tmp_path / "out"], iterations=60) as (ledger, site):
-        assert inputs_of(ledger).excluded is not None
+        assert ledger.inputs.excluded is not None
         found = compact(ledger, site, 2, 1)
     assert not set(np.flatnonzero(out).tolist()) & set(found.order)
 
@@ -364,7 +364,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
 def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
     run = tmp_path / "a.run"
-    asked = ("--judge", "decoy", "--decoys", 1, "--q", q, "--iterations", 20, "--max-depth", 2)
+    asked = ("--q", q, "--iterations", 20, "--max-depth", 2)
     srs_ooc("run", store, "--out", run, *asked)
     few = ("--folds", 2, "--repeats", 1)
     cap = int(error_of("compact", run, *few, "--memory-mb", 20).split()[-1].rstrip("."))

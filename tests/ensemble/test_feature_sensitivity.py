@@ -12,9 +12,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble import feature_sensitivity as module
 from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
 from srs_ooc.runs.engine import ColumnSource
-from srs_ooc.runs.inputs import inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import decoy_families
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 from srs_ooc.trees import kernel
@@ -64,63 +62,62 @@ def records_of(run):
         place += 8 + length
 
 
-def codes_of(run, store, items):
-    """Codes of items at all training rows, as the run itself pages them in."""
-    ledger = Ledger(run, writable=False)
-    spec, inputs = spec_of(ledger), inputs_of(ledger)
+def codes_of(run, store, features):
+    """Codes of features at all training rows, as the run itself pages them in."""
+    ledger = Run(run, writable=False)
+    spec, inputs = ledger.spec, ledger.inputs
     ledger.close()
     opened = Store.open(store)
     task = Task.of_run(spec, opened, inputs)
-    block = Block(len(items), N_ROWS, opened.manifest.code_nbytes, tiled=False)
+    block = Block(len(features), N_ROWS, opened.manifest.code_nbytes, tiled=False)
     with opened.columns(mapped=False) as columns:
-        source = ColumnSource(columns, task.rows, decoy_families(spec, task))
-        source.gather(np.array(items, np.uint32), block)
-    return block.as_columns(len(items)).astype(int), spec, task
+        source = ColumnSource(columns, task.rows)
+        source.gather(np.array(features, np.uint32), block)
+    return block.as_columns(len(features)).astype(int), spec, task
 
 
 def by_definition(run, store, seen, flip):
-    """Scores of features, and the largest of decoys, with every feature altered by itself."""
+    """Scores with every feature altered by itself."""
     forest = [(decode_tree(record, regression=False), seen[record]) for record in records_of(run)]
-    items = sorted(set().union(*(features_of(tree) for tree, _ in forest)))
-    codes, spec, task = codes_of(run, store, items)
-    n_codes = np.array(Store.open(store).array("n_codes"), int)[np.array(items) % N_FEATURES]
-    place = {item: i for i, item in enumerate(items)}
-    scores, counts = np.zeros(len(items)), np.zeros((len(items), 2))
+    features = sorted(set().union(*(features_of(tree) for tree, _ in forest)))
+    codes, spec, task = codes_of(run, store, features)
+    n_codes = np.array(Store.open(store).array("n_codes"), int)[features]
+    place = {feature: i for i, feature in enumerate(features)}
+    scores, counts = np.zeros(len(features)), np.zeros((len(features), 2))
     for repeat in range(2):
         other = permutation(spec.seed, repeat, N_ROWS)
         for row in range(N_ROWS):
             voting = [tree for tree, rows in forest if row not in rows]
             truth = int(task.target[row])
 
-            def as_it_is(item, row=row):
-                return int(codes[place[item], row])
+            def as_it_is(feature, row=row):
+                return int(codes[place[feature], row])
 
-            def altered(item, row=row, other=other):
-                code, n = codes[place[item], row], n_codes[place[item]]
+            def altered(feature, row=row, other=other):
+                code, n = codes[place[feature], row], n_codes[place[feature]]
                 if flip == "mirror" or (flip == "auto" and n == 2):
                     return int(code if code == 255 else n - 1 - code)
-                return int(codes[place[item], other[row]])
+                return int(codes[place[feature], other[row]])
 
             base, effects = effects_of(voting, as_it_is, altered, 255, CLASS_BITS, 3)
-            for item, added in effects.items():
+            for feature, added in effects.items():
                 worse, better, lost = class_changes(base, added, len(voting), truth)
-                scores[place[item]] += lost / 2**36 / N_ROWS / 2
-                counts[place[item]] += worse, better
-    return items, scores, counts
+                scores[place[feature]] += lost / 2**36 / N_ROWS / 2
+                counts[place[feature]] += worse, better
+    return features, scores, counts
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("flip", ["auto", "mirror", "permute"])
-@pytest.mark.parametrize("judge", ["probe", "decoy"])
+@pytest.mark.parametrize("judge", ["probe", "tests"])
 def test_scores_are_those_of_altering_each_feature_by_itself(tmp_path, grown, judge, flip):
-    """Out of bag, features and decoys alike; missing values among them."""
+    """Out of bag; missing values among them."""
     store, run = stored(tmp_path), tmp_path / "a.run"
-    more = {"decoys": 2} if judge == "decoy" else {}
-    package.run(store, out=run, judge=judge, trees_per_subspace=2, **QUICK, **more)
-    items, scores, counts = by_definition(run, store, grown, flip)
+    package.run(store, out=run, judge=judge, trees_per_subspace=2, **QUICK)
+    features, scores, counts = by_definition(run, store, grown, flip)
     found = sensitivity(run, flip=flip, repeats=2)
     position = np.array(Store.open(store).array("positions"))
-    own = {f"f{position[i]}": k for k, i in enumerate(items) if i < N_FEATURES}
+    own = {f"f{position[i]}": k for k, i in enumerate(features)}
     records = list(found.records())
     times = found.facts["repeats"]  # 1 where nothing is permuted
     assert {record.name for record in records} == set(own)
@@ -128,10 +125,6 @@ def test_scores_are_those_of_altering_each_feature_by_itself(tmp_path, grown, ju
         assert record.score == pytest.approx(scores[own[record.name]], abs=1e-12)
         assert (record.n_worse, record.n_better) == tuple(counts[own[record.name]] * times / 2)
     assert [r.score for r in records] == sorted((r.score for r in records), reverse=True)
-    decoys = [score for item, score in zip(items, scores, strict=True) if item >= N_FEATURES]
-    assert found.facts["n_decoys"] == len(decoys)
-    if judge == "decoy":
-        assert found.facts["best_decoy"] == pytest.approx(max(decoys), abs=1e-12)
 
 
 def test_scores_of_a_regression_are_losses_of_r2(tmp_path, grown):
@@ -139,31 +132,33 @@ def test_scores_of_a_regression_are_losses_of_r2(tmp_path, grown):
     package.run(store, out=run, judge="probe", **QUICK)
     found = sensitivity(run, flip="mirror")
     forest = [(decode_tree(r, regression=True), grown[r]) for r in records_of(run)]
-    items = sorted(set().union(*(features_of(tree) for tree, _ in forest)))
-    codes, _, task = codes_of(run, store, items)
-    n_codes = np.array(Store.open(store).array("n_codes"), int)[items]
+    features = sorted(set().union(*(features_of(tree) for tree, _ in forest)))
+    codes, _, task = codes_of(run, store, features)
+    n_codes = np.array(Store.open(store).array("n_codes"), int)[features]
     response = training_response(task)
-    said = np.zeros((1 + len(items), N_ROWS))
+    said = np.zeros((1 + len(features), N_ROWS))
     for row in range(N_ROWS):
         voting = [tree for tree, rows in forest if row not in rows]
         base, effects = effects_of(
             voting,
-            lambda i, row=row: int(codes[items.index(i), row]),
+            lambda i, row=row: int(codes[features.index(i), row]),
             lambda i, row=row: int(
-                c if (c := codes[items.index(i), row]) == 255 else n_codes[items.index(i)] - 1 - c
+                c
+                if (c := codes[features.index(i), row]) == 255
+                else n_codes[features.index(i)] - 1 - c
             ),
             255,
             TARGET_BITS,
             1,
         )
-        sums = [base[0], *(base[0] + effects[i][0] for i in items)]
+        sums = [base[0], *(base[0] + effects[i][0] for i in features)]
         mean = np.array(sums, float) / len(voting) / 2.0**TARGET_BITS
         said[:, row] = response.center + mean / response.scale
     errors = ((said - task.target) ** 2).sum(1)
     r2 = 1 - errors / ((task.target - task.target.mean()) ** 2).sum()
     assert found.facts["r2"] == pytest.approx(r2[0], abs=1e-6)
     position = np.array(Store.open(store).array("positions"))
-    expected = {f"f{position[i]}": r2[0] - r for i, r in zip(items, r2[1:], strict=True)}
+    expected = {f"f{position[i]}": r2[0] - r for i, r in zip(features, r2[1:], strict=True)}
     assert {r.name: pytest.approx(r.score, abs=1e-6) for r in found.records()} == expected
 
 
@@ -178,23 +173,21 @@ def test_threads_and_memory_do_not_change_the_bits(tmp_path, monkeypatch):
     assert parts.facts == whole.facts
 
 
-@pytest.mark.parametrize("judge", ["probe", "decoy"])
+@pytest.mark.parametrize("judge", ["probe", "tests"])
 def test_rows_held_out_are_asked_of_all_trees(tmp_path, judge):
-    """The accuracy is that of `predict` on them; decoys have no values there."""
+    """The accuracy is that of `predict` on them."""
     values, labels = noise_table(90, 40)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
     ids = [str(i + 1) for i in range(90)]
-    more = {"decoys": 1} if judge == "decoy" else {"bootstrap": False}
-    package.run(store, out=run, rows=ids[:60], judge=judge, **QUICK | more)
+    bootstrap = judge == "tests"
+    package.run(store, out=run, rows=ids[:60], judge=judge, **QUICK | {"bootstrap": bootstrap})
     result = package.open_run(run)
     found = result.sensitivity(rows=ids[60:])
     predicted = result.predict(Store.open(store), "records")[60:]
     right = [one["prediction"] == str(labels[60 + i]) for i, one in enumerate(predicted)]
     assert found.facts["accuracy"] == pytest.approx(np.mean(right))
-    assert (found.facts["n_rows"], found.facts["n_decoys"]) == (30, 0)
+    assert found.facts["n_rows"] == 30
     assert not found.facts["out_of_bag"]
-    if judge == "decoy":
-        assert result.sensitivity().facts["n_decoys"] > 0
 
 
 @pytest.mark.slow
@@ -257,7 +250,7 @@ def test_categories_without_an_order_are_not_mirrored(tmp_path):
 def test_it_stays_under_the_smallest_cap_that_is_accepted(tmp_path):
     values, labels = noise_table(300, 20_000)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
-    more = ("--judge", "decoy", "--decoys", 1, "--save-trees", "--bootstrap", "--q", 4000)
+    more = ("--judge", "tests", "--save-trees", "--bootstrap", "--q", 4000)
     srs_ooc("run", store, "--out", run, "--iterations", 150, *more)
     refused = error_of("sensitivity", run, "--memory-mb", 30)
     smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))

@@ -6,8 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
 
 WEIGHTS = (
-    "A row twice is not a row of weight 2, but in distribution: decoys, permutations and random "
-    "thresholds are drawn for each row there is, as those of scikit-learn's own random forests. "
+    "A row twice is not a row of weight 2, but in distribution: permutations and random thresholds "
+    "are drawn for each row there is, as those of scikit-learn's own random forests. "
     "A row of weight 0 is left out exactly, which test_estimators.py holds."
 )
 CLASS_WEIGHTS = (

@@ -108,16 +108,16 @@ def test_the_order_is_that_of_its_definition(seed, n):
 @given(st.integers(0, 999), st.integers(1, 25), st.randoms(use_true_random=False))
 def test_the_order_is_a_permutation_that_follows_rows_and_features(seed, n, random):
     codes = made_codes(seed, n, 24)
-    items = np.arange(n) * 7
+    features = np.arange(n) * 7
     importance = np.random.default_rng(seed).integers(-1, 4, n).astype(np.float64)
-    order = mrmr_order(importance, RankColumns(codes, MISSING), items, 5)
+    order = mrmr_order(importance, RankColumns(codes, MISSING), features, 5)
     assert sorted(order.tolist()) == list(range(n))
     rows, places = list(range(24)), list(range(n))
     random.shuffle(rows)
     random.shuffle(places)
     moved = RankColumns(codes[np.ix_(places, rows)], MISSING)
-    again = mrmr_order(importance[places], moved, items[places], 5)
-    assert items[places][again].tolist() == items[order].tolist()
+    again = mrmr_order(importance[places], moved, features[places], 5)
+    assert features[places][again].tolist() == features[order].tolist()
 
 
 @examples(40)

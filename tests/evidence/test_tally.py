@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import HISTORY_FIRST, LEADING, RankingHistory, Tally, best_features
 
-N_ITEMS, KEY = 150, 7
+N_FEATURES, KEY = 150, 7
 
 
 class Saved:
@@ -20,14 +20,14 @@ class Saved:
 
 def absorbed(history, tally, iteration):
     rng = np.random.default_rng(iteration)
-    features = np.sort(rng.choice(N_ITEMS, 20, replace=False)).astype(np.uint32)
+    features = np.sort(rng.choice(N_FEATURES, 20, replace=False)).astype(np.uint32)
     outcome = Outcome(features, rng.integers(0, 1 << 20, 20))
     tally.absorb(iteration, outcome)
     history.absorb(iteration, outcome)
 
 
 def kept_of(stops, until=400):
-    tally = Tally(N_ITEMS, wins=False)
+    tally = Tally(N_FEATURES, wins=False)
     history = RankingHistory(tally, KEY)
     for iteration in range(until):
         if iteration in stops:
@@ -45,17 +45,17 @@ WHOLE = kept_of(())
 def test_it_is_the_same_wherever_a_run_was_stopped(stops):
     found = kept_of(stops)
     assert found["iterations"].tolist() == WHOLE["iterations"].tolist()
-    assert np.array_equal(found["items"], WHOLE["items"])
+    assert np.array_equal(found["features"], WHOLE["features"])
 
 
 def test_it_holds_the_first_of_the_ranking_at_points_ever_further_apart():
-    tally = Tally(N_ITEMS, wins=False)
+    tally = Tally(N_FEATURES, wins=False)
     history = RankingHistory(tally, KEY)
     for iteration in range(HISTORY_FIRST):
         absorbed(history, tally, iteration)
     kept = history.state().arrays
     assert kept["iterations"].tolist() == [HISTORY_FIRST]
-    assert np.array_equal(kept["items"][0], best_features(tally, LEADING, KEY))
+    assert np.array_equal(kept["features"][0], best_features(tally, LEADING, KEY))
     assert WHOLE["iterations"].tolist() == [100, 134, 179, 239, 319]
 
 
@@ -66,9 +66,9 @@ def test_its_size_is_bounded_whatever_the_length_of_the_run():
     while n_done < 10**8:
         n_done = max(n_done + 1, history._next)
         history.absorb(n_done - 1, nothing)
-    items = history.state().arrays["items"]
-    assert len(items) < 50
-    assert items.shape[1] == 3
+    features = history.state().arrays["features"]
+    assert len(features) < 50
+    assert features.shape[1] == 3
 
 
 def test_a_run_that_was_begun_without_one_goes_on_with_one():

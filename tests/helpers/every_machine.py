@@ -86,13 +86,10 @@ _PRS = ("--method", "prs", "--models", 12, "--epochs", 4, "--folds", 3)
 _RASE = ("--method", "rase", "--models", 6, "--candidates", 12, "--rounds", 2)
 _BY_CRITERION = (*_RASE, "--validation-share", 0)
 OPTIONS = {
-    "decoy": (*_SHORT, "--decoys", 1, "--fdr", 0.5),
-    "few decoys": (*_SHORT, "--judge", "decoy", "--fdr", 0.5),
     "tests": (*_SHORT, "--fdr", 0.5),
     "probe": (*_SHORT, "--judge", "probe", "--probe-min-wins", 0.5),
     "random subspace": (*_SHORT, "--method", "rs"),
-    "permutations": (*_SHORT, "--permutations", 9),
-    "sensitivity": (*_SHORT, "--closing", "sensitivity", "--decoys", 1, "--fdr", 0.5),
+    "sensitivity": (*_SHORT, "--closing", "sensitivity", "--fdr", 0.5),
     "best splits, bootstrap": (*_SHORT, "--splitter", "best", "--bootstrap"),
     "leverage": (*_SHORT, "--method", "less", "--rank", 9),
     "leverage of values": (*_SHORT, "--method", "less", "--rank", 9, "--matrix", "values"),
@@ -113,15 +110,12 @@ NETWORKS = {
 }
 FEW = [
     ("tests", "with_gaps"),
-    ("decoy", "halves"),
-    ("few decoys", "with_gaps"),
+    ("tests", "halves"),
     ("leverage of values", "numbers"),
 ]
 MANY = [
-    *(("decoy", table) for table in ("halves", "genotypes", "counts", "one_hot", "with_gaps")),
-    *(("tests", table) for table in ("genotypes", "counts", "numbers", "with_gaps", "long")),
-    *(("few decoys", table) for table in ("halves", "counts", "with_gaps")),
-    *((name, "genotypes") for name in ("probe", "random subspace", "permutations", "sensitivity")),
+    *(("tests", table) for table in TABLES),
+    *((name, "genotypes") for name in ("probe", "random subspace", "sensitivity")),
     *((name, "with_gaps") for name in ("best splits, bootstrap", "leverage", "prs", "rase")),
     *((name, "numbers") for name in ("leverage of values", "norms", "prs, best splits")),
     *((f"rase, {model}", "numbers") for model in ("lda", "qda", "knn", "linear")),

@@ -5,7 +5,8 @@ import sqlite3
 from contextlib import closing
 
 from srs_ooc.base.records import State
-from srs_ooc.runs.ledger import DIGEST, Ledger, checksum_of, records_digest
+from srs_ooc.runs.ledger import DIGEST, checksum_of, records_digest
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.store.store import Store
 
@@ -31,7 +32,7 @@ class _Everything:
 
 def state_of_part(run, name, bits_of):
     """The iteration of a run's last commit, and the facts and bits of a part as of then."""
-    ledger, state = Ledger(run, writable=False), _Everything(bits_of)
+    ledger, state = Run(run, writable=False), _Everything(bits_of)
     try:
         iteration = ledger.load({name: state}).iteration
     finally:

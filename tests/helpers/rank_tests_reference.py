@@ -36,8 +36,8 @@ MOST_LEVELS = 32
 
 TINY_STRATUM = 10
 """Where no stratum has more rows, ranks are aligned."""
-SHARES = (Fraction(6, 10), Fraction(2, 10), Fraction(2, 10))
-"""Of the chance to be taken for more than noise: location, spread, what is missing."""
+SHARES = (Fraction(1, 3),) * 3
+"""Of the level: location, spread, what is missing."""
 
 Table = Sequence[Sequence[int]]
 """Rows by level of the column, then by level of the target."""

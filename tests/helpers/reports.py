@@ -9,8 +9,7 @@ import numpy as np
 
 import srs_ooc
 from srs_ooc.results.report import Report
-from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -77,8 +76,8 @@ KINDS = ["classes", "many", "numbers", "decoys", "probe", "nothing", "provisiona
 
 @contextmanager
 def report_of(kind):
-    ledger = Ledger(run_of(kind), writable=False)
+    ledger = Run(run_of(kind), writable=False)
     try:
-        yield Report(ledger, find_store(ledger))
+        yield Report(ledger, ledger.find_store())
     finally:
         ledger.close()

@@ -167,7 +167,7 @@ MAPPED = np.resize(
 def gather_call(function, sources):
     return function, sources | {
         "features": of(np.uint32, 0, 1, 5),
-        "n_features": N_COLUMNS,
+        "n_features": 2 * N_COLUMNS,
         "chunk_features": N_COLUMNS,
         "n_rows": N_ROWS,
         "rows": np.arange(8, dtype=np.int32),

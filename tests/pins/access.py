@@ -25,14 +25,13 @@ from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.network_task import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import VALID, Ledger
+from srs_ooc.runs.ledger import VALID
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
 from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.tests_beside import NOBODY
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
@@ -88,6 +87,10 @@ def digests_of_store(store):
     }
 
 
+def _columns_of(table):
+    return {name: table[name] for name in table.dtype.names}
+
+
 def _exact_digest(array):
     array = np.asarray(array)
     return f"{array.dtype.name} {array.shape} {sha256(array.tobytes())}"
@@ -105,8 +108,8 @@ def _values_of(store, manifest):
 
 def digests_of_run(run, store):
     """Of a run: its tallies, kept features, verdict and trees, as of the last commit."""
-    ledger = Ledger(run, writable=False)
-    spec, n_features = spec_of(ledger), read_manifest(store).n_features
+    ledger = Run(run, writable=False)
+    spec, n_features = ledger.spec, read_manifest(store).n_features
     tally = Tally(n_features, wins=not spec.concludes)
     kept = KeptSet(n_features)
     progress = ledger.load({"tally": tally, "kept": kept})
@@ -122,11 +125,8 @@ def digests_of_run(run, store):
     }
     arrays = ledger.read_arrays("verdict")
     if arrays is not None:
-        found["verdict"] = {
-            key: digest_of_array(array)
-            for key, array in sorted(arrays.items())
-            if not key.startswith("beside") or (array != NOBODY).any()  # came after the pins
-        }
+        columns = arrays | _columns_of(arrays.pop("table"))
+        found["verdict"] = {key: digest_of_array(array) for key, array in sorted(columns.items())}
         facts = ledger.meta("conclusion")
         found["conclusion"] = {k: rounded(v) for k, v in facts.items() if k not in _OF_THE_MACHINE}
     valid = ledger.meta(VALID)

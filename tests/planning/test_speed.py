@@ -20,7 +20,7 @@ from srs_ooc.learners.model_learner import Trial
 from srs_ooc.planning import speed
 from srs_ooc.planning.run_plan import draft_asked, largest_held, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
-from srs_ooc.runs.resources import MarginalTests
+from srs_ooc.runs.feature_tests import MarginalTests
 from srs_ooc.runs.run_memory import RunBudget, largest_subspace, needed_nbytes
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
@@ -115,11 +115,9 @@ ASKED: dict[str, dict[str, Any]] = {
     **SHORT,
     "less": {"method": "less", "scores": "norm"},
     "rs, probe": {"method": "rs", "judge": "probe"},
-    "permutations": {"permutations": 9},
     "saved": {"save_trees": True},
     "defaults": {},
     "positive": {"judge": "positive"},
-    "decoys": {"decoys": 3},
     "value": {"thresholds": "value"},
     "entropy": {"impurity": "entropy"},
     "balanced": {"class_weight": "balanced"},
@@ -131,7 +129,7 @@ ASKED: dict[str, dict[str, Any]] = {
         "splitter": "best", "bootstrap": True, "trees_per_subspace": 3, "save_trees": True,
     },
     "sensitivity of several": {
-        "closing": "sensitivity", "trees_per_subspace": 3, "permutations": 9, "bootstrap": True,
+        "closing": "sensitivity", "trees_per_subspace": 3, "bootstrap": True,
     },
     "prs, best, saved": SHORT["prs"] | {"splitter": "best", "save_trees": True},
     "probe, values, saved": {"judge": "probe", "thresholds": "value", "save_trees": True},
@@ -375,10 +373,10 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
         assert until == others["engine"].iteration > 0
         clock.now += n_rounds * n_each * 0.25
 
-    def tests_alone(tests, items):
-        n_tests.append(len(items))
-        clock.now += len(items) * 0.125
-        return np.ones(len(items), np.float32)
+    def tests_alone(tests, features):
+        n_tests.append(len(features))
+        clock.now += len(features) * 0.125
+        return np.ones(len(features), np.float32)
 
     def tests_beside(tests, strengths, leaders, closing):
         assert np.flatnonzero(strengths == 1).tolist() == sorted(leaders[0].tolist())
@@ -400,8 +398,6 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
 
 @pytest.mark.parametrize(("given", "stages"), [
     ({}, ["closing", "tests"]),
-    ({"judge": "decoy", "decoys": 1}, ["closing", "tests"]),
-    ({"judge": "decoy", "permutations": 9}, ["closing", "tests", "permutation runs"]),
     ({"judge": "probe"}, []),
 ])  # fmt: skip
 def test_every_stage_of_a_run_has_its_time(stored, monkeypatch, given, stages):

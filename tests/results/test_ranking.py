@@ -1,7 +1,6 @@
 """What is said of a verdict: why features are in or out, and why nothing is selected."""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,47 +10,44 @@ from click.testing import CliRunner
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.results.feature_record import FeatureRecord, VerdictReading, explain, record_of
+from srs_ooc.results.feature_record import (
+    FeatureRecord,
+    explain,
+    fields_of,
+    held_text,
+    record_of,
+    why_none,
+)
 from srs_ooc.results.ranking import _judged
-from srs_ooc.runs import run_verdict
-from srs_ooc.runs.run_verdict import ROW
-from srs_ooc.runs.tests_beside import NOBODY
+from srs_ooc.runs import verdict as run_verdict
+from srs_ooc.runs.feature_tests import NOBODY
+from srs_ooc.runs.verdict import TABLE, Verdict
 
 
-def verdict_of(spec=None, order=(), **given):
-    """Five features: one is marginally significant, one has its own decoy before it."""
+def verdict_of(order=(), **given):
+    """Five features: three are selected, one of these is marginally significant."""
     arrays = {
-        "features": np.array([7, 3, 5, 9, 2], np.uint32),
-        "is_selected": np.array([True, True, True, False, False]),
-        "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
-        "scores": np.array([np.nan, 3e9, 2e9, 2e9, 1e9]),
-        "is_outstanding": np.array([True, False, False, False, False]),
-        "is_best": np.array([True, True, True, False, True]),
-        "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
-        "groups": np.array([0, 0, 1, 2, -1], np.int32),
-        "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
-        "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
-        "beside": np.full(5, NOBODY, np.uint32),
-        "beside_too": np.full(5, NOBODY, np.uint32),
+        "stored": np.array([7, 3, 5, 9, 2], np.uint32),
+        "selected": np.array([True, True, True, False, False]),
+        "q_value": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
+        "score": np.array([np.nan, 0.3, 0.2, 0.2, 0.1]),
+        "tree_agreement": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
+        "cluster": np.array([1, 1, 2, 3, 0], np.int32),
+        "p_value": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
+        "differs_in": np.array([1, 0, 2, 3, 0], np.uint8),
+        "beside": np.full((5, 2), NOBODY, np.uint32),
         "measure": np.array([3, 1, 0, 0, 0], np.uint8),
         "toward": np.array([1, 1, -1, -1, -1], np.int32),
         "effect": np.array([2.5, 0.25, *[np.nan] * 3]),
         "low": np.array([1.5, 0.125, *[np.nan] * 3]),
         "high": np.array([4.0, 0.5, *[np.nan] * 3]),
     }
-    facts: dict[str, Any] = {
-        "marginal_cutoff": 0.001,
-        "largest_group": 2,
-        "n_decoys_above": 0,
-        "n_marginal": 1,
-    }
-    facts["classes"] = ["k1", "k2"]
-    asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
-    rows = np.recarray(len(arrays["features"]), ROW)
+    facts: dict[str, Any] = {"marginal_cutoff": 0.001, "n_marginal": 1, "classes": ["k1", "k2"]}
+    table = np.zeros(5, TABLE)
     for name, array in (arrays | given).items():
-        rows[name] = array
-    shown = np.array(order, np.uint32)
-    return VerdictReading(SimpleNamespace(**asked | (spec or {})), rows, shown, facts)
+        table[name] = array
+    shown = np.array(order, np.uint32) if len(order) else table["stored"]
+    return Verdict(table, shown, facts)
 
 
 def why(feature, n_drawn=9, *, is_out=False, **given):
@@ -59,7 +55,7 @@ def why(feature, n_drawn=9, *, is_out=False, **given):
     rank = 1 + [*verdict.order.tolist(), feature].index(feature)
     found = _judged(verdict, None, feature, "f{}".format)
     record = record_of(FeatureRecord, f"f{feature}", rank, n_drawn, 1.0, 9, found)
-    return explain(record, feature, verdict, [], is_out=is_out)
+    return explain(record, "0.1", [], is_out=is_out)
 
 
 def test_each_feature_has_its_reason():
@@ -70,64 +66,41 @@ def test_each_feature_has_its_reason():
     assert why(5).startswith("f5 is in: rank 3, q-value 0.1 (")
     assert why(5, order=[3, 7, 9, 5, 2]).startswith("f5 is in: rank 4, q-value 0.1 (")
     assert "It is not marginally significant" in why(5)
-    assert why(9).startswith("f9 is out: rank 4. One of its own decoys is ahead of it")
+    assert why(9).startswith("f9 is out: rank 4, q-value 1 (")
     assert why(2).startswith("f2 is out: rank 5, q-value 0.2 (")
     found = "neither among the best of the search nor among those with the strongest tests."
     assert why(4) == f"f4 is out: drawn 9 times, it was {found}"
     assert why(4, 0) == f"f4 is out: drawn 0 times, it was {found}"
     assert "told to leave it out" in why(4, 0, is_out=True)
-    assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
 
 
-def test_what_stands_out_need_not_pass_among_features():
-    found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
-    assert "among features and decoys together, not among features alone (p = 0.0065, " in found
-
-
-TESTS = {"decoys": 0}
 OTHERS = {
-    "beside": np.array([3, 9, NOBODY, NOBODY, NOBODY], np.uint32),
-    "beside_too": np.array([NOBODY, 2, NOBODY, NOBODY, NOBODY], np.uint32),
+    "beside": np.array([[3, NOBODY], [9, 2], *[[NOBODY, NOBODY]] * 3], np.uint32),
 }
 
 
 def test_a_feature_says_beside_which_others_it_shows():
-    assert " It shows beside f3. It is marginally significant" in why(7, spec=TESTS, **OTHERS)
-    assert " It shows beside f9 and f2. It is not" in why(3, spec=TESTS, **OTHERS)
-    assert "beside" not in why(5, spec=TESTS, **OTHERS)
-    assert verdict_of(TESTS, **OTHERS).n_beside_selected == 2
-    assert verdict_of(TESTS).n_beside_selected == 0
-
-
-def test_nothing_is_said_of_decoys_where_tests_judge():
-    found = [why(feature, spec=TESTS, p_values=np.full(5, 0.5)) for feature in (7, 3, 5, 2)]
-    assert all("decoy" not in said and "is not marginally significant" in said for said in found)
-    assert all("tree" not in said for said in found)
-    nothing = verdict_of(TESTS, is_selected=np.zeros(5, bool)).why_none()
-    assert "the smallest q-value is 0.01, 0.1 was asked" in nothing
-    assert "decoy" not in nothing
+    assert " It shows beside f3. It is marginally significant" in why(7, **OTHERS)
+    assert " It shows beside f9 and f2. It is not" in why(3, **OTHERS)
+    assert "beside" not in why(5, **OTHERS)
+    assert verdict_of(**OTHERS).n_beside_selected == 2
+    assert verdict_of().n_beside_selected == 0
 
 
 def test_places_that_were_not_grouped_are_said():
     assert verdict_of().clusters_selected == "2 clusters"
-    assert verdict_of(groups=np.array([0, 0, -1, -1, -1])).clusters_selected is None
+    assert verdict_of(cluster=np.array([1, 1, 0, 0, 0])).clusters_selected is None
 
 
 def test_why_nothing_is_selected():
-    nothing = np.zeros(5, bool)
-    said = verdict_of(is_selected=nothing).why_none()
-    assert "The marginally significant features do not hold it either" in said
-    assert "--judge tests can" in said
-    none_out = verdict_of(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
-    assert "No feature is marginally significant" in none_out
-    assert "cannot select fewer than 20 features" in none_out
-    assert "(decoys near the cut lie in clusters of up to 2)" in none_out
+    said = why_none(verdict_of(selected=np.zeros(5, bool)), "0.1")
+    assert "the smallest q-value is 0.01, 0.1 was asked" in said
 
 
 def test_the_level_that_holds_is_one_that_a_reader_can_check():
-    assert verdict_of().held == "Level 0.1, q-values of the selected up to 0.1"
-    nothing = verdict_of(is_selected=np.zeros(5, bool))
-    assert nothing.held == "Level 0.1, smallest q-value 0.01"
+    assert held_text(verdict_of(), "0.1") == "Level 0.1, q-values of the selected up to 0.1"
+    nothing = verdict_of(selected=np.zeros(5, bool))
+    assert held_text(nothing, "0.1") == "Level 0.1, smallest q-value 0.01"
 
 
 def test_selected_features_come_in_the_order_to_show():
@@ -137,15 +110,10 @@ def test_selected_features_come_in_the_order_to_show():
     assert shown.n_selected == 3
 
 
-def test_where_a_record_has_no_order_it_is_that_of_the_ranking():
-    assert verdict_of().order.tolist() == [7, 3, 5, 9, 2]
-    assert verdict_of().selected().tolist() == [7, 3, 5]
-
-
 def test_a_marginally_significant_feature_says_what_it_differs_in():
     assert "is marginally significant (p = 1e-09, it differs in spread)" in why(7)
     assert "is not marginally significant (p = 0.5)" in why(3)
-    found = [verdict_of().row(feature)["differs_in"] for feature in (7, 3, 5, 9)]
+    found = [fields_of(verdict_of(), feature)["differs_in"] for feature in (7, 3, 5, 9)]
     assert found == ["spread", "location", "what is missing", None]
 
 
@@ -154,7 +122,7 @@ def test_a_feature_says_which_way_it_differs_and_by_how_much():
     assert "Alone, more spread in k2: ratio of spreads 2.50 (1.50 to 4.00); likely" in why(7)
     assert "Alone, lower in k2: AUC 0.25 (0.12 to 0.50); likely overstated" in why(3)
     assert "Alone" not in why(5)
-    found = verdict_of().row(7)
+    found = fields_of(verdict_of(), 7)
     names = "direction", "measure", "effect", "low", "high"
     assert [found[name] for name in names] == [
         "more spread in k2", "ratio of spreads", 2.5, 1.5, 4.0,
@@ -167,7 +135,7 @@ def test_a_feature_says_which_way_it_differs_and_by_how_much():
 
 def test_a_level_whose_name_was_not_kept_has_its_number():
     given = {"measure": np.full(5, 7, np.uint8), "toward": np.full(5, 2 * 2 + 1, np.int32)}
-    assert verdict_of(**given).row(7)["direction"] == "level no. 3 is more frequent in k2"
+    assert fields_of(verdict_of(**given), 7)["direction"] == "level no. 3 is more frequent in k2"
 
 
 @pytest.fixture(scope="module")
@@ -232,14 +200,6 @@ def test_a_moved_store_is_named_to_export_as_to_others(moved, tmp_path):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     both = called("export", store, run, tmp_path / "c.csv", "--store", store)
     assert "expected RUN and OUT, found 3 paths" in str(both.exception)
-
-
-def test_the_names_of_others_are_kept_that_the_verdict_did_not_put_first():
-    first = np.array([7, 9], np.uint32)
-    rows = verdict_of(TESTS, **OTHERS)._record
-    assert run_verdict._others(rows, first).tolist() == [3]
-    assert run_verdict._others(rows, first[1:]).tolist() == []
-    assert run_verdict._others(rows, rows.features).tolist() == []
 
 
 def test_status_begins_with_what_is_asked_first(moved):
@@ -340,7 +300,6 @@ def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
     ):
         said = CliRunner().invoke(cli, command, catch_exceptions=False).output
         assert cause in said
-        assert "Wherever the ranking is cut" not in said
 
 
 # What no test knows of the rows is not claimed, and said.
@@ -360,34 +319,12 @@ def said_of(folder, *options, **given):
     return srs_ooc.open_run(run), [one.output for one in done]
 
 
-def repeated_samples():
-    rng = np.random.default_rng(0)
-    person = np.repeat(np.arange(12), 10)
-    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
-    return {"values": values, "target": person % 2, "groups": person}
-
-
-def test_nothing_is_claimed_of_single_features_beside_decoys_of_groups(tmp_path):
-    """Ten rows of each person, alike in everything: every feature tells persons apart."""
-    decoys = ("--judge", "decoy", "--iterations", 60)
-    found, (ran, listed, page) = said_of(tmp_path, *decoys, **repeated_samples())
-    records = found.features("records")
-    known = [record for record in records if record["q_value"] is not None]
-    assert known
-    columns = ("p_value", "passes_alone", "differs_in")
-    assert {record[column] for record in records for column in columns} == {None}
-    with found._ledger() as ledger:
-        assert ledger.meta(run_verdict.CONCLUSION)["n_marginal"] == 0
-    assert "It is not tested alone, as rows come in groups." in found.why(known[0]["name"])
-    assert "No feature is tested alone, as rows come in groups." in ran
-    header, first = [line.split(",") for line in listed.splitlines()[:2]]
-    assert [first[header.index(column)] for column in columns] == ["", "", ""]
-    assert not any(word in text for text in (ran, page) for word in ("marginal", "feature alone"))
-    assert "Rows come in groups" in page
-
-
 def test_features_are_tested_alone_where_whole_groups_are(tmp_path):
-    found, (ran, _, page) = said_of(tmp_path, "--iterations", 60, **repeated_samples())
+    """Ten rows of each person, alike in everything: every feature tells persons apart."""
+    rng, person = np.random.default_rng(0), np.repeat(np.arange(12), 10)
+    values = rng.normal(size=(12, 20))[person] + 0.3 * rng.normal(size=(120, 20))
+    given = {"values": values, "target": person % 2, "groups": person}
+    found, (ran, _, page) = said_of(tmp_path, "--iterations", 60, **given)
     records = found.features("records")
     assert None not in {record["p_value"] for record in records}
     assert "It is not marginally significant (p = " in found.why(records[0]["name"])
@@ -473,7 +410,6 @@ def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
     for options, said in (
         (("--fdr", "0.2"), "only 13 or more together, if all are as strong"),
         (("--fdr", "0.001"), "nor can all together"),
-        (("--judge", "decoy"), None),
         (("--judge", "probe"), None),
     ):
         planned = called("plan", tmp_path / "t.zarr", "--memory-mb", 4000, *options).output

@@ -14,7 +14,7 @@ from reports import KINDS, N_FEATURES, N_ROWS, report_of, run_of
 
 import srs_ooc
 from srs_ooc.cli import cli
-from srs_ooc.evidence.tally import LEADING, RankingHistory
+from srs_ooc.evidence.tally import RankingHistory
 from srs_ooc.results.facts import (
     FEW_DRAWS,
     answers_of,
@@ -159,17 +159,13 @@ def test_draws_are_those_of_the_tally():
     assert abs(draws.median - np.median(drawn)) <= 1
 
 
-@pytest.mark.parametrize("kind", ["classes", "decoys"])
-def test_the_cut_shows_decoys_only_of_a_run_with_a_verdict_by_them(kind):
-    with report_of(kind) as report:
+def test_the_cut_is_that_of_the_verdict():
+    with report_of("classes") as report:
         cut, levels = report.cut, report.reading.verdict.levels
         n_selected = report.reading.n_selected
-    assert any(cut.is_decoy) == (kind == "decoys")
-    assert cut.n_selected == n_selected
+    assert cut.n_selected == n_selected == sum(cut.is_selected)
     assert cut.places[0] == 1
     assert cut.levels == [float(f"{v:.4g}") for v in levels[: len(cut.levels)]]
-    with report_of("provisional") as report:
-        assert not any(report.cut.is_decoy)
 
 
 def test_usage_is_what_the_ledger_noted():
@@ -198,12 +194,12 @@ def test_warnings_name_what_to_do():
 
 
 @pytest.mark.parametrize("kind", ["classes", "many", "numbers", "probe", "nothing", "ranked"])
-def test_no_report_advises_decoys_or_rests_the_level_on_trees(kind):
+def test_no_report_rests_the_level_on_trees(kind):
     with report_of(kind) as report:
         said = markdown_of(report).partition("## Features")[0]
         whys = [] if report.reading.verdict is None else map(report.reading.explain, ("f7", "f8"))
         said = " ".join([said, *whys])
-    assert re.findall("decoy|permutation|tree agreement|trees agree", said) == []
+    assert re.findall("tree agreement|trees agree", said) == []
 
 
 @pytest.mark.parametrize(("kind", "is_tested"), [("classes", True), ("nothing", False)])
@@ -286,26 +282,25 @@ def test_ends_name_values_as_the_table_has_them():
         assert (low, high) == (float(f"{min(values):.4g}"), float(f"{max(values):.4g}"))
 
 
-COUNTED = ("iterations", "trees", "found", "leading", "decoys", "unchanged")
+COUNTED = ("iterations", "trees", "found", "leading", "unchanged")
 
 
 def counted(result):
     return [{name: row[name] for name in COUNTED} for row in result.history("records")]
 
 
-@pytest.mark.parametrize(("kind", "n_leading"), [("classes", N_FEATURES), ("decoys", LEADING)])
-def test_a_run_with_a_verdict_shows_what_led_it(kind, n_leading):
-    """Of all features, where these are fewer than lead and there are no decoys."""
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_run_with_a_verdict_shows_what_led_it(kind):
+    """Of all features, where these are fewer than lead."""
     rows = srs_ooc.open_run(run_of(kind)).history("records")
     assert [row["iterations"] for row in rows] == [100, 134, 179, 239, 300]
-    assert {row["leading"] for row in rows} == {n_leading}
+    assert {row["leading"] for row in rows} == {N_FEATURES}
     assert rows[0]["unchanged"] is None
     with report_of(kind) as report:
-        kept = report.ledger.read_arrays(RankingHistory.name)["items"]
+        kept = report.ledger.read_arrays(RankingHistory.name)["features"]
         selected = set(report.selected.tolist())
-    for row, items in zip(rows, kept, strict=False):
-        assert row["found"] == sum(item in selected for item in items.tolist())
-        assert row["decoys"] == sum(item >= N_FEATURES for item in items.tolist())
+    for row, features in zip(rows, kept, strict=False):
+        assert row["found"] == sum(feature in selected for feature in features.tolist())
         assert row["trees"] == row["iterations"]
     shared = len(np.intersect1d(kept[0], kept[1]))
     assert rows[1]["unchanged"] == shared
@@ -314,10 +309,10 @@ def test_a_run_with_a_verdict_shows_what_led_it(kind, n_leading):
     assert all(row["memory_mb"] >= 0 for row in rows)
 
 
-def test_nothing_is_said_of_decoys_before_the_verdict():
+def test_nothing_is_found_before_the_verdict():
     run = srs_ooc.open_run(run_of("provisional"))
     assert run.is_provisional
-    assert {(row["found"], row["decoys"]) for row in run.history("records")} <= {(None, None)}
+    assert {row["found"] for row in run.history("records")} <= {None}
 
 
 def test_a_run_without_a_verdict_at_the_end_shows_its_kept_set():

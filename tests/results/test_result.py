@@ -142,7 +142,7 @@ def test_a_store_that_was_moved_is_named(judged, tmp_path):
     assert srs_ooc.resume(again, store=moved, iterations=110).n_iterations == 110
 
 
-@pytest.fixture(params=["probe", "decoy"])
+@pytest.fixture(params=["probe", "tests"])
 def ensemble(tmp_path, request):
     values, labels = noise_table(80, 30, seed=1)
     store = make_store(tmp_path / "t.zarr", values, labels)

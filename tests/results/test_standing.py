@@ -14,7 +14,7 @@ from srs_ooc.cli import cli
 from srs_ooc.networks.edges import open_edge_ledger
 from srs_ooc.results.ranking import _spearman
 from srs_ooc.results.standing import list_runs, remove_run
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_correlation_of_ranks_is_one_only_of_one_order(order):
 
 def test_a_run_is_removed_whole_and_its_store_stays(folder, tmp_path):
     made = srs_ooc.run(folder / "t.zarr", out=tmp_path / "x.run", iterations=2, judge="probe")
-    held = Ledger(made.run, writable=True)
+    held = Run(made.run, writable=True)
     with pytest.raises(RunError, match="worked on by another"):
         remove_run(made.run)
     held.close()

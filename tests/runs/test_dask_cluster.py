@@ -17,7 +17,6 @@ import pytest
 from command import srs_ooc as command
 from genes import expression, write_genes
 from run_cases import CASES, pin_of_run, results_of
-from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
 from stores import make_store, noise_table
 
 import srs_ooc
@@ -26,11 +25,13 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import batches, dask_cluster, halves, resources
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
+from srs_ooc.runs.halves import HalfJob
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.whole_runs import fits_workers
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor, fit_by_hash
 
@@ -60,7 +61,7 @@ FEW = [
     "probe, round size 4",
     "trees, bootstrap",
     "trees, missing and categories",
-    "decoy, excluded features and some rows",
+    "tests, excluded features and some rows",
 ]
 """Cases that are run each time; all others are slow, since so small runs are not worth it."""
 
@@ -298,7 +299,7 @@ def test_workers_let_go_of_what_they_prepared_once_a_run_is_over(store, tmp_path
     assert not PREPARED
 
 
-# Targets, permutation runs and folds spread over Dask workers have the bits of one core.
+# Targets, halves and folds spread over Dask workers have the bits of one core.
 
 CAP = {"memory_mb": 4000}
 
@@ -389,7 +390,7 @@ def until_unwanted(version, job, batch):
 
 
 def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
-    job = PermutationJob(WorkerStore("", "", 100), {}, Inputs(), 1)
+    job = HalfJob(NOWHERE, {}, Inputs(), 1)
     line = DaskLine(client, job, until_unwanted)
     sent = line.send(Batch({0: None}))
     assert BEGUN.wait(60)
@@ -440,79 +441,61 @@ def small(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("runs") / "t.zarr", *noise_table(40, 120))
 
 
-PERMUTED = {"permutations": 4, "fdr": "0.3", "iterations": 60, "q": 20} | CAP
-
-
-def bits(run, small):
-    found = results_of(run.run, small)
-    del found["status"]
-    return found
+HALVED = {"halves": 4, "iterations": 60, "q": 20} | CAP
 
 
 @pytest.fixture(scope="module")
-def permuted(small):
-    return bits(srs_ooc.run(small, out=small.with_name("one.run"), threads=1, **PERMUTED), small)
+def halved(small):
+    return srs_ooc.run(small, out=small.with_name("one.run"), threads=1, **HALVED)
 
 
-@pytest.mark.slow
-def test_permutation_runs_side_by_side_have_the_bits_of_one_core(small, permuted, tmp_path, client):
-    steps = []
-    many = srs_ooc.run(
-        small, out=tmp_path / "many", client=client, progress=steps.append, **PERMUTED
-    )
-    assert bits(many, small) == permuted
-    together = [step for step in steps if step.stage == "permutation runs"]
-    assert {step.total for step in together} == {4 * 60}
-    assert [step.done for step in together] == sorted(step.done for step in together)
-
-
-@pytest.mark.slow
-def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
-    small, permuted, tmp_path, client, monkeypatch
-):
-    monkeypatch.setattr(dask_cluster, "TELL_SECONDS", 1e9)  # so that only whole runs count
-
-    def stop(step):
-        if step.stage == "permutation runs" and step.done >= 60:
-            raise Stop
-
-    run = tmp_path / "run"
-    with pytest.raises(Stop):
-        srs_ooc.run(small, out=run, client=client, progress=stop, **PERMUTED)
-    done = []
-    result = srs_ooc.resume(run, threads=1, memory_mb=4000, progress=done.append)
-    assert len({s.stage for s in done if s.stage.endswith(", closing")}) < 4
-    assert bits(result, small) == permuted
+def assert_same_halves(found, expected, small):
+    for name, value in vars(expected.halves).items():
+        np.testing.assert_array_equal(getattr(found.halves, name), value)
+    one, other = (results_of(run.run, small) | {"status": None} for run in (found, expected))
+    assert one == other
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_small", [False, True])
 def test_halves_have_the_bits_of_one_core_whole_at_a_worker_or_not(
-    small, tmp_path, client, monkeypatch, is_small
+    small, halved, tmp_path, client, monkeypatch, is_small
 ):
-    options = {"halves": 4, "iterations": 60, "q": 20} | CAP
-    one = srs_ooc.run(small, out=tmp_path / "one", threads=1, **options)
     steps = []
     monkeypatch.setattr(halves, "fits_workers", lambda *_: not is_small)
-    many = srs_ooc.run(
-        small, out=tmp_path / "many", client=client, progress=steps.append, **options
-    )
-    for name, found in vars(one.halves).items():
-        np.testing.assert_array_equal(getattr(many.halves, name), found)
+    many = srs_ooc.run(small, out=tmp_path / "many", client=client, progress=steps.append, **HALVED)
     together = [step for step in steps if step.stage == "halves"]
     assert {step.total for step in together} == (set() if is_small else {4 * 60})
+    assert [step.done for step in together] == sorted(step.done for step in together)
     assert not (tmp_path / "many" / "halves").exists()
-    assert bits(many, small) == bits(one, small)
+    assert_same_halves(many, halved, small)
+
+
+@pytest.mark.slow
+def test_halves_done_elsewhere_and_here_are_taken_up(small, halved, tmp_path, client, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "TELL_SECONDS", 1e9)  # so that only whole runs count
+
+    def stop(step):
+        if step.stage == "halves" and step.done >= 60:
+            raise Stop
+
+    run, done = tmp_path / "run", []
+    with pytest.raises(Stop):
+        srs_ooc.run(small, out=run, client=client, progress=stop, **HALVED)
+    result = srs_ooc.resume(run, threads=1, memory_mb=4000, progress=done.append)
+    closed = [step.stage for step in done if step.stage.endswith(", closing")]
+    assert 0 < len(set(closed)) < 4
+    assert_same_halves(result, halved, small)
 
 
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, client, caplog):
     opened = Store.open(small)
-    request = Request(Options(permutations=4, fdr="0.3", subspace_size=20))
+    request = Request(Options(subspace_size=20))
     spec = RunDraft.of(opened, request).spec
     for megabytes, fits in ((66, False), (500, True)):
         cluster = DaskCluster(client, megabytes)
-        assert fits_workers(cluster, spec, opened, Inputs(), "permutation runs") == fits
-    assert "permutation runs come one after another" in caplog.text
+        assert fits_workers(cluster, spec, opened, Inputs(), "halves") == fits
+    assert "halves come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text
 
 

@@ -10,8 +10,6 @@ from scipy import stats
 
 import srs_ooc
 from srs_ooc.cli import cli
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import VERDICT, read_verdict
 
 N_ROWS = 240
 """No more than 254, so that codes keep all ranks."""
@@ -175,21 +173,3 @@ def test_what_shows_only_beside_another_has_its_effect_in_location(tmp_path):
     u = stats.mannwhitneyu(signs[target, 0], signs[~target, 0]).statistic
     assert found["effect"] == pytest.approx(u / (target.sum() * (~target).sum()))
     assert found["low"] < 0.5 < found["high"]
-
-
-def test_a_verdict_made_before_there_were_effects_is_read(tmp_path):
-    table = NOISE.copy()
-    table[LABELS > 0, 0] += 2
-    result = run_on(tmp_path, table, (LABELS > 0).astype(int).tolist())
-    ledger = Ledger(result.run, writable=True)
-    arrays = ledger.read_arrays(VERDICT)
-    for name in ("measure", "toward", "effect", "low", "high"):
-        del arrays[name]
-    ledger.write_arrays(VERDICT, arrays)
-    rows, _ = read_verdict(ledger)
-    ledger.close()
-    assert np.isnan(rows["effect"]).all()
-    assert (rows["toward"] == -1).all()
-    found = by_name(srs_ooc.open_run(result.run))["f0"]
-    assert found["selected"]
-    assert [found[name] for name in OF_EFFECT] == [None] * 5

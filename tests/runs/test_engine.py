@@ -23,8 +23,8 @@ from srs_ooc.learners.tree_learner import PROBE_FEATURE, tree_key
 from srs_ooc.runs import engine
 from srs_ooc.runs.engine import Speculation, ThreadExecutor
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options
@@ -101,7 +101,7 @@ def table(tmp_path_factory):
 
 def run_state(run):
     """Everything a run says, as comparable values."""
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     tally, kept = Tally(150), KeptSet(150)
     progress = ledger.load({"tally": tally, "kept": kept})
     ledger.close()
@@ -290,7 +290,7 @@ def committed_before_kill(store, run, at, clock):
 
     with pytest.raises(Killed):
         work_on_run(store, run, request, watch)
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         return ledger.progress().iteration
 
 

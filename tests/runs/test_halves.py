@@ -22,8 +22,8 @@ from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.runs import halves
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
-from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import TrainingShape, half_leases, needed_nbytes, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import MOST_HALVES, Request, settle
@@ -54,7 +54,7 @@ def work(store, run, request, watch=lambda _: True):
 
 def found_of(run):
     """What a run says of its halves, as numbers; None where it says nothing."""
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         found = halves_of(ledger)
     if found is None:
         return None
@@ -73,8 +73,8 @@ def whole(store):
 
 
 def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
-    with closing(Ledger(whole, writable=False)) as ledger:
-        spec, inputs, found = spec_of(ledger), inputs_of(ledger), halves_of(ledger)
+    with closing(Run(whole, writable=False)) as ledger:
+        spec, inputs, found = ledger.spec, ledger.inputs, halves_of(ledger)
     ids, results = list(store.row_ids), []
     for number in range(N_HALVES):
         half, here = half_of(spec, store, inputs, number)
@@ -153,7 +153,7 @@ def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
 ):
     run, place = work(store, tmp_path / "a.run", asked(None)), halves
     if killed == "write_arrays":
-        place = Ledger
+        place = Run
     do = getattr(place, killed)
 
     def dies(*given):
@@ -215,8 +215,8 @@ def test_of_more_iterations_halves_are_done_anew(store, tmp_path):
 
 @pytest.fixture(scope="module")
 def spec(whole):
-    with closing(Ledger(whole, writable=False)) as ledger:
-        return spec_of(ledger)
+    with closing(Run(whole, writable=False)) as ledger:
+        return ledger.spec
 
 
 def rows_of(spec, number, classes, strata=None, groups=None):
@@ -281,7 +281,7 @@ def test_halves_are_refused_before_anything_is_done(store, tmp_path):
     assert "found one with --scores FILE" in error_of("run", few, *scores, "--halves", 2)
     srs_ooc("run", few, "--iterations", 20, "--q", 10)
     assert "found 1 of class '2'" in error_of("resume", tmp_path / "few.run", "--halves", 2)
-    assert not Ledger(tmp_path / "few.run", writable=False).has_meta(HALVES)
+    assert not Run(tmp_path / "few.run", writable=False).has_meta(HALVES)
 
 
 def test_more_halves_than_tell_anything_are_refused(store, whole):
@@ -362,7 +362,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
     n_rows, n_features, dtype, n_classes, by_tests
 ):
     shape = TrainingShape(n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize)
-    options = Options(subspace_size="1", judge="tests" if by_tests else "decoy")
+    options = Options(subspace_size="1", judge="tests" if by_tests else "probe")
     spec = settle(options, shape, "", 10**12)
     whole, half = (
         needed_nbytes(run_leases(spec, one))
@@ -402,7 +402,7 @@ def test_halves_are_shown_where_a_run_is(tmp_path):
 def test_the_head_of_a_ranking_says_halves_without_the_store(store, whole, tmp_path):
     from srs_ooc.results.ranking import kept_records
 
-    with closing(Ledger(whole, writable=False)) as ledger:
+    with closing(Run(whole, writable=False)) as ledger:
         kept = kept_records(ledger)
     shown = package.open_run(whole, store).features("records", top=len(kept))
     assert [record.halves for record in kept] == [record["halves"] for record in shown]

@@ -5,6 +5,7 @@ The largest files take minutes: ``pytest tests/runs/test_inputs.py -m campaign``
 
 import os
 import shutil
+from contextlib import closing
 from itertools import count
 
 import numpy as np
@@ -13,7 +14,6 @@ from command import error_of, json_of, peak_kb, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import work_on_run
-from srs_ooc.runs.permutation_runs import BESTS
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
@@ -23,14 +23,14 @@ from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.runs import inputs
-from srs_ooc.runs import run_verdict as conclusion
+from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.inputs import SideFile, read_lines
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import NAME_NBYTES
-from srs_ooc.runs.run_verdict import VERDICT, verdict_on
 from srs_ooc.runs.session import work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verdict import TABLE, Verdict, verdict_on
 from srs_ooc.store.store import Store
 
 # A run keeps to the store it was made on, whatever comes to lie at its path.
@@ -73,16 +73,16 @@ class Swap:
 
 
 def request(**given):
-    asked = Options(judge="decoy", subspace_size="40", seed=3, **given)
-    return Request(asked, iterations=ITERATIONS, memory_mb=4000, threads=1)
+    asked = Options(subspace_size="40", seed=3)
+    return Request(asked, iterations=ITERATIONS, memory_mb=4000, threads=1, **given)
 
 
-def verdict_of(run):
-    ledger = Ledger(run, writable=False)
-    try:
-        return ledger.read_arrays(VERDICT), ledger.read_arrays(BESTS)
-    finally:
-        ledger.close()
+def found_of(run):
+    """The verdict and what two halves select, as the ledger has them."""
+    with closing(Run(run, writable=False)) as ledger:
+        found = Verdict.of(ledger)
+        table = None if found is None else {name: found.table[name] for name in TABLE.names}
+        return [table, ledger.read_arrays("half-0"), ledger.read_arrays("half-1")]
 
 
 def at(stage, act):
@@ -99,39 +99,41 @@ def at(stage, act):
 
 
 def assert_same(run, other):
-    for one, two in zip(verdict_of(run), verdict_of(other), strict=True):
+    for one, two in zip(found_of(run), found_of(other), strict=True):
         assert (one is None) == (two is None)
         for name in one or {}:
             np.testing.assert_array_equal(one[name], two[name], err_msg=name)
 
 
 CASES = [
-    ("decoys", "screening"),
-    ("decoys", "screening, closing"),
-    ("permutations", "screening, closing"),
-    ("permutations", "permutation run 1 of 4"),
-    ("permutations", "permutation run 2 of 4, closing"),
+    (None, "screening", 0),
+    (None, "screening, closing", 0),
+    (2, "screening, closing", 0),
+    (2, "half 1 of 2, screening", 1),
+    (2, "half 2 of 2, screening, closing", 2),
 ]
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("kind", "stage"), CASES)
-def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, kind, stage):
+@pytest.mark.parametrize(("n_halves", "stage", "n_found"), CASES)
+def test_what_a_store_replaced_while_a_run_works_would_give_is_not_kept(
+    stores, tmp_path, n_halves, stage, n_found
+):
     store, other = stores
-    asked = request(permutations=4, fdr="0.2") if kind == "permutations" else request()
+    asked = request(halves=n_halves)
     work_on_run(store, tmp_path / "whole.run", asked)
     swap = Swap(store, other)
     with pytest.raises(StoreError, match=r"expected the store with fingerprint .* was replaced"):
         work_on_run(store, tmp_path / "t.run", asked, at(stage, swap.swap))
-    verdict, bests = verdict_of(tmp_path / "t.run")
-    assert verdict is None
-    assert bests is None or stage.startswith("permutation run 2")
+    assert [part is not None for part in found_of(tmp_path / "t.run")] == [
+        i < n_found for i in range(3)
+    ]
     with pytest.raises(RunError, match="another store"):
         work_on_run(store, tmp_path / "t.run", asked)
     swap.back()
     work_on_run(store, tmp_path / "t.run", asked)
     assert_same(tmp_path / "t.run", tmp_path / "whole.run")
-    assert np.count_nonzero(verdict_of(tmp_path / "t.run")[0]["is_selected"]) >= 3
+    assert np.count_nonzero(found_of(tmp_path / "t.run")[0]["selected"]) >= 3
 
 
 @pytest.mark.slow
@@ -146,7 +148,7 @@ def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, m
     monkeypatch.setattr(conclusion, "verdict_on", swapped)
     with pytest.raises(StoreError, match="was replaced"):
         work_on_run(store, tmp_path / "t.run", request())
-    assert verdict_of(tmp_path / "t.run")[0] is None
+    assert found_of(tmp_path / "t.run")[0] is None
 
 
 def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
@@ -155,7 +157,7 @@ def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     over = at("screening, closing", lambda: shutil.copytree(other, store, dirs_exist_ok=True))
     with pytest.raises(StoreError, match="was replaced"):
         work_on_run(store, tmp_path / "t.run", request(), over)
-    assert verdict_of(tmp_path / "t.run")[0] is None
+    assert found_of(tmp_path / "t.run")[0] is None
 
 
 @pytest.mark.parametrize("stage", ["screening", "screening, closing"])
@@ -218,7 +220,7 @@ def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     store, other = stores
     run = tmp_path / "t.run"
     work_on_run(store, run, request(), at("screening", lambda: None))
-    ledger = Ledger(run, writable=True)
+    ledger = Run(run, writable=True)
     before = ledger.meta("store")
     with pytest.raises(RunError, match="another store"):
         work_on(ledger, Store.open(other), Request(iterations=ITERATIONS + 50))
@@ -243,7 +245,7 @@ def copied(finished, tmp_path):
     shutil.copytree(finished[0], store)
     shutil.copytree(finished[1], run)
     (run / "splits.bin").unlink(missing_ok=True)
-    ledger = Ledger(run, writable=True)
+    ledger = Run(run, writable=True)
     ledger.set_meta("store", [str(store), "../t.zarr"])
     ledger.close()
     return store, run

@@ -13,13 +13,13 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import change, changed_fact
-from srs_ooc.runs.permutation_runs import BESTS
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS, n_pages, touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs import ledger as database
+from srs_ooc.runs.halves import halves_done
 from srs_ooc.runs.ledger import (
     NOTE_FILE,
     Ledger,
@@ -131,7 +131,7 @@ def test_a_python_whose_blobs_have_few_ids_goes_on_with_a_run_of_another(run, mo
 
 
 def test_ids_of_a_new_ledger_fit_31_bits(run):
-    """Of 2,000 arrays of as many items as there may be: features and their decoys."""
+    """Of 2,000 arrays of as many features as there may be."""
     with closing(Ledger(run, writable=False)) as ledger:
         assert n_pages(1 << 32) <= ledger.stride
         assert 2000 * ledger.stride < 1 << 31
@@ -388,28 +388,22 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_loss_in_a_permutation_run_names_the_run_and_is_accepted_with_it(tmp_path):
+def test_a_loss_in_a_half_names_the_run_and_is_accepted_with_it(tmp_path):
     values, labels = noise_table(60, FEW)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
-    asked = Request(
-        Options(judge="decoy", subspace_size="20", permutations=9), iterations=60, memory_mb=4000
-    )
+    asked = Request(Options(subspace_size="20"), iterations=60, memory_mb=4000, halves=2)
 
     def work(watch=lambda _: True, **how):
         ledger = Ledger(run, writable=True, **how) if run.exists() else None
-        ledger = ledger or open_or_create(Store.open(store), run, asked)
-        try:
+        with closing(ledger or open_or_create(Store.open(store), run, asked)) as ledger:
             work_on(ledger, Store.open(store), asked, watch)
-            return ledger.read_arrays(BESTS)
-        finally:
-            ledger.close()
+            return halves_done(ledger, 2)
 
-    work(lambda step: step.stage != "permutation run 2 of 9, closing")
-    first = run / "replays" / "2"
-    change(first, changed_fact("commits", 0))
+    work(lambda step: step.stage != "half 2 of 2, screening, closing")
+    change(run / "halves" / "1", changed_fact("commits", 0))
     with pytest.raises(RunError, match=f"srs-ooc resume {run} --accept-loss"):
         work()
-    assert len(work(accept_loss=True)["bests"]) == 9
+    assert len(work(accept_loss=True)) == 2
 
 
 # A run is read by whoever may read its files, where they may write nothing.

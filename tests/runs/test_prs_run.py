@@ -187,7 +187,7 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
     [
         (("--method", "srs", "--epochs", 5), "--epochs"),
         (("--method", "prs", "--alpha", 0.5), "--alpha"),
-        (("--method", "prs", "--judge", "decoy"), "--judge"),
+        (("--method", "prs", "--judge", "tests"), "--judge"),
         (("--method", "srs", "--judge", "none"), "--judge"),
         (("--method", "prs", "--folds", 60), "--folds"),
         (("--method", "prs", "--inclusion", 0.9, "--q", 20), "--inclusion"),

@@ -102,7 +102,7 @@ def test_other_criteria_find_the_relevant_features_too(store, tmp_path, given):
     ("given", "says"),
     [
         (("--method", "srs", "--candidates", 5), "--candidates"),
-        (("--method", "rase", "--judge", "decoy"), "--judge"),
+        (("--method", "rase", "--judge", "tests"), "--judge"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(store, tmp_path, given, says):

@@ -12,7 +12,7 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
-JUDGED = {"judge": "decoy", "subspace_size": "20", "fdr": "0.2", "bootstrap": True}
+JUDGED = {"judge": "tests", "subspace_size": "20", "fdr": "0.2", "bootstrap": True}
 KINDS: dict[str, tuple[dict[str, object], int | None]] = {
     "finished": (JUDGED, None),
     "stopped": (JUDGED, 30),

@@ -25,7 +25,7 @@ from srs_ooc.store import store_memory
 pytest.importorskip("obstore")
 PINS = read()["runs"]
 FEW = ["probe, draw block 16", "trees, missing and categories", "probe, thresholds between values",
-       "decoy, excluded features and some rows"]  # fmt: skip
+       "tests, excluded features and some rows"]  # fmt: skip
 
 
 def cases():
@@ -50,9 +50,9 @@ def test_a_run_on_a_url_has_the_results_that_are_pinned(name, tmp_path):
 
 
 def read_places(run):
-    from srs_ooc.runs.ledger import Ledger
+    from srs_ooc.runs.run import Run
 
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     try:
         return ledger.meta("store")
     finally:

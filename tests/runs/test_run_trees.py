@@ -18,8 +18,7 @@ import srs_ooc as package
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.ensemble.feature_sensitivity import sensitivity
 from srs_ooc.ensemble.prediction import predict
-from srs_ooc.runs.inputs import trees_of
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -59,7 +58,7 @@ def records(run):
 
 
 def n_read(run):
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     batches = list(TreeReader(ledger).batches())
     ledger.close()
     return sum(len(batch.root) for batch in batches)
@@ -85,7 +84,7 @@ def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
         time.sleep(random.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        ledger = Ledger(run, writable=False)
+        ledger = Run(run, writable=False)
         valid, done = ledger.meta("trees_nbytes"), ledger.progress().iteration
         ledger.close()
         committed.append(tree_bytes(run)[:valid])
@@ -332,9 +331,9 @@ def test_verify_counts_what_is_kept(small, tmp_path, method):
     counts = verify_run(run).files
     n_kept = 8 if method == "prs" else 3 * 6  # of all rounds
     assert counts["trees (trees.bin)"] == n_kept
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         assert sum(len(batch.root) for batch in TreeReader(ledger).batches()) == n_kept
-        among = trees_of(ledger)
+        among = ledger.trees()
         assert sum(len(batch.root) for batch in among.batches()) == N_TREES[method]
         facts = ledger.meta(method)
     if method == "rase":

@@ -12,11 +12,10 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.ensemble.prediction import predict
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import VERDICT
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verdict import VERDICT
 from srs_ooc.samplers.elimination import TREES
 
 # Runs whose method learns on what a screen ranks first: resumed, on other threads, predicting.
@@ -126,7 +125,7 @@ def run_to(store, run, watch=lambda _: True, threads=1, iterations=100):
 
 
 def arrays_of(run, name):
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         return ledger.read_arrays(name)
 
 
@@ -175,8 +174,8 @@ def test_it_is_part_of_a_run_s_identity_and_others_are_as_they_were(store, whole
     assert "--judge tests only" in error_of(
         "run", store, "--out", tmp_path / "no.run", "--judge", "probe", "--closing", "sensitivity"
     )
-    ledger = Ledger(plain, writable=False)
-    assert "closing" not in spec_of(ledger).to_json()
+    ledger = Run(plain, writable=False)
+    assert "closing" not in ledger.spec.to_json()
     ledger.close()
 
 
@@ -185,4 +184,3 @@ def test_what_matters_is_selected(tmp_path):
     store = make_store(tmp_path / "t.zarr", values, labels)
     result = package.run(store, out=tmp_path / "a.run", iterations=60, closing="sensitivity")
     assert {"f0", "f1"} <= set(result.selected)
-

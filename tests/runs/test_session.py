@@ -15,7 +15,7 @@ from command import committing_often, environment, error_of, finished, json_of, 
 from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.samplers.srs import KeptSet
 
 N_FEATURES = 40_000
@@ -40,7 +40,7 @@ def whole(store, n_iterations):
 
 
 def state_of(run):
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     tally, kept = Tally(N_FEATURES), KeptSet(N_FEATURES)
     iteration = ledger.load({"tally": tally, "kept": kept}).iteration
     ledger.close()
@@ -173,7 +173,7 @@ def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damag
     data = bytearray(file.read_bytes())
     if damage == "page":
         tally = Tally(N_FEATURES)
-        ledger = Ledger(run, writable=False)
+        ledger = Run(run, writable=False)
         ledger.load({"tally": tally})
         ledger.close()
         place = data.index(tally.n_drawn[:64].tobytes())

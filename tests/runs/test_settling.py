@@ -19,7 +19,7 @@ from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs.dask_cluster import DaskCluster
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request, declared
 from srs_ooc.runs.spec import Options
@@ -290,7 +290,7 @@ def test_groups_of_rows_are_held_out_whole(tmp_path):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"model": "knn", "judge": "decoy"}, "judge: expected none with"),
+        ({"model": "knn", "judge": "tests"}, "judge: expected none with"),
         ({"model": "knn", "max_features": 3}, "max_features: expected with"),
         ({"model": "knn", "save_trees": True}, "save_trees: expected with"),
         ({"model_folds": 3}, "model_folds: expected with"),
@@ -377,7 +377,7 @@ def test_a_cap_too_small_is_refused_with_the_smallest_that_works(
     with pytest.raises(BudgetError):
         ranked(checkerboard, tmp_path / "x.run", model="knn", memory_mb=cap - 5)
     ranked(checkerboard, tmp_path / "x.run", model="knn", memory_mb=cap, iterations=2)
-    assert Ledger(tmp_path / "x.run", writable=False).progress().iteration == 2
+    assert Run(tmp_path / "x.run", writable=False).progress().iteration == 2
 
 
 @pytest.mark.slow
@@ -417,7 +417,7 @@ def run(store, out, *options):
 
 @pytest.mark.slow
 def test_threads_and_stops_change_nothing(store, tmp_path):
-    """Decoys and the closing stage draw by their feature's values; the tables are made again."""
+    """The closing stage draws by values, too; their tables are made again."""
     first = run(store, tmp_path / "a.run", "--iterations", 60, "--threads", 1)
     run(store, tmp_path / "b.run", "--iterations", 20, "--threads", 3)
     assert run(store, tmp_path / "b.run", "--iterations", 60, "--threads", 3) == first
@@ -510,8 +510,8 @@ def test_plan_counts_their_memory():
 @pytest.mark.parametrize(
     ("n_features", "judge", "size"),
     [
-        (10_000, "decoy", 2000), (1000, "decoy", 400), (300_000, "decoy", 15_000),
         (10_000, "probe", 500), (1000, "probe", 100), (10_000, "tests", 500),
+        (300_000, "tests", 15_000),
     ],
 )  # fmt: skip
 def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
@@ -519,4 +519,3 @@ def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
     assert RunDraft.of_numbers(request, 100, n_features).spec.subspace_size == size
     said = declared()["subspace_size"].default_text
     assert said.startswith("5% of the features, at least 100, within the cap;")
-    assert said.endswith("more with --judge decoy")

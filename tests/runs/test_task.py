@@ -19,8 +19,8 @@ import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.rank_tests import Contrast, strongest_contrasts
+from srs_ooc.runs.feature_tests import target_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import target_of
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle

@@ -16,12 +16,12 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs import permutation_runs
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_run
+from srs_ooc.runs.whole_runs import remove_part
 from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700
@@ -93,7 +93,7 @@ def test_trees_that_are_lost_whole_are_missed(run):
 def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, data):
     table = data.draw(st.sampled_from(["pages", "inputs", "meta", "arrays"]))
     run = shutil.copytree(whole, tmp_path_factory.mktemp("d") / "d.run")
-    ledger = Ledger(run, writable=True)
+    ledger = Run(run, writable=True)
     ledger.write_arrays("more", {"a": np.arange(5)})
     ledger.close()
     database = sqlite3.connect(run / FILE)
@@ -145,7 +145,7 @@ def copied_record(run, later, table, name):
 def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, name):
     runs = [shutil.copytree(whole, tmp_path / f"{i}.run") for i in range(2)]
     for i, run in enumerate(runs):
-        ledger = Ledger(run, writable=True)
+        ledger = Run(run, writable=True)
         ledger.write_arrays("more", {"a": np.arange(5 + i)})
         ledger.set_meta("iterations", 60 + i)
         ledger.close()
@@ -187,7 +187,7 @@ def test_a_ledger_of_another_format_is_refused_by_name(run, version):
 
 def test_a_change_that_is_sealed_anew_is_read(run):
     change(run, changed_fact("iterations", 77))
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     assert ledger.meta("iterations") == 77
     ledger.close()
     verify_run(run)
@@ -199,7 +199,7 @@ def test_damage_to_one_of_the_two_notes_is_found_and_mended(run, slot):
     content = bytearray(note.read_bytes())
     content[512 * slot + 13] ^= 1
     note.write_bytes(content)
-    Ledger(run, writable=False).close()  # the other one says enough
+    Run(run, writable=False).close()  # the other one says enough
     message = error_of("verify", run)
     assert message.startswith(f"srs-ooc: {note}: expected a note")
     assert f"srs-ooc resume {run} --accept-loss" in message
@@ -210,19 +210,19 @@ def test_damage_to_one_of_the_two_notes_is_found_and_mended(run, slot):
 @pytest.fixture(scope="module")
 def twin(whole, tmp_path_factory):
     """Another run of the same store, asked the same."""
-    with closing(Ledger(whole, writable=False)) as ledger:
+    with closing(Run(whole, writable=False)) as ledger:
         names = ("spec", "store", "iterations", "trees_nbytes")
         facts = {name: ledger.meta(name) for name in names}
     made = tmp_path_factory.mktemp("twin") / "t.run"
-    Ledger.create(made, facts, {"rows": np.arange(35, dtype=np.int32)})
-    with closing(Ledger(made, writable=True)) as ledger:
+    Run.create(made, facts, {"rows": np.arange(35, dtype=np.int32)})
+    with closing(Run(made, writable=True)) as ledger:
         for number in range(20):
             ledger.set_meta("iterations", number)
     return made
 
 
 @pytest.mark.parametrize("name", [FILE, "committed.json"])
-@pytest.mark.parametrize("place", ["", "replays/1"])
+@pytest.mark.parametrize("place", ["", "halves/1"])
 def test_another_runs_ledger_or_notes_are_found_by_all_who_read(whole, run, twin, name, place):
     if place:
         shutil.copytree(whole, run / place)
@@ -255,9 +255,9 @@ def test_a_database_page_that_is_no_longer_one_is_found(run, page):
     assert "\n" not in str(refused.value)  # as SQLite's own texts have
 
 
-def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch):
+def test_a_half_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch):
     run = shutil.copytree(whole, tmp_path / "d.run")
-    done = shutil.copytree(whole, run / "replays" / "1")
+    done = shutil.copytree(whole, run / "halves" / "1")
     removed = []
 
     def killed(path, **_):
@@ -268,7 +268,7 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
 
     monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        permutation_runs.remove_part(done)
+        remove_part(done)
     monkeypatch.undo()
     assert removed
     assert not done.exists()
@@ -276,20 +276,18 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
 
 
 @pytest.mark.slow
-def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
+def test_halves_under_way_are_checked_too(store, tmp_path):
     values, labels = noise_table(60, 120)
     small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
-    options = Options(judge="decoy", subspace_size="20", permutations=9)
-    asked = Request(options, iterations=60, memory_mb=4000)
-    ledger = open_or_create(Store.open(small), run, asked)
-    work_on(
-        ledger,
-        Store.open(small),
-        asked,
-        lambda step: step.stage != "permutation run 3 of 9, closing",
-    )
-    ledger.close()
-    third = run / "replays" / "3" / FILE
+    asked = Request(Options(subspace_size="20"), iterations=60, memory_mb=4000, halves=4)
+    with closing(open_or_create(Store.open(small), run, asked)) as ledger:
+        work_on(
+            ledger,
+            Store.open(small),
+            asked,
+            lambda step: step.stage != "half 3 of 4, screening, closing",
+        )
+    third = run / "halves" / "2" / FILE
     assert verify_run(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
     database = sqlite3.connect(third)
     database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")

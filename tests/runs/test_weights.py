@@ -8,8 +8,9 @@ from stores import make_store, noise_table
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.inputs import WEIGHTS
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import is_done, open_or_create, work_on
+from srs_ooc.runs.run import Run
+from srs_ooc.runs.screening import is_done
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.weights import STAGE, Weights
@@ -53,7 +54,7 @@ def work(store, run, request, stops=()):
 
 
 def held(run):
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     tally, weights = Tally(N_FEATURES), Weights()
     ledger.load({"tally": tally, WEIGHTS: weights})
     verdict = ledger.read_arrays("verdict") or {}

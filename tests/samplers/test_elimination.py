@@ -34,7 +34,7 @@ def propose(stage):
 
 
 def grown(stage, scores):
-    """Add a tree that finds each item as important as its score, with some noise."""
+    """Add a tree that finds each feature as important as its score, with some noise."""
     features = propose(stage).features
     noise = np.random.default_rng([stage.round, stage.tree]).integers(0, 50, len(features))
     stage.absorb(n_done(stage), Outcome(features, scores[features] + noise))
@@ -42,15 +42,15 @@ def grown(stage, scores):
 
 def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
     scores = (np.arange(200)[::-1] * 100).astype(np.int64)
-    items = np.random.default_rng(0).permutation(200).astype(np.uint32)
-    stage = Elimination(items, 7, EVEN, 1000)
-    other = Elimination(items, 7, EVEN, 1000)
+    features = np.random.default_rng(0).permutation(200).astype(np.uint32)
+    stage = Elimination(features, 7, EVEN, 1000)
+    other = Elimination(features, 7, EVEN, 1000)
     assert round_sizes(200) == [200, 100, 50]
     while not stage.done(n_done(stage)):
         grown(stage, scores)
         grown(other, scores)
         if other.tree % 311 == 0:
-            before, other = other, Elimination(items, 7, EVEN, 1000)
+            before, other = other, Elimination(features, 7, EVEN, 1000)
             other.restore(Saved(before.state().arrays))
     assert n_done(stage) == stage.n_trees == 3 * TREES
     np.testing.assert_array_equal(stage.features, np.arange(200))
@@ -108,13 +108,13 @@ def test_an_item_counts_by_the_kind_of_tree_that_thinks_most_of_it():
 
 
 def test_stages_taken_up_amid_kinds_of_trees_end_alike():
-    items, scores = np.arange(80, dtype=np.uint32), np.arange(80) * 1000
-    stage, other = (Elimination(items, 3, MIXED, 80) for _ in range(2))
+    features, scores = np.arange(80, dtype=np.uint32), np.arange(80) * 1000
+    stage, other = (Elimination(features, 3, MIXED, 80) for _ in range(2))
     while not stage.is_over:
         grown(stage, scores)
         grown(other, scores)
         if other.tree % 333 == 0:
-            before, other = other, Elimination(items, 3, MIXED, 80)
+            before, other = other, Elimination(features, 3, MIXED, 80)
             other.restore(Saved(before.state().arrays))
     for name, array in stage.state().arrays.items():
         np.testing.assert_array_equal(array, other.state().arrays[name], err_msg=name)

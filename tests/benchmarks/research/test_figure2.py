@@ -34,7 +34,7 @@ def test_points_and_a_picture_and_going_on(tmp_path):
     assert {p["iterations"] for p in second} == {"60", "120"}
 
 
-def test_points_of_the_judge_decoy(tmp_path):
-    points, _ = figure(tmp_path, 300, 1, "decoy")
+def test_points_of_the_default_judge(tmp_path):
+    points, _ = figure(tmp_path, 300, 1, "tests")
     assert len(points) == 2
     assert all(0 <= float(point["f1"]) <= 1 for point in points)

@@ -20,11 +20,11 @@ from srs_ooc.evidence.rank_tests import CERTAIN, Contrast, RankTarget, strongest
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Ranking
-from srs_ooc.runs import resources as run_resources
-from srs_ooc.runs import run_verdict
-from srs_ooc.runs.inputs import spec_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import STRENGTHS, TESTS, MarginalTests, RunContext
+from srs_ooc.runs import feature_tests
+from srs_ooc.runs import verdict as run_verdict
+from srs_ooc.runs.feature_tests import NOBODY, STRENGTHS, TESTS, MarginalTests, strongest
+from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import (
     RunBudget,
     another_tester_nbytes,
@@ -32,12 +32,11 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, read_verdict
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.tests_beside import NOBODY, strongest
+from srs_ooc.runs.verdict import CONCLUSION, TABLE, VERDICT, Verdict
 from srs_ooc.store.store import Store
 
 # Runs with a final verdict: stops change nothing.
@@ -50,13 +49,14 @@ def options(**given):
 
 
 def read(run, n_features):
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     tally = Tally(n_features, wins=False)
     progress = ledger.load({"tally": tally})
-    verdict = ledger.read_arrays(VERDICT)
-    facts = ledger.meta(CONCLUSION) if verdict else None
+    verdict = Verdict.of(ledger)
     ledger.close()
-    return progress.iteration, tally, verdict, facts
+    if verdict is None:
+        return progress.iteration, tally, None, None
+    return progress.iteration, tally, verdict.table, verdict.facts
 
 
 def assert_same(run, other, n_features):
@@ -65,9 +65,8 @@ def assert_same(run, other, n_features):
     assert done == again
     np.testing.assert_array_equal(tally.importance, other_tally.importance)
     np.testing.assert_array_equal(tally.n_drawn, other_tally.n_drawn)
-    assert verdict.keys() == other_verdict.keys()
-    for name, array in verdict.items():
-        np.testing.assert_array_equal(array, other_verdict[name], err_msg=name)
+    for name in TABLE.names:
+        np.testing.assert_array_equal(verdict[name], other_verdict[name], err_msg=name)
     for name in set(facts) - {"seconds", "peak_nbytes"}:
         assert facts[name] == other_facts[name]
 
@@ -121,7 +120,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
         work_on_run(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
-        n_selected.append(np.count_nonzero(read(run, 300)[2]["is_selected"]))
+        n_selected.append(np.count_nonzero(read(run, 300)[2]["selected"]))
     assert np.count_nonzero(n_selected) <= 2
 
 
@@ -137,7 +136,7 @@ def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_fo
         run = tmp_path / f"{seed}.run"
         work_on_run(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
         verdict = read(run, 400)[2]
-        source = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+        source = stored_positions(400)[verdict["stored"][verdict["selected"]]]
         powers.append(np.count_nonzero(source < n_true) / n_true)
         false_shares.append(np.count_nonzero(source >= n_true) / max(len(source), 1))
     assert np.mean(powers) > 0.8
@@ -248,8 +247,9 @@ def conclude(folder, values, labels, name="t", *, rows=None, **given):
     else:
         package.ingest(values.T, store, target=labels, **rows)
     work_on_run(store, run, Request(asked(**given), iterations=300, memory_mb=4000))
-    with closing(Ledger(run, writable=False)) as ledger:
-        return ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+    with closing(Run(run, writable=False)) as ledger:
+        verdict = Verdict.of(ledger)
+        return verdict.table, verdict.facts
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -298,15 +298,14 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     leaders = order, alone[order]
     beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
-    levels = stats.false_discovery_control(p_values)[found["features"]]
-    np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
-    np.testing.assert_array_equal(found["is_selected"], levels <= 0.1)
-    assert found["is_selected"].any()
+    levels = stats.false_discovery_control(p_values)[found["stored"]]
+    np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
+    np.testing.assert_array_equal(found["selected"], levels <= 0.1)
+    assert found["selected"].any()
     others = np.where(beside.others < 0, NOBODY, beside.others)
     others[beside.strengths <= alone] = NOBODY
-    shown = np.stack([found["beside"], found["beside_too"]], axis=1)
-    np.testing.assert_array_equal(shown, others[found["features"]])
-    assert (shown[found["is_selected"], 0] != NOBODY).any()
+    np.testing.assert_array_equal(found["beside"], others[found["stored"]])
+    assert (found["beside"][found["selected"], 0] != NOBODY).any()
 
 
 @pytest.mark.parametrize("level", ["0.1", "0.001"])
@@ -364,7 +363,7 @@ def test_who_leads_is_found_by_strengths_in_which_no_other_feature_has_a_part(
         given.append(some)
         return beside_others(*some)
 
-    monkeypatch.setattr("srs_ooc.runs.tests_beside.beside_others", seen)
+    monkeypatch.setattr("srs_ooc.runs.feature_tests.beside_others", seen)
     by_default(tmp_path, values, labels)
     codes, missing_code, target, alone, (order, leading) = given[0][:5]
     even = np.full(3, 1 / 3)
@@ -390,7 +389,7 @@ def test_verdicts_and_kept_p_values_do_not_depend_on_threads(task, tmp_path, mon
     learned = Task.of_run(draft.spec, opened, draft.inputs)
     found = []
     for threads, room in ((1, 0), (3, 0), (3, 1 << 14)):
-        monkeypatch.setattr(run_resources, "_LEAST_KEPT", room)
+        monkeypatch.setattr(feature_tests, "_LEAST_KEPT", room)
         context = RunContext(draft.spec, opened, learned, 1 << 32, threads)
         with context.resources(grows=False) as resources:
             assert resources.n_testers == threads
@@ -436,7 +435,7 @@ def shifted(n_shifted):
 def test_one_relevant_feature_is_selected_alone(tmp_path):
     verdict, facts = conclude(tmp_path, *shifted(1))
     assert facts["n_marginal"] >= 1
-    selected = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+    selected = stored_positions(400)[verdict["stored"][verdict["selected"]]]
     assert 0 in selected
     assert len(selected) <= 2
 
@@ -450,19 +449,19 @@ def test_a_feature_whose_p_value_no_single_precision_holds_is_selected(tmp_path)
     values[7] = labels * 10 + rng.random(600)
     verdict, facts = conclude(tmp_path, values, labels)
     assert facts["n_marginal"] >= 1
-    assert stored_positions(200)[verdict["features"][0]] == 7
-    assert verdict["is_selected"][0]
-    assert 0 < verdict["p_values"][0] < 1e-30
+    assert stored_positions(200)[verdict["stored"][0]] == 7
+    assert verdict["selected"][0]
+    assert 0 < verdict["p_value"][0] < 1e-30
 
 
 @pytest.mark.slow
 def test_no_more_are_selected_than_there_is_memory_for(tmp_path, monkeypatch):
     every, _ = conclude(tmp_path, *shifted(25), "every")
-    monkeypatch.setattr("srs_ooc.runs.run_verdict.MOST_SELECTED", 7)
+    monkeypatch.setattr("srs_ooc.runs.verdict.MOST_SELECTED", 7)
     some, _ = conclude(tmp_path, *shifted(25), "some")
-    assert np.count_nonzero(every["is_selected"]) >= 20
-    assert some["is_selected"].tolist() == [i < 7 for i in range(len(some["features"]))]
-    np.testing.assert_array_equal(some["features"][:7], every["features"][:7])
+    assert np.count_nonzero(every["selected"]) >= 20
+    assert some["selected"].tolist() == [i < 7 for i in range(len(some["stored"]))]
+    np.testing.assert_array_equal(some["stored"][:7], every["stored"][:7])
 
 
 def test_the_strongest_of_many_equal_ones_are_any():
@@ -486,7 +485,7 @@ def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
     labels = (np.arange(800) < 80).astype(int)
     values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
     verdict, facts = conclude(tmp_path, values, labels)
-    assert not verdict["is_selected"].any()
+    assert not verdict["selected"].any()
     assert facts["n_marginal"] == 0
 
 
@@ -498,9 +497,7 @@ def test_features_alone_are_tested_within_strata(tmp_path):
     values[:25] += 1.5 * labels
     values[25:60] += 2.5 * strata
     verdict, facts = conclude(tmp_path, values, labels, rows={"strata": strata})
-    there = stored_positions(400)[
-        verdict["features"][verdict["p_values"] <= facts["marginal_cutoff"]]
-    ]
+    there = stored_positions(400)[verdict["stored"][verdict["p_value"] <= facts["marginal_cutoff"]]]
     assert np.count_nonzero(there < 25) >= 20
     assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
     assert facts["n_marginal"] == len(there)
@@ -528,9 +525,10 @@ def by_default(folder, values, target, *, name="t", iterations=60, **rows):
     package.ingest(values.T, store, target=target, **rows)
     request = Request(Options(subspace_size="30", seed=SEED), iterations=iterations, memory_mb=4000)
     work_on_run(store, run, request)
-    with closing(Ledger(run, writable=False)) as ledger:
-        assert spec_of(ledger).judge == "tests"
-        return ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+    with closing(Run(run, writable=False)) as ledger:
+        assert ledger.spec.judge == "tests"
+        verdict = Verdict.of(ledger)
+        return verdict.table, verdict.facts
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -540,8 +538,8 @@ def test_groups_of_one_row_are_tested_as_rows(tmp_path, task):
     singles = np.random.default_rng(0).permutation(TESTED_ROWS)
     verdict, facts = by_default(tmp_path, values, target, task=task)
     again, other_facts = by_default(tmp_path, values, target, name="u", task=task, groups=singles)
-    for name, array in verdict.items():
-        np.testing.assert_array_equal(array, again[name], err_msg=name)
+    for name in TABLE.names:
+        np.testing.assert_array_equal(verdict[name], again[name], err_msg=name)
     for name in set(facts) - {"seconds", "peak_nbytes"}:
         assert facts[name] == other_facts[name]
 
@@ -549,7 +547,7 @@ def test_groups_of_one_row_are_tested_as_rows(tmp_path, task):
 def test_repeated_samples_are_no_more_often_significant_than_they_may(tmp_path):
     values, labels, groups, _ = repeated(70, 2000)
     verdict, facts = by_default(tmp_path, values, labels, **groups)
-    assert not verdict["is_selected"].any()
+    assert not verdict["selected"].any()
     assert facts["n_marginal"] == 0
     p_values = marginal_p_values(tmp_path)
     assert 0.03 < np.mean(p_values <= 0.05) < 0.065
@@ -572,7 +570,7 @@ def marginal_p_values(folder):
 def test_what_whole_groups_shift_is_selected(tmp_path):
     values, labels, groups, _ = repeated(70, 400, shifted=10)
     verdict, facts = by_default(tmp_path, values, labels, **groups)
-    there = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
+    there = stored_positions(400)[verdict["stored"][verdict["selected"]]]
     assert np.count_nonzero(there < 10) >= 8
     assert len(there) <= 12
     assert facts["n_marginal"] >= 8
@@ -582,11 +580,11 @@ def test_what_whole_groups_shift_is_selected(tmp_path):
 def test_groups_are_compared_within_strata(tmp_path):
     values, labels, groups, plate = repeated(120, 300, shifted=10, shift=2.0, strata=2)
     verdict, _ = by_default(tmp_path, values, labels, **groups, strata=plate)
-    there = stored_positions(300)[verdict["features"][verdict["is_selected"]]]
+    there = stored_positions(300)[verdict["stored"][verdict["selected"]]]
     assert np.count_nonzero(there < 10) >= 8
     assert len(there) <= 12
     verdict, _ = by_default(tmp_path, values, labels, name="plain", **groups)
-    assert np.count_nonzero(verdict["is_selected"]) > 60
+    assert np.count_nonzero(verdict["selected"]) > 60
 
 
 def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp_path):
@@ -607,10 +605,10 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
     leaders = order, alone[order]
     beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
-    levels = stats.false_discovery_control(p_values)[found["features"]]
-    np.testing.assert_allclose(found["levels"], levels, rtol=1e-5)
-    assert found["is_selected"].any()
-    assert (found["beside"][found["is_selected"]] != NOBODY).any()
+    levels = stats.false_discovery_control(p_values)[found["stored"]]
+    np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
+    assert found["selected"].any()
+    assert (found["beside"][found["selected"], 0] != NOBODY).any()
 
 
 def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
@@ -621,12 +619,12 @@ def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
         countdown = itertools.count(-17 * stop)
         watch = lambda _, countdown=countdown: next(countdown) != 0  # noqa: E731
         work_on_run(tmp_path / "t.zarr", tmp_path / "stopped.run", request, watch)
-        with closing(Ledger(tmp_path / "stopped.run", writable=False)) as ledger:
-            if (verdict := ledger.read_arrays(VERDICT)) is not None:
+        with closing(Run(tmp_path / "stopped.run", writable=False)) as ledger:
+            if (verdict := Verdict.of(ledger)) is not None:
                 break
     assert stop > 2
-    for name, array in whole.items():
-        np.testing.assert_array_equal(array, verdict[name], err_msg=name)
+    for name in TABLE.names:
+        np.testing.assert_array_equal(whole[name], verdict.table[name], err_msg=name)
 
 
 class KilledError(BaseException):
@@ -639,9 +637,9 @@ TESTED_BY_PIECES = 260
 @pytest.fixture
 def by_pieces(tmp_path, monkeypatch):
     """A store; tests are then of 64 features at a time, and committed after each."""
-    monkeypatch.setattr(run_resources, "commit_due", lambda took=0.0: 0.0)
-    monkeypatch.setattr(run_resources, "_SECONDS", 0)
-    monkeypatch.setattr(run_resources, "PAGE_ITEMS", 100)
+    monkeypatch.setattr(feature_tests, "commit_due", lambda took=0.0: 0.0)
+    monkeypatch.setattr(feature_tests, "_SECONDS", 0)
+    monkeypatch.setattr(feature_tests, "PAGE_ITEMS", 100)
     values, labels = noise_table(40, TESTED_BY_PIECES, n_relevant=150)
     package.ingest(values.T, tmp_path / "t.zarr", target=labels)
     return tmp_path / "t.zarr"
@@ -649,7 +647,7 @@ def by_pieces(tmp_path, monkeypatch):
 
 def n_kept(run):
     """Of how many features strengths are kept in a run that is not done, by consecutive pages."""
-    with closing(Ledger(run, writable=False)) as ledger:
+    with closing(Run(run, writable=False)) as ledger:
         assert ledger.read_arrays(VERDICT) is None
         pages = [ledger.read_arrays(f"{STRENGTHS}{page}") for page in range(6)]
     return sum(len(page["strengths"]) for page in pages if page is not None)
@@ -680,7 +678,7 @@ def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, end
         assert len(done) == n_ends
     assert done == [*range(64, TESTED_BY_PIECES, 64), TESTED_BY_PIECES]
     assert_same(tmp_path / "whole.run", left, TESTED_BY_PIECES)
-    with closing(Ledger(left, writable=False)) as ledger:
+    with closing(Run(left, writable=False)) as ledger:
         assert ledger.read_arrays(f"{STRENGTHS}0") is None
 
 
@@ -708,7 +706,7 @@ def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
     before = (TESTS, 128)
     work_on_run(by_pieces, tmp_path / "t.run", request, lambda s: (s.stage, s.done) != before)
     assert n_kept(tmp_path / "t.run") == 128
-    with closing(Ledger(tmp_path / "t.run", writable=True)) as ledger:
+    with closing(Run(tmp_path / "t.run", writable=True)) as ledger:
         page = ledger.read_arrays(f"{STRENGTHS}0")
         page |= {"strengths": page["strengths"] + 9, "evidence": page["evidence"] - 1}
         ledger.write_arrays(f"{STRENGTHS}0", page)
@@ -736,7 +734,7 @@ def test_classes_that_differ_within_some_groups_are_counted(tmp_path):
     values, labels, groups, _ = repeated(70, 200, shifted=5, shift=2.0)
     labels[:3] = 1 - labels[:3]
     verdict, _ = by_default(tmp_path, values, labels, **groups)
-    there = stored_positions(200)[verdict["features"][verdict["is_selected"]]]
+    there = stored_positions(200)[verdict["stored"][verdict["selected"]]]
     assert np.count_nonzero(there < 5) >= 4
 
 
@@ -753,7 +751,7 @@ def test_a_feature_left_out_does_not_stand_first(tmp_path):
     assert not records["f0"]["selected"]
     assert records["f0"]["q_value"] is None
     assert records["f2"]["selected"]
-    ledger = Ledger(run, writable=False)
+    ledger = Run(run, writable=False)
     assert ledger.meta(CONCLUSION)["n_marginal"] >= 18
     ledger.close()
 
@@ -785,7 +783,8 @@ def work(store, run, watch=lambda _: True, *, threads=1):
     request = Request(options, iterations=400, memory_mb=4000, threads=threads)
     with closing(open_or_create(Store.open(store), run, request)) as ledger:
         work_on(ledger, Store.open(store), request, watch)
-        return read_verdict(ledger)
+        found = Verdict.of(ledger)
+        return None if found is None else (found.table, found.order)
 
 
 @pytest.fixture(scope="module")
@@ -800,7 +799,7 @@ def test_selected_features_are_listed_before_any_other(made):
     _, run, (record, order) = made
     listed = json_of("features", run, "--json")
     is_selected = [line["selected"] for line in listed]
-    n = int(np.count_nonzero(record.is_selected))
+    n = int(np.count_nonzero(record["selected"]))
     assert n >= N_RELEVANT + N_COPIES
     assert is_selected == [True] * n + [False] * (COPIED_FEATURES - n)
     assert [line["rank"] for line in listed] == list(range(1, COPIED_FEATURES + 1))
@@ -846,10 +845,10 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     monkeypatch.setattr(run_verdict, "HEAD", 5)
     monkeypatch.setattr(run_verdict, "MOST", 7)
     record, order = work(store, tmp_path / "t.run")
-    selected = record.features[record.is_selected]
+    selected = record["stored"][record["selected"]]
     assert sorted(order.tolist()) == sorted(selected.tolist())
-    assert sorted(selected.tolist()) == sorted(whole.features[whole.is_selected].tolist())
-    ledger = Ledger(tmp_path / "t.run", writable=False)
+    assert sorted(selected.tolist()) == sorted(whole["stored"][whole["selected"]].tolist())
+    ledger = Run(tmp_path / "t.run", writable=False)
     reading = Ranking(ledger, Store.open(store))
     ledger.close()
     assert len(reading.selected()) == reading.n_selected == len(selected)
@@ -863,7 +862,7 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
     work_on(ledger, Store.open(store), request)
-    shown = stored_positions(COPIED_FEATURES)[read_verdict(ledger)[1]]
+    shown = stored_positions(COPIED_FEATURES)[Verdict.of(ledger).order]
     ledger.close()
     assert sorted(shown.tolist()) == sorted(set(range(COPIED_FEATURES)) - {0, 7})
 
@@ -881,8 +880,8 @@ def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypat
 
 
 def noted(run, meta=None):
-    with closing(Ledger(run, writable=False)) as ledger:
-        return spec_of(ledger) if meta is None else ledger.meta(meta)
+    with closing(Run(run, writable=False)) as ledger:
+        return ledger.spec if meta is None else ledger.meta(meta)
 
 
 VERSIONS = {"evidence": 7, "stages": 3}
@@ -942,6 +941,17 @@ def test_a_run_begun_with_decoys_is_refused_by_name_with_the_remedy(done, tmp_pa
     record |= {"judge": "decoy", "decoys": 7, "permutations": 0, "evidence": 4}
     change(run, changed_fact("spec", record))
     is_refused(run, "a judge that there is, found one of --judge decoy")
+
+
+def test_a_verdict_that_is_not_one_table_is_made_again(done, tmp_path):
+    run = shutil.copytree(done, tmp_path / "a.run")
+    with closing(Run(run, writable=True)) as ledger:
+        arrays = ledger.read_arrays(VERDICT)
+        table = arrays.pop("table")
+        ledger.write_arrays(VERDICT, arrays | {name: table[name] for name in table.dtype.names})
+    assert json_of("status", run, "--json")["state"] == "stopped"
+    srs_ooc("resume", run)
+    assert_same(done, run, 80)
 
 
 def test_the_copy_as_it_was_is_read(done, tmp_path):
