@@ -1,12 +1,13 @@
 """The laws of the house: imports go down the floors, rooms have no cycles, the package shrinks.
 
 Imports only go down the floors of the design, save inside a room, where no modules import each
-other in a circle. Modules, code lines and classes only become fewer; a function has at most 60
-lines.
+other in a circle, at the top or inside functions. Modules, code lines and classes only become
+fewer; a function has at most 60 lines.
 """
 
 import ast
 import re
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -152,21 +153,21 @@ def test_a_descent_is_allowed(source: str) -> None:
 
 
 def graph_of(sources: dict[str, str]) -> dict[str, set[str]]:
-    """The modules that each module imports as it is loaded, from the sources of all by name.
+    """The modules that each module imports, at the top or inside a function, by name.
 
-    An import inside a function, or for type checkers, makes no circle as modules load.
+    An import for type checkers alone makes no circle.
     """
-    return {name: loaded_by(source, name, sources) - {name} for name, source in sources.items()}
+    return {name: needed_by(source, name, sources) - {name} for name, source in sources.items()}
 
 
-def loaded_by(source: str, name: str, sources: dict[str, str]) -> set[str]:
+def needed_by(source: str, name: str, sources: dict[str, str]) -> set[str]:
     found = set()
     is_package = any(other.startswith(f"{name}.") for other in sources)
     package = name.split(".") if is_package else name.split(".")[:-1]
-    for node in loading(ast.parse(source)):
+    for node in executed(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             stem = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
@@ -175,17 +176,16 @@ def loaded_by(source: str, name: str, sources: dict[str, str]) -> set[str]:
     return found & set(sources)
 
 
-def loading(tree: ast.AST) -> list[ast.stmt]:
-    """The imports that are executed when a module is loaded."""
-    found: list[ast.stmt] = []
+def executed(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports of a module that a program executes, as it is loaded or later."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append(node)
+            yield node
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            found += [inner for other in node.orelse for inner in loading(other)]
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found += loading(node)
-    return found
+            for other in node.orelse:
+                yield from executed(other)
+        else:
+            yield from executed(node)
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
@@ -197,9 +197,24 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
+KNOWN_CLIMBS = {
+    ("srs_ooc.runs.halves", "srs_ooc.runs.session"),
+    ("srs_ooc.runs.resources", "srs_ooc.runs.batches"),
+}
+"""Imports inside functions that still close a circle: (importing, imported). They leave one by one.
+
+Only where a type is named do `runs.inputs` and `runs.run_memory`, and `runs.resources`,
+`runs.batches` and `runs.dask_cluster`, know more of each other.
+"""
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     sources = {module_name(path): path.read_text() for path in PACKAGE.rglob("*.py")}
-    assert circle(graph_of(sources)) == []
+    graph = graph_of(sources)
+    for importing, imported in KNOWN_CLIMBS:
+        assert imported in graph[importing], "it is gone: take it off the list"
+        graph[importing].remove(imported)
+    assert circle(graph) == []
 
 
 @pytest.mark.parametrize(
@@ -207,6 +222,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     [
         ("from srs_ooc.room.b import f", "import srs_ooc.room.a"),
         ("from srs_ooc.room import b", "class A:\n    from .a import g"),
+        ("from .b import f", "def f():\n    from srs_ooc.room.a import g"),
         (
             "try:\n    from . import b\nexcept ImportError:\n    pass",
             "from srs_ooc.room.a import g",
@@ -224,12 +240,11 @@ def test_a_circle_is_seen_and_named(first: str, second: str) -> None:
 @pytest.mark.parametrize(
     "second",
     [
-        "def f():\n    from srs_ooc.room.a import g",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from srs_ooc.room import a",
         "from srs_ooc.room.c import h",
     ],
 )
-def test_what_is_imported_later_makes_no_circle(second: str) -> None:
+def test_what_is_imported_for_types_alone_makes_no_circle(second: str) -> None:
     sources = {"srs_ooc.room": "", "srs_ooc.room.a": "from .b import f", "srs_ooc.room.b": second}
     assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
 

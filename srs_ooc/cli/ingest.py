@@ -12,12 +12,14 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, say, with_options
+from srs_ooc.cli.output import STORE, describe_counts, say, with_options
 from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import forecast, made_first_at, make_at, make_store, remarks_of
+from srs_ooc.ingestion.ingest import made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
-from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
+from srs_ooc.ingestion.remarks import remarks_of
+from srs_ooc.ingestion.stages import forecast
+from srs_ooc.store.manifest import NO_TARGET, Manifest
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.

@@ -9,8 +9,8 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say, write
-from srs_ooc.store.manifest import NO_TARGET, describe_counts
+from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, say, write
+from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.store.store_memory import READING_NBYTES

@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,6 +67,11 @@ def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 def say(text: object = "", *, err: bool = False) -> None:
     """Write a line for people, in which no text of others moves a terminal."""
     click.echo(visible(str(text)), err=err)
+
+
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """Return counts by kind for people; kinds of which there are none are left out."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def write(text: str) -> None:

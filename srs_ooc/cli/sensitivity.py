@@ -21,10 +21,10 @@ from srs_ooc.cli.output import (
     write_records,
 )
 from srs_ooc.cli.progress import RunProgress, progress_option
-from srs_ooc.ensemble.ensemble_memory import MOST_REPEATS
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
+    MOST_REPEATS,
     REPEATS,
     SensitivityRecord,
     sensitivity,

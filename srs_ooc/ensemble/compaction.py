@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.ensemble.ensemble_memory import room_for
 from srs_ooc.ensemble.fold_runs import (
     Fold,
     FoldJob,
@@ -20,6 +19,7 @@ from srs_ooc.ensemble.fold_runs import (
     folds_from_workers,
     nest_fold,
     nest_run,
+    room_for,
     score_sizes,
 )
 from srs_ooc.evidence.exchangeability import deal_folds

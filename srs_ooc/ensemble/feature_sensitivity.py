@@ -16,20 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.ensemble.ensemble_memory import (
-    MOST_REPEATS,
-    NODE_NBYTES,
-    PIECE,
-    VOTES_NBYTES,
-    check_reading,
-    walking_leases,
-)
+from srs_ooc.ensemble.prediction import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
 from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.inputs import InputFiles
 from srs_ooc.runs.run import Run
@@ -39,7 +32,7 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import Block, block_nbytes, effects_nbytes
 from srs_ooc.trees.response import TrainingRows, times_drawn
 from srs_ooc.trees.saved import (
     CHANGE_BITS,
@@ -51,6 +44,60 @@ from srs_ooc.trees.saved import (
     tally_classes,
     tally_targets,
 )
+
+# What sensitivity takes: before it is known what trees use, and after.
+
+MOST_REPEATS = 100
+"""Permutations at most."""
+PIECE = 512
+"""Columns that are read together."""
+VOTES_NBYTES = 4 * MB
+"""Memory for which trees vote on which rows."""
+USED_NBYTES = 160
+"""Memory of an item that trees use, whatever the rows."""
+ROW_NBYTES, DRAW_NBYTES = 160, 64
+"""Memory of a row of the store: its target and what is drawn for it, and of a training row while it
+is found which rows a tree was grown on."""
+WORK_NBYTES = 8 * MB
+"""Allowance for what is read of the store beside rows."""
+
+
+def check_reading(
+    trees: TreeReader, store: Store, spec: RunSpec, files: InputFiles, cap_nbytes: int
+) -> None:
+    """Check that the cap holds what comes before it is known how many features trees use.
+
+    A cap that is named holds the rest too, with the most features that trees may use.
+    """
+    n_used = min(trees.nbytes // SPLIT_NBYTES, store.n_features)
+    nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
+    rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
+    budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
+    budget.grant("trees", nodes + 32 * n_used)
+    budget.grant(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES)
+    budget.leases += files.leases()
+    budget.check()
+
+
+def walking_leases(
+    spec: RunSpec, store: Store, n_features: int, n_repeats: int, trees_nbytes: int
+) -> list[Lease]:
+    """Return what walking the trees needs besides the process; last of all, a row."""
+    manifest = store.manifest
+    code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
+    of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
+    read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
+    row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
+    row += n_features * code_nbytes * (n_repeats - 1) + read_together
+    return [
+        Lease("trees", trees_nbytes),
+        Lease(f"{n_features} features that trees use", USED_NBYTES * n_features),
+        Lease(f"{n_rows} rows", of_rows),
+        Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
+        Lease("names and places", 12 * store.n_features),
+        Lease("a row of all features that trees use", row),
+    ]
+
 
 # Rows that trees are asked about and did not see: out of bag, or never trained on.
 

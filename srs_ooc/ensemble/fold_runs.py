@@ -22,14 +22,14 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.ensemble_memory import (
-    MOST_HELD_OUT,
-    held_out_nbytes,
-    n_sampled,
-    room_for,
-    sampled_nbytes,
+from srs_ooc.evidence.correlation import (
+    CELLS,
+    HEAD,
+    MOST_ROWS,
+    RankColumns,
+    leader_clustering,
+    sampled_rows,
 )
-from srs_ooc.evidence.correlation import HEAD, RankColumns, leader_clustering, sampled_rows
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
@@ -47,12 +47,48 @@ from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.runs.whole_runs import from_workers, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
 
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskCluster
+
+# What that takes: candidates that are clustered, those held together, rows that are predicted.
+
+CODES_NBYTES = 1 << 25
+"""Bytes of codes that correlations are computed from, at most."""
+BLOCK_NBYTES = 1 << 25
+"""Bytes of codes that are held together, whatever the run's subspace size."""
+MOST_HELD_OUT = 1 << 14
+"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
+
+
+def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return of how many rows the codes of ``n`` candidates are clustered by."""
+    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
+
+
+def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes that clustering ``n`` candidates takes."""
+    n_rows = n_sampled(n, n_rows, code_nbytes)
+    correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
+    return 2 * n * n_rows * code_nbytes + correlating
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that predicting takes, besides the forest's block and a tree."""
+    n_rows = min(n_rows, MOST_HELD_OUT)
+    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+
+
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    shape = shape_of(manifest, inputs)
+    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
+
 
 # How well a few features predict rows held out: a forest of the run's own kind of trees.
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.ensemble.ensemble_memory import CATEGORY_NBYTES, OPEN_NBYTES, TEXT_NBYTES
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
@@ -36,6 +35,12 @@ from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.trees.block import Block, block_nbytes
 
+CATEGORY_NBYTES = 8 << 20
+"""Memory for the distinct texts of categorical columns."""
+TEXT_NBYTES = 300
+"""Allowance for a row's id and label, and for a column's name, as Python objects."""
+OPEN_NBYTES = 8 << 20
+"""Allowance for chunk files that are open, and what is decoded of one."""
 _SHOWN = 5
 
 

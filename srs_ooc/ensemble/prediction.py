@@ -3,7 +3,7 @@
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.budget import Budget, cap_to_name, process_nbytes
+from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.ensemble.ensemble_memory import check_looking_up, kept_panel_rows, panel_rows
-from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panel, Panels, StorePanels
+from srs_ooc.ensemble.panels import (
+    CATEGORY_NBYTES,
+    OPEN_NBYTES,
+    TEXT_NBYTES,
+    CsvPanels,
+    MemoryPanels,
+    Panel,
+    Panels,
+    StorePanels,
+)
+from srs_ooc.ingestion.csv import CsvStream, TextForm
+from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
@@ -27,7 +37,146 @@ from srs_ooc.runs.task import Task, training_response
 from srs_ooc.runs.tree_splits import SplitTable, digest_of, load_splits, make_splits, probabilities
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
+from srs_ooc.trees.block import SAVED_PIECE_NBYTES, block_nbytes
 from srs_ooc.trees.response import TARGET_BITS
+
+# What decoded trees take in memory, and finding out what their splits mean.
+
+SPLIT_NBYTES = 6
+"""Bytes a split takes at least in the file of trees, its share of leaves included."""
+NODE_NBYTES = 160
+"""Allowance for a decoded node, its copies and what is looked up for it."""
+RECORD_NBYTES_PER_ROW = 18
+"""Bytes that the record of one tree takes at most for each row it was grown on."""
+SPLIT_NAME_NBYTES = 300
+"""Allowance for a feature's name, as thresholds are looked up."""
+LOOKING_UP_NBYTES = 24 << 20
+"""Allowance for what else that takes."""
+
+
+def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
+    """Return bounds on the different splits of a run's trees and on the features they use.
+
+    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
+    more different ones than codes in the store.
+    """
+    n_codes = store.array("n_codes")
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    return n_keys, min(n_keys, len(n_codes))
+
+
+def making_nbytes(n_keys: int, n_used: int) -> int:
+    """Return the bytes that looking so many splits on so many features up needs."""
+    return 6 * 8 * n_keys + SPLIT_NAME_NBYTES * n_used + LOOKING_UP_NBYTES
+
+
+def ensemble_nbytes(splits: SplitTable) -> int:
+    """Return the bytes that trees and thresholds need in memory, however many trees there are."""
+    table = 24 * len(splits.keys) + 8 * len(splits.features)
+    return NODE_NBYTES * int(splits.facts["largest"]) + table
+
+
+def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
+    """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
+    record = RECORD_NBYTES_PER_ROW * n_training_rows
+    n_nodes = 2 * min(trees.nbytes, SAVED_PIECE_NBYTES + record) // SPLIT_NBYTES
+    return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
+
+
+# What predictions take: panels of rows, and what is said of them.
+
+PANEL_NBYTES = 32 * MB
+"""Memory of a panel of rows that stays in memory: more would not make it faster."""
+OUTPUT_NBYTES = 64
+"""Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
+MOST_PANEL_ROWS = 8192
+"""Rows of a panel at most: more would not make it faster."""
+
+
+def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int) -> None:
+    """Check that the cap holds finding out what the splits of trees mean, by their store's values.
+
+    A cap that is named holds what predicting ``data`` takes, too, a row of it included, before its
+    columns are looked at.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot.
+    """
+    manifest, code_nbytes = store.manifest, store.manifest.code_nbytes
+    n_keys, n_used = most_splits(trees, store)
+    applying = most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
+    applying += 2 * block_nbytes(n_used + 1, 1, code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
+    applying += TEXT_NBYTES * n_used + 24 * len(manifest.classes)
+    if isinstance(data, Store):
+        applying += 24 * data.n_features + OPEN_NBYTES + data.reading_nbytes
+        applying += 2 * block_nbytes(1, data.n_rows, code_nbytes)
+    elif not isinstance(data, Path):
+        applying += 2 * CATEGORY_NBYTES
+    else:
+        has_categories = bool(manifest.kind_counts.get("categorical"))
+        n_columns = CsvStream(SourceFile.file(data), TextForm()).n_fields
+        applying += 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
+    budget = Budget(cap_nbytes, other_nbytes=applying)
+    budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
+    budget.check()
+
+
+def panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0) -> int:
+    """Return how many rows at a time the cap holds, where predictions are written as they come."""
+    budget = Budget(cap_nbytes)
+    if reading_nbytes:
+        budget.grant("requests under way", reading_nbytes)
+    a_row = panels.row_nbytes + 24 * len(splits.facts["classes"])
+    budget.grant("trees and thresholds", ensemble_nbytes(splits))
+    budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
+    budget.grant("a row", a_row)
+    budget.check()
+    fitting = budget.free_nbytes // a_row + 1
+    return int(min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS))
+
+
+def kept_panel_rows(
+    panels: Panels, splits: SplitTable, trees: TreeReader, cap_nbytes: int | None
+) -> tuple[int, Callable[[int], None]]:
+    """Return how many rows at a time a cap holds, where predictions stay in memory.
+
+    Also what refuses more predicted rows than there is room for, where it is not known how many
+    there will be.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot hold a row, or the predictions of all rows, where their number is known.
+    """
+    n_outputs = max(1, len(splits.facts["classes"]))
+    predicted = TEXT_NBYTES + OUTPUT_NBYTES * (n_outputs + 1)
+    panel, rest = PANEL_NBYTES, None
+    if cap_nbytes is not None:
+        budget = Budget(cap_nbytes)
+        budget.grant("trees and thresholds", trees.nbytes + ensemble_nbytes(splits))
+        budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
+        budget.grant("a row", panels.row_nbytes + 24 * n_outputs + predicted)
+        if panels.most_rows is not None:
+            budget.grant(f"predictions of {panels.most_rows} rows", predicted * panels.most_rows)
+        budget.check()
+        panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
+        rest = budget.free_nbytes - panel if panels.most_rows is None else None
+
+    def check(n_rows: int) -> None:
+        over = 0 if rest is None else n_rows * predicted - rest
+        if cap_nbytes is not None and over > 0:
+            raise BudgetError(
+                f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} "
+                f"rows and more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write "
+                "them to a file with `srs-ooc predict`, which holds no more than some rows at a "
+                "time."
+            )
+
+    fitting = panel // max(1, panels.row_nbytes)
+    return max(1, min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS)), check
+
 
 # How good predictions are, where the target is there.
 

@@ -24,14 +24,8 @@ from srs_ooc.base.budget import Budget, Lease, program_nbytes, resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX
 from srs_ooc.base.text import MB, ceil_div, counted, describe_nbytes, megabytes
-from srs_ooc.store.manifest import (
-    LONG_NBYTES,
-    LONG_ROWS,
-    VALUES_CHUNK_NBYTES,
-    Shape,
-    max_codes,
-    values_chunk,
-)
+from srs_ooc.store.manifest import VALUES_CHUNK_NBYTES, Shape, max_codes, values_chunk
+from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 
 # What stages take, whatever the format.
 

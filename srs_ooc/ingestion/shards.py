@@ -25,7 +25,6 @@ from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
-from srs_ooc.ingestion.ingest import ingest_table, open_reading
 from srs_ooc.ingestion.ingest_options import (
     ByteProgress,
     ForcedKinds,
@@ -36,6 +35,7 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.scratch import TextSpool, text_blocks, texts_of
+from srs_ooc.ingestion.stages import ingest_table, open_reading
 from srs_ooc.ingestion.writer import describe, write_categories_first, write_names
 from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features
 from srs_ooc.store.store import Store
@@ -357,7 +357,7 @@ def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
     Raises
     ------
     InputError, StoreError, BudgetError
-        As of :func:`srs_ooc.ingestion.ingest.ingest_table`.
+        As of :func:`srs_ooc.ingestion.stages.ingest_table`.
     """
     ingest_memory.release()
     with growth_counted():  # a worker holds what is none of an ingest's

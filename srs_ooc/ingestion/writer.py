@@ -30,14 +30,13 @@ from srs_ooc.store.manifest import (
     CATEGORICAL,
     INTEGER,
     NAMES,
-    CodeFacts,
     Manifest,
     Shape,
-    code_columns,
     codes_chunk_features,
     max_codes,
     small_file,
 )
+from srs_ooc.store.values import CodeFacts, code_columns
 from srs_ooc.store.writing import (
     CodesWriter,
     FloatsWriter,

@@ -18,8 +18,7 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.records import State, Stateful
-from srs_ooc.base.text import no_formula
-from srs_ooc.networks.weighing import FEWEST_EDGES, HASH_COLUMNS, MOST_DUPLICATES, shard_targets
+from srs_ooc.base.text import MB, no_formula
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
 from srs_ooc.runs.inputs import SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
@@ -34,6 +33,15 @@ from srs_ooc.trees.block import Block
 STAGE = "network"
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
+SHARD_NBYTES = 2 * MB
+"""Weights of so many targets are written together as about so many bytes take."""
+COPIES = 5
+"""Copies of a shard that are there at once while it is written or read."""
+
+
+def shard_targets(n_targets: int, n_regulators: int) -> int:
+    """Return how many targets' weights are written together."""
+    return max(1, min(n_targets, SHARD_NBYTES // (8 * n_regulators)))
 
 
 class EdgeStore:
@@ -177,6 +185,13 @@ def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
 
 
 # Which features of a store are regulators and which are targets.
+
+GENE_NBYTES = 64
+"""Bytes kept of a feature while regulators and targets are found and compared."""
+HASH_COLUMNS = 256
+"""Columns that are read together to be compared."""
+MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
+"""Pairs of equal columns that are kept at most, and the bytes of one."""
 
 
 def find_variables(
@@ -380,6 +395,8 @@ def _arrow(file: Path) -> tuple[Any, Any]:
 
 # Edges by weight, in memory that does not grow with their number.
 
+FEWEST_EDGES, EDGE_NBYTES = 1 << 16, 120
+"""Edges that are put in order together at least, and the bytes of one: held, read and ordered."""
 Shards = Callable[[], Iterator[tuple[int, NDArray[np.float64]]]]
 
 

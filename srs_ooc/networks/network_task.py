@@ -13,14 +13,12 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.options import Option
 from srs_ooc.base.text import MB
-from srs_ooc.networks.edges import find_variables
+from srs_ooc.networks.edges import EDGE_NBYTES, FEWEST_EDGES, find_variables
 from srs_ooc.networks.genie3 import ForestParams
 from srs_ooc.networks.prs_edges import ProbabilityParams
 from srs_ooc.networks.srs_edges import SubspaceParams
 from srs_ooc.networks.weighing import (
-    EDGE_NBYTES,
     FEWEST_AHEAD,
-    FEWEST_EDGES,
     GENIE3,
     MOST_AHEAD,
     PRS,

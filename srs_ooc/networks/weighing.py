@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,17 @@ from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.options import Choice, Params, Whole, option
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
+from srs_ooc.networks.edges import (
+    COPIES,
+    DUPLICATE_NBYTES,
+    EDGE_NBYTES,
+    FEWEST_EDGES,
+    GENE_NBYTES,
+    HASH_COLUMNS,
+    MOST_DUPLICATES,
+    EdgeStore,
+    shard_targets,
+)
 from srs_ooc.runs.engine import ColumnSource, pool_of, taken
 from srs_ooc.runs.jobs import Batch, Tell
 from srs_ooc.runs.resources import categorical_features
@@ -31,9 +42,6 @@ from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
-
-if TYPE_CHECKING:
-    from srs_ooc.networks.edges import EdgeStore
 
 Watch = Callable[[Step], bool]
 T = TypeVar("T")
@@ -238,7 +246,7 @@ class EdgeParams(Params):
         )
 
     def work_together(
-        self, scorer: "EdgeScorer", targets: Targets, edges: "EdgeStore", watch: Watch
+        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -329,18 +337,6 @@ ROW_NBYTES = 64
 """Bytes of a row: draws with replacement, and what of a target is missing."""
 COLUMN_NBYTES = 48
 """Bytes of a regulator of one target: its number, flag, importance, weight."""
-GENE_NBYTES = 64
-"""Bytes kept of a feature while regulators and targets are found and compared."""
-HASH_COLUMNS = 256
-"""Columns that are read together to be compared."""
-MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
-"""Pairs of equal columns that are kept at most, and the bytes of one."""
-SHARD_NBYTES = 2 * MB
-"""Weights of so many targets are written together as about so many bytes take."""
-COPIES = 5
-"""Copies of a shard that are there at once while it is written or read."""
-FEWEST_EDGES, EDGE_NBYTES = 1 << 16, 120
-"""Edges that are put in order together at least, and the bytes of one: held, read and ordered."""
 FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
 """Targets under way on a cluster at once."""
 WEIGHT_NBYTES = 24
@@ -392,11 +388,6 @@ def network_leases(
         what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
         leases.append(Lease(what, shared))
     return [*leases, worker_lease(params, shape)]
-
-
-def shard_targets(n_targets: int, n_regulators: int) -> int:
-    """Return how many targets' weights are written together."""
-    return max(1, min(n_targets, SHARD_NBYTES // (8 * n_regulators)))
 
 
 def target_nbytes(shape: TrainingShape) -> int:

@@ -1,7 +1,7 @@
 """The manifest: what a store says of itself without its data, and where its arrays lie.
 
-Dtypes, shapes and chunk files follow from the layout; values become ordinal codes by the native
-coder. What a manifest says is checked: types, ranges, and whether its parts agree.
+Dtypes, shapes and chunk files follow from the layout. What a manifest says is checked: types,
+ranges, and whether its parts agree.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,85 +22,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.native import _native
-
-# Values to ordinal codes: the face of the native coder.
-
-LONG_ROWS = 1 << 19
-"""Features of at least so many rows are coded to uint8 without sorting them."""
-
-LONG_NBYTES = 8_000_000
-"""Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
-
-
-class CodeFacts(NamedTuple):
-    """What coding found of each of ``m`` features; its fields are in the native coder's order.
-
-    Attributes
-    ----------
-    n_missing : uint32 (m,)
-        Missing cells.
-    n_codes : uint16 (m,)
-        Codes in use: ``0 .. n_codes - 1``, the missing code not counted.
-    exact : bool (m,)
-        Equal codes mean equal values.
-    kinds : uint8 (m,)
-        What the values show: constant (or all missing), boolean (0 and 1), integer, or numeric.
-    lows, highs : float64 (m, width)
-        Lowest and highest value of each code, NaN past ``n_codes``; width 0 where not wanted.
-    """
-
-    n_missing: NDArray[np.uint32]
-    n_codes: NDArray[np.uint16]
-    exact: NDArray[np.bool_]
-    kinds: NDArray[np.uint8]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
-
-
-def max_codes(dtype: Any) -> int:
-    """Return how many codes ``dtype`` has besides the missing code and one kept in reserve."""
-    return int(np.iinfo(dtype).max) - 1
-
-
-def code_columns(
-    values: NDArray[np.floating[Any]],
-    codes: NDArray[np.unsignedinteger[Any]],
-    *,
-    ranges: int = 0,
-    long_rows: int = LONG_ROWS,
-) -> CodeFacts:
-    """Code features; with B = 254 (65,534) codes for uint8 (uint16).
-
-    At most B distinct values: a value's code is its rank among them. Otherwise, with s the sorted
-    values, the edges are the distinct ones of ``s[floor(k n / B)]``, k = 1 .. B - 1, above
-    ``s[0]``, and a value's code is the number of edges not above it. Missing values (NaN) get the
-    largest code of the dtype; -0.0 equals 0.0.
-
-    Parameters
-    ----------
-    values : float64 or float32 (m, n_rows)
-        C-contiguous.
-    codes : uint8 or uint16 (m, n_rows)
-        C-contiguous; filled here.
-    ranges : int
-        Width of ``lows`` and ``highs``, at least the codes in use; 0 for none.
-    long_rows : int
-        From how many rows on uint8 codes are found by counting rather than sorting, which takes no
-        memory that grows with the rows; the codes are the same.
-    """
-    m = values.shape[0]
-    facts = CodeFacts(
-        np.empty(m, np.uint32),
-        np.empty(m, np.uint16),
-        np.empty(m, np.bool_),
-        np.empty(m, np.uint8),
-        np.full((m, ranges), np.nan),
-        np.full((m, ranges), np.nan),
-    )
-    _native.code_columns(values, codes, *facts, long_rows)
-    return facts
-
 
 # Where the arrays of a store lie on disk: their dtypes, shapes and chunk files.
 #
@@ -170,6 +91,11 @@ class Shape:
 def small_file(path: Path, name: str) -> Path:
     """Return the file that holds the small array ``name`` of the store at ``path``."""
     return path / name / "c" / "0"
+
+
+def max_codes(dtype: Any) -> int:
+    """Return how many codes ``dtype`` has besides the missing code and one kept in reserve."""
+    return int(np.iinfo(dtype).max) - 1
 
 
 def codes_chunk_features(shape: Shape, code_nbytes: int) -> int:
@@ -328,11 +254,6 @@ NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 """Names of the kinds, by number."""
 KINDS = {name: kind for kind, name in enumerate(NAMES)}
-
-
-def describe_counts(counts: Mapping[str, int]) -> str:
-    """Return counts by kind for people; kinds of which there are none are left out."""
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def hopeless(manifest: "Manifest", target: NDArray[Any] | None = None) -> str | None:

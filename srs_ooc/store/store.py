@@ -41,7 +41,6 @@ from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
     chunk_file,
-    code_columns,
     read_manifest,
     verify_file,
 )
@@ -49,6 +48,7 @@ from srs_ooc.store.store_memory import scanning_nbytes
 from srs_ooc.store.values import (
     ValuesReader,
     ValueTables,
+    code_columns,
     midpoints,
     n_values_of,
     whole_columns,

@@ -37,9 +37,9 @@ from srs_ooc.ingestion.csv import (
     parse_decimal,
 )
 from srs_ooc.ingestion.formats import hash_text, split_texts
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.sources import decoded, decoder_of
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import Manifest

@@ -22,12 +22,13 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.cli import cli
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.rows import FEW_ROWS, check_counts
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import Names, read_array
-from srs_ooc.store.manifest import chunk_file, code_columns, read_manifest
+from srs_ooc.store.manifest import chunk_file, read_manifest
 from srs_ooc.store.store import Store
+from srs_ooc.store.values import code_columns
 
 DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 

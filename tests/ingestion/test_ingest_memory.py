@@ -21,7 +21,6 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.ingest import forecast, ingest_table
 from srs_ooc.ingestion.ingest_memory import (
     SLACK_NBYTES,
     IngestMemory,
@@ -34,6 +33,7 @@ from srs_ooc.ingestion.ingest_memory import (
     table_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
+from srs_ooc.ingestion.stages import forecast, ingest_table
 from srs_ooc.store.manifest import Shape
 
 SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4), "long": (60_000, 12)}

@@ -11,9 +11,9 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import Texts, hash_text
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.arrays import Categories, Names, read_array
 from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest

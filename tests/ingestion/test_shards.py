@@ -11,9 +11,10 @@ from command import srs_ooc
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.ingestion import shards
-from srs_ooc.ingestion.ingest import ingest, ingest_table
+from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.shards import ingest_pieces
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.store import Store
 
 N = 40

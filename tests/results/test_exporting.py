@@ -17,8 +17,8 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns, number_text
 from srs_ooc.store.store import Store

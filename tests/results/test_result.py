@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, RunError, UsageError
-from srs_ooc.ensemble import ensemble_memory
+from srs_ooc.ensemble import prediction
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.store.store import Store
 
@@ -186,6 +186,6 @@ def test_more_predictions_than_the_cap_holds_are_refused(ensemble, tmp_path, mon
         result.predict(np.broadcast_to(values.T[:1], (1_000_000, 30)), memory_mb=400)
     lines = [",".join(f"f{i}" for i in range(30)), *(",".join(map(str, row)) for row in values.T)]
     (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(ensemble_memory, "OUTPUT_NBYTES", 3_000_000)
+    monkeypatch.setattr(prediction, "OUTPUT_NBYTES", 3_000_000)
     with pytest.raises(BudgetError, match="predictions of 80 rows and more"):
         result.predict(tmp_path / "new.csv")

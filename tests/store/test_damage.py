@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import check_files, read_array
 from srs_ooc.store.manifest import SMALL_ARRAYS, read_manifest
 from srs_ooc.store.store import Store

@@ -21,8 +21,8 @@ from tree_reference import shuffled
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import small_file
 from srs_ooc.store.store import Store

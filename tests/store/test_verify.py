@@ -17,8 +17,8 @@ from stores import make_store
 from srs_ooc import ingest
 from srs_ooc import run as run_of
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns, values_of
 from srs_ooc.store import store as store_module
 from srs_ooc.store.arrays import Categories, Names, check_files, read_array

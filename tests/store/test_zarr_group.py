@@ -16,8 +16,8 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 import srs_ooc
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.urls import place_of
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store import writing
 from srs_ooc.store.manifest import (
     ATTRIBUTE,

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.ingest import ingest_table
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store

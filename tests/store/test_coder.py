@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from srs_ooc.store.manifest import (
-    BOOLEAN,
-    CONSTANT,
-    INTEGER,
-    LONG_ROWS,
-    NUMERIC,
-    CodeFacts,
-    code_columns,
-    max_codes,
-)
+from srs_ooc.store.manifest import BOOLEAN, CONSTANT, INTEGER, NUMERIC, max_codes
+from srs_ooc.store.values import LONG_ROWS, CodeFacts, code_columns
 
 
 def twin(column: np.ndarray, dtype: type) -> tuple[np.ndarray, int, int, bool]:

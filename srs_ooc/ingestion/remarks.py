@@ -1,0 +1,166 @@
+"""What of a table may be a mistake, in sentences: an index, words for what is missing, dates."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from srs_ooc.base.text import counted
+from srs_ooc.ingestion.csv import parse_decimal
+from srs_ooc.ingestion.rows import (
+    said_of_missing,
+    texts_among_numbers,
+    words_for_missing,
+)
+from srs_ooc.native import _native
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, hopeless
+from srs_ooc.store.store import Store
+
+MOST_FEATURES = 200_000
+"""Of more features no texts are looked at, which takes a pass over their kinds."""
+MOST_LOOKED_AT = 100
+MOST_CELLS = 1 << 24
+"""Of numbers no more cells are looked at, and a thousand more for each column."""
+_NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
+_BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
+
+
+def remarks_of(store: Store) -> Iterator[str]:
+    """Yield sentences on what of a store, new and on this disk, may be a mistake.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+
+    Yields
+    ------
+    str
+        What was found, and what to do if it is not meant.
+    """
+    manifest = store.manifest
+    yield from filter(None, [hopeless(manifest)])
+    yield from _classes(list(manifest.classes))
+    task = manifest.inferred.get("task", "")
+    is_guess = manifest.inferred.get("target") not in (None, NO_TARGET)
+    if is_guess and task.startswith("regression"):
+        yield (
+            f"{manifest.target_name!r}, the last column, was taken for the target, and for a "
+            "number. If it is not, name the target with --target; if each row of the table is a "
+            "feature and each column a sample, say --orient features."
+        )
+    if task.startswith("classification") and "whole numbers" in task:
+        yield (
+            f"the {len(manifest.classes)} whole numbers of the target were taken for classes. If "
+            "they are steps of a score or a dose, say --task regression."
+        )
+    yield from _index(store)
+    if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
+        yield "the names of columns are numbers: if the first line holds data, say --no-header."
+    if store.n_features <= MOST_FEATURES:
+        yield from _texts(store)
+        yield from _far_out(store)
+
+
+def _classes(labels: list[str]) -> Iterator[str]:
+    if texts := texts_among_numbers(labels):
+        yield (
+            f"most class labels are numbers: if the target is a number, {said_of_missing(texts)}."
+        )
+    elif words := words_for_missing(labels):
+        yield f"{said_of_missing(words)}, if they are no classes."
+
+
+def _index(store: Store) -> Iterator[str]:
+    """Look at the first column, which is where data frames write their index."""
+    name = store.names[0]
+    remedy = f"If it numbers the rows, leave it out: --ignore {name!r}."
+    if _BLANK.fullmatch(name.strip()):
+        yield f"the first column has no name ({name!r}), as data frames write an index. {remedy}"
+    elif _counts_rows(store):
+        yield f"the first column, {name!r}, counts up row by row. {remedy}"
+
+
+def _look_like_cells(names: Iterator[bytes]) -> bool:
+    """Whether names are numbers in no order; those of wavelengths and of places are in order."""
+    steps = np.diff(np.array([parse_decimal(name) for name in names], np.float64))
+    return bool(steps.min(initial=0) < 0 < steps.max(initial=0))
+
+
+@np.errstate(over="ignore")
+def _counts_rows(store: Store) -> bool:
+    if store.manifest.values_dtype is None:
+        return False
+    stored = _first_stored(store)
+    if stored is None:
+        return False
+    last = None
+    for _, _, part in store.values().columns(np.array([stored], np.int64)):
+        steps = np.diff(part) if last is None else np.diff(part, prepend=last)
+        if not np.all(steps >= 1) or np.any(steps > store.manifest.n_dropped_rows + 1):
+            return False
+        last = part[-1]
+    return True
+
+
+def _first_stored(store: Store) -> int | None:
+    """Return where the first column is stored, if its values are whole numbers."""
+    for (start, places), (_, kinds) in zip(
+        store.pieces("positions"), store.pieces("kinds"), strict=True
+    ):
+        if len(there := np.flatnonzero(places == 0)):
+            return start + int(there[0]) if kinds[there[0]] == INTEGER else None
+    return None
+
+
+def _texts(store: Store) -> Iterator[str]:
+    """Look at the first categorical features."""
+    texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
+    categories, positions = store.categories(), store.array("positions")
+    dates, others, words = [], [], set[str]()
+    for feature in texts.tolist():
+        labels = categories.of(feature) or []
+        name = store.names[int(positions[feature])]
+        if labels and all(_DATE.fullmatch(label.strip()) for label in labels):
+            dates.append(name)
+        elif among := texts_among_numbers(labels) or words_for_missing(labels):
+            others.append(name)
+            words.update(among)
+    if dates:
+        yield (
+            f"{_named(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, which were taken for "
+            "categories. Leave them out with --ignore, or write them as numbers, such as days."
+        )
+    if others:
+        yield f"{_named(others)}: {said_of_missing(sorted(words))}, if they are no categories."
+
+
+def _far_out(store: Store) -> Iterator[str]:
+    """Look for a number such as -999 that is repeated, far from all others of its column."""
+    if store.manifest.values_dtype is None:
+        return
+    numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
+    found: dict[int, float] = {}
+    _native.reuse_blocks()
+    for start, at, _, chunk in store.values().chunks(numbers):
+        ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
+        for i, side in np.argwhere(np.isin(np.transpose(ends), list(_NINES))).tolist():
+            end, cells = float(ends[side][i]), chunk[at[i]]
+            part = cells[~np.isnan(cells)]
+            rest = part[part != end]
+            gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
+            if 0 < len(rest) < len(part) - 1 and 0 < rest.max() / 2 - rest.min() / 2 < gap / 2:
+                found[int(numbers[start + i])] = end
+    _native.return_large_blocks()
+    if found:
+        places, labels = store.array("positions"), {f"{end:.0f}" for end in found.values()}
+        first = _named([store.names[int(places[feature])] for feature in list(found)[:6]])
+        yield (
+            f"{counted(len(found), 'column')} ({first}): far from all other numbers, "
+            f"{said_of_missing(sorted(labels))}, if nobody measured that."
+        )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, sorted(names)[:5])) + (", ..." if len(names) > 5 else "")

@@ -1,0 +1,286 @@
+"""One table to a store: the stages, and what they would take.
+
+One pipeline serves all formats: roles, read, code, write, publish.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.files import crc_of, published_folder
+from srs_ooc.base.options import (
+    path_given,
+)
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
+from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
+from srs_ooc.ingestion.ingest_options import (
+    ByteProgress,
+    IngestOptions,
+    SideColumns,
+    check_distinct,
+    check_kinds,
+    choose_roles,
+)
+from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
+from srs_ooc.ingestion.rows import (
+    RowColumns,
+)
+from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.ingestion.sources import SourceFile, settle_source
+from srs_ooc.ingestion.writer import write_store
+from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
+
+# Which reading a table gets: by rows or by columns, by its format.
+
+
+def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+    """Open a file or an object in memory.
+
+    Raises
+    ------
+    InputError
+        If it is of no format that is known, or is a text table with columns beside it.
+    UsageError
+        If options of text tables are given for another.
+    """
+    if isinstance(table, str | Path):
+        return _open_file(path_given(table, "the table"), options, side, work)
+    _check_no_text_form("the table", options)
+    as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
+    return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
+
+
+def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, is_other, open_file
+
+    if options.samples or not is_other(path):
+        if side:
+            raise InputError(
+                f"{path}: a text table holds its names, target and row ids itself. Name their "
+                "columns, or give them apart only for arrays."
+            )
+        text = settle_source(path, work.scratch)
+        if not options.samples:
+            return TextReading(text, options, work)
+        from srs_ooc.ingestion.feature_rows import open_feature_rows
+
+        return open_feature_rows(text, options, work)
+    _check_no_text_form(path, options)
+    source = SourceFile.file(path)
+    opened = open_file(path, work.scratch, options)
+    if isinstance(opened, SvmlightTable):
+        labels = {"target": [("label", opened.labels)]}
+        side = replace(side, columns=labels | dict(side.columns))
+    if isinstance(opened, ArrowFile):
+        options, found = _with_index(opened.index_names, options, side)
+        side = replace(side, inferred=side.inferred | found)
+    with path.open("rb", buffering=0) as file:
+        crc32, nbytes = crc_of(file)
+    origin = {"name": source.name, "nbytes": nbytes, "crc32": crc32}
+    return TableReading(opened, source, options, side, work, origin)
+
+
+def _check_no_text_form(table: object, options: IngestOptions) -> None:
+    if options.text != TextForm():
+        raise UsageError(
+            f"{table}: expected --separator, --comment, --decimal, --missing and "
+            "--no-header only for text tables, found one of them. Leave it out."
+        )
+
+
+def _with_index(
+    names: list[str], options: IngestOptions, side: SideColumns
+) -> tuple[IngestOptions, dict[str, str]]:
+    """Take the index that pandas saved with a frame for the row ids; say so.
+
+    An index of several columns is left out, and one where there are row ids.
+    """
+    named = {name for _, name in options.columns()}
+    free = [name for name in names if name not in named.union(options.ignore)]
+    if not free:
+        return options, {}
+    if len(names) == 1 and options.row_ids is None and "row_ids" not in side.columns:
+        return replace(options, row_ids=names[0]), {"row_ids": "the index that pandas saved"}
+    left_out = ", ".join(map(repr, free))
+    ignore = (*options.ignore, *free)
+    return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
+
+
+def ingest_table(
+    table: Any,
+    store: Path,
+    options: IngestOptions | None = None,
+    progress: ByteProgress | None = None,
+    *,
+    side: SideColumns | None = None,
+) -> Manifest:
+    """Turn a table into a store, which appears complete or not at all.
+
+    Equal bytes and options make equal stores.
+
+    Parameters
+    ----------
+    table : path or object
+        A file of any format, ``-`` for text on standard input, or an object in memory.
+    store : Path
+        The store to make.
+    options : IngestOptions, optional
+        Defaults if not given.
+    progress : callable, optional
+        Told of the bytes read and written.
+    side : SideColumns, optional
+        Names and row columns that are not in the table.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be ingested as asked.
+    StoreError
+        If the store exists, or cannot be written.
+    BudgetError
+        If the memory cap cannot hold the work.
+    """
+    ingest_memory.load_libraries()
+    options = options or IngestOptions()
+    if options.overwrite:
+        ingest_memory.check_replaceable(store)
+    with (
+        ingest_memory.disk_errors(store),
+        published_folder(store, replaces=options.overwrite) as folder,
+    ):
+        with Workplace.at(folder, progress) as work:
+            reading = open_reading(table, options, side or SideColumns(), work)
+            manifest = _ingest(reading, work)
+        shutil.rmtree(work.scratch)
+    return manifest
+
+
+def _ingest(reading: Reading, work: Workplace) -> Manifest:
+    """Take a table through all stages but the last, which is to publish."""
+    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+    rows = work.stack.enter_context(RowColumns(work.scratch))
+    inferred = reading.read_names(header)
+    options, side = reading.options, reading.side
+    has_target = "target" not in side.columns and not options.no_target
+    if options.no_target:
+        if options.target is not None or options.samples or "target" in side.columns:
+            raise UsageError(
+                "--no-target: expected a table with rows of samples and no target named, found a "
+                "target, or --orient features. Leave one of the two out."
+            )
+        inferred["target"] = NO_TARGET
+    if has_target and options.target is None:
+        inferred["target"] = "last column"
+    roles = choose_roles(reading.source, header, options, has_target=has_target)
+    memory = reading.share(roles)
+    check_distinct(reading.source, header, "column names", "Rename them.")
+    forced = options.kinds.settle(reading.source, header)
+    check_kinds(header, roles, forced)
+    reading.read_rows(roles, forced, rows)
+    reading.check_unchanged()
+    rows.settle(reading.source, reading.where, options)
+    facts, kept = rows.facts, rows.kept
+    columns, fits_float32, kinds, held_nbytes = reading.features(kept)
+    shape = Shape(kept.n_rows, roles.n_features)
+    form = options.form("float32" if fits_float32 else "float64")
+    batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
+    inferred |= side.inferred | facts.inferred
+    with reading.naming_the_cap():
+        manifest = write_store(
+            work.folder,
+            columns,
+            rows.target,
+            replace(facts, inferred=inferred, source=reading.origin()),
+            header.blocks(roles.special),
+            kinds=kinds,
+            form=form,
+            batch_features=batch,
+            n_threads=n_threads,
+            progress=work.tell,
+            first_feature=options.first_feature,
+        )
+    reading.check_unchanged()
+    return manifest
+
+
+# What an ingest would take, found without writing a store: rows, disk, memory.
+
+
+def forecast(
+    table: Path, store: Path, options: IngestOptions, side: SideColumns | None = None
+) -> Iterator[str]:
+    """Yield lines on what ingesting a file would take, ``side`` being what stands beside it.
+
+    Rows, and what follows from them, are estimated of text: the lines say ``about``. The last line
+    names the smallest cap.
+
+    Raises
+    ------
+    UsageError
+        If the table is standard input, which can be read but once.
+    InputError
+        If the table cannot be read.
+    BudgetError
+        If the cap cannot hold a look at the table; it names the one that an ingest takes.
+    """
+    if str(table) == "-":
+        raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    from srs_ooc.ingestion.formats.files import is_other, open_file
+
+    ingest_memory.load_libraries()
+    has_target = not options.no_target and "target" not in (side or SideColumns()).columns
+    unpacked, by_rows, text_nbytes = 0, True, None
+    with tempfile.TemporaryDirectory() as folder, Workplace.at(Path(folder)) as work:
+        about = "about " if options.samples or not is_other(table) else ""
+        if about:
+            look = _look_at_text(table, options, work, has_target=has_target)
+            n_columns, n_rows, text_nbytes, memory = look
+        else:
+            opened = open_file(table, work.scratch, options)
+            memory = memory_of(opened, options)
+            unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
+            by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+    shape = Shape(max(1, n_rows), max(1, n_columns))
+    if options.samples:
+        shape = Shape(max(1, n_columns - 1), max(1, n_rows))
+    scratch, stored = ingest_memory.disk_of(
+        shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes
+    )
+    scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
+    yield f"columns: {n_columns}"
+    yield f"rows: {about}{n_rows}"
+    yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
+    yield f"store: at most {about}{describe_nbytes(stored)}"
+    words = "enough" if scratch + stored <= free else "NOT enough"
+    yield f"free disk: {describe_nbytes(free)}, {words}"
+    words = "enough" if memory.fits else "NOT enough"
+    given = memory.cap_nbytes // MB
+    yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {words}"
+
+
+def _look_at_text(
+    table: Path, options: IngestOptions, work: Workplace, *, has_target: bool
+) -> tuple[int, int, int, ingest_memory.IngestMemory]:
+    """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
+    source = SourceFile.file(table)
+    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+    if options.samples:
+        from srs_ooc.ingestion.feature_rows import feature_memory, open_stream
+
+        open_stream(source, options.text, header)
+        memory = feature_memory(source, header, options)
+        return len(header), *estimate(source, options.text, len(header)), memory
+    reading = TextReading(source, options, work)
+    reading.read_names(header)
+    roles = choose_roles(source, header, reading.options, has_target=has_target)
+    memory = reading.memory(roles)
+    n_rows, text_nbytes = estimate(source, options.text, len(header))
+    if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:
+        memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
+    return len(header), n_rows, text_nbytes, memory
