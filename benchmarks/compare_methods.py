@@ -40,7 +40,7 @@ SYNTH = {
     "linear, p = 5,000": ("linear", "--rows", "2000", "--features", "5000", "--relevant", "15"),
     "shift, n = 72": ("shift", "--rows", "144", "--features", "5000", "--relevant", "20"),
 }
-"""Problems of ``srs-ooc synth`` and its arguments; the first half of the rows is learnt from."""
+"""Problems of ``more_problems.py`` and its arguments; the first half of the rows is learnt from."""
 
 METHODS = {
     "srs": (),
@@ -63,6 +63,7 @@ METHODS = {
 PEERS = ("forest (scikit-learn)", "F-test (scikit-learn)")
 
 
+MORE_PROBLEMS = (sys.executable, str(Path(__file__).with_name("more_problems.py")))
 ARRAYS = (sys.executable, str(Path(__file__).with_name("compare_arrays.py")))
 
 
@@ -97,7 +98,7 @@ def make_table(folder: Path, problem: str, number: int, data: Path | None) -> Ta
         relevant = [f"f{i}" for i in PAPERS[problem]]
     else:
         kind, *options = SYNTH[problem]
-        said(find_srs_ooc(), "synth", kind, store, *options, "--seed", number)
+        said(*MORE_PROBLEMS, kind, store, *options, "--seed", number)
         truth = json.loads(Path(f"{store}.truth.json").read_text())
         n_train, relevant = truth["parameters"]["n_rows"] // 2, truth["relevant"]
     (folder / "train.txt").write_text("".join(f"{i + 1}\n" for i in range(n_train)))

@@ -35,7 +35,7 @@ from srs_ooc.synthetic.problems import Chain, Madelon
 
 PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of a seed, q
     "madelon": (lambda seed: Madelon(1000, 50_000, 20, seed), 2500),
-    "chain": (lambda seed: Chain(1000, 20_000, 3, seed, exact=False), 1000),
+    "chain": (lambda seed: Chain(1000, 20_000, 3, seed), 1000),
 }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+import more_problems
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -426,21 +427,21 @@ FOLLOWING: dict[str, Make] = {"20 that follow a cause": following}
 """Selected though irrelevant by Definition 1 of the paper: not of the null that is tested."""
 
 SYNTH: dict[str, Callable[[int], tuple[Problem, str]]] = {
-    "chain of 3": lambda seed: (problems.Chain(1000, 5000, 3, seed, exact=False), ""),
-    "clique of 2": lambda seed: (problems.Clique(2000, 500, 2, seed, exact=False), ""),
-    "Friedman": lambda seed: (problems.Friedman(1000, 5000, seed), ""),
+    "chain of 3": lambda seed: (problems.Chain(1000, 5000, 3, seed), ""),
+    "clique of 2": lambda seed: (more_problems.Clique(2000, 500, 2, seed), ""),
+    "Friedman": lambda seed: (more_problems.Friedman(1000, 5000, seed), ""),
     "madelon": lambda seed: (problems.Madelon(1000, 5000, 20, seed), ""),
     "five-minute start": lambda seed: (problems.Madelon(500, 3000, 20, seed), ""),
-    "linear": lambda seed: (problems.Linear(1000, 5000, 15, seed), "rank-sum"),
-    "shift": lambda seed: (problems.Shift(72, 5000, 20, seed), "rank-sum"),
-    "imbalance": lambda seed: (problems.Imbalance(1000, 5000, 20, seed), "rank-sum"),
+    "linear": lambda seed: (more_problems.Linear(1000, 5000, 15, seed), "rank-sum"),
+    "shift": lambda seed: (more_problems.Shift(72, 5000, 20, seed), "rank-sum"),
+    "imbalance": lambda seed: (more_problems.Imbalance(1000, 5000, 20, seed), "rank-sum"),
     "AR(1) blocks": lambda seed: (problems.Blocks(1000, 1000, 5, seed), "rank-sum"),
 }
-"""Tables of ``srs-ooc synth`` by its seed, and their tests; of the last all of a block counts."""
+"""Synthetic tables by seed, and their tests; of the last all of a block counts."""
 
 
 def synthetic(design: str, seed: int) -> Table:
-    """Return the table that ``srs-ooc synth`` makes of a seed."""
+    """Return the table of a synthetic problem and a seed."""
     problem, test = SYNTH[design](seed)
     drawn = problem.target(0, problem.n_rows)
     target = drawn.astype(np.int64) if drawn.dtype == np.uint8 else drawn.astype(np.float64)

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 from measured import subcommand
+from more_problems import Clique, Friedman, Linear, Marginal, write
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.inspection import permutation_importance
@@ -46,8 +47,7 @@ from sklearn.metrics import average_precision_score
 import srs_ooc
 from srs_ooc.ensemble.feature_sensitivity import permutation
 from srs_ooc.ensemble.prediction import Model
-from srs_ooc.synthetic.problem_tables import write_table
-from srs_ooc.synthetic.problems import Blocks, Chain, Clique, Friedman, Linear, Madelon, Marginal
+from srs_ooc.synthetic.problems import Blocks, Chain, Madelon
 
 N_ROWS, N_FEATURES, ITERATIONS = 500, 1000, 3000
 
@@ -55,13 +55,13 @@ N_ROWS, N_FEATURES, ITERATIONS = 500, 1000, 3000
 def synthetic(make: Callable[[int], Any]) -> Callable[[Path, int], set[str]]:
     """Return what writes a problem of a seed to a store, and names its relevant features."""
 
-    def write(store: Path, seed: int) -> set[str]:
+    def made(store: Path, seed: int) -> set[str]:
         problem = make(seed)
-        write_table(problem, store)
+        write(problem, store)
         names = list(srs_ooc.open_store(store).names.texts())
         return {_text(names[place]) for place in problem.relevant}
 
-    return write
+    return made
 
 
 def _text(name: Any) -> str:
@@ -71,14 +71,14 @@ def _text(name: Any) -> str:
 def bits(label: Callable[[Any], Any]) -> Callable[[Path, int], set[str]]:
     """Return what writes a table of fair bits labelled by the first two, a tenth wrongly."""
 
-    def write(store: Path, seed: int) -> set[str]:
+    def made(store: Path, seed: int) -> set[str]:
         rng = np.random.default_rng(seed)
         values = rng.integers(0, 2, (N_ROWS, N_FEATURES))
         labels = label(values) ^ (rng.random(N_ROWS) < 0.1)
         srs_ooc.ingest(values.astype(np.float32), store, target=labels.astype(int))
         return {"f0", "f1"}
 
-    return write
+    return made
 
 
 PROBLEMS = {
@@ -86,9 +86,9 @@ PROBLEMS = {
     "blocks": synthetic(lambda seed: Blocks(N_ROWS, N_FEATURES, 10, seed)),
     "linear": synthetic(lambda seed: Linear(N_ROWS, N_FEATURES, 15, seed)),
     "friedman": synthetic(lambda seed: Friedman(N_ROWS, N_FEATURES, seed)),
-    "marginal of 5": synthetic(lambda seed: Marginal(N_ROWS, N_FEATURES, 5, seed, exact=False)),
-    "chain of 3": synthetic(lambda seed: Chain(N_ROWS, N_FEATURES, 3, seed, exact=False)),
-    "clique of 2": synthetic(lambda seed: Clique(N_ROWS, 200, 2, seed, exact=False)),
+    "marginal of 5": synthetic(lambda seed: Marginal(N_ROWS, N_FEATURES, 5, seed)),
+    "chain of 3": synthetic(lambda seed: Chain(N_ROWS, N_FEATURES, 3, seed)),
+    "clique of 2": synthetic(lambda seed: Clique(N_ROWS, 200, 2, seed)),
     "AND": bits(lambda x: (x[:, 0] & x[:, 1]).astype(bool)),
     "XOR": bits(lambda x: (x[:, 0] ^ x[:, 1]).astype(bool)),
 }

@@ -27,7 +27,7 @@ read from files, at about 1 microsecond each, cached or not.
 
 ``sizes``: the command with its defaults on six sizes of table, beside what else there is.
 
-A store is made where it is not there: of up to 10^9 cells by ``srs-ooc synth`` (9 bytes a cell),
+A store is made where it is not there: of up to 10^9 cells by ``more_problems.py`` (9 bytes a cell),
 of more the same problem to one decimal and without values (9.5 GB for 17,000 x 450,000, 12 GB for
 500 x 10^7). Fewer than 200 rows are `shift`, since interactions need more, others `madelon`; 20
 features are relevant. Its codes are read once before anything is timed. Then, in turns, ``srs-ooc
@@ -319,7 +319,7 @@ def make_sized(folder: Path, size: str) -> Path:
         make = [sys.executable, __file__, "store", store]
         if n * p <= MOST_CELLS:
             table = ("--rows", n, "--features", p, "--relevant", N_RELEVANT, "--seed", 1)
-            make = [*OURS, "synth", problem_of(size), store, *table]
+            make = [sys.executable, MORE_PROBLEMS, problem_of(size), store, *table]
         if measure([*map(str, make)], out=os.devnull).status:
             raise SystemExit(f"failed: {make}")
     return store
@@ -333,8 +333,7 @@ def problem_of(size: str) -> str:
 def store_main() -> None:
     """Write a store without values, as a process of its own: ``scale.py store NxP.zarr``."""
     from cold_store import write_without_values
-
-    from srs_ooc.synthetic.problems import PROBLEMS
+    from more_problems import PROBLEMS
 
     path = Path(sys.argv[1])
     n, p = map(int, path.stem.split("x"))
@@ -343,6 +342,7 @@ def store_main() -> None:
 
 
 OURS = [sys.executable, "-P", "-m", "srs_ooc"]
+MORE_PROBLEMS = Path(__file__).with_name("more_problems.py")
 
 
 def judged(found: Iterable[str], store: Path) -> Record:

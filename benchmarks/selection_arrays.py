@@ -18,8 +18,9 @@ PIECE_ROWS = 100
 
 def synthetic(folder: Path) -> None:
     """Write the arrays of a generated table, piece by piece."""
+    from more_problems import PROBLEMS
+
     from srs_ooc.synthetic.problem_tables import rows
-    from srs_ooc.synthetic.problems import PROBLEMS
 
     record = json.loads((folder / "table.zarr.truth.json").read_text())
     problem = PROBLEMS[record["problem"]](**record["parameters"])

@@ -130,7 +130,7 @@ class Problem:
     """One problem.
 
     ``kind`` is what is expected of it: ``interaction``, ``additive``, ``null`` or ``reported``.
-    ``options`` go to ``srs-ooc synth NAME``.
+    ``options`` go to ``more_problems.py NAME``.
     """
 
     name: str
@@ -229,15 +229,21 @@ class Table:
     def _synth(self, store: Path) -> None:
         sizes = ("--rows", self.problem.n_rows, "--features", self.n_features)
         options = (*self.problem.options, "--seed", self.seed)
-        srs_ooc("synth", self.problem.synth, store, *sizes, *options)
+        script = [HERE / "more_problems.py", self.problem.synth, store, *sizes, *options]
+        _run_python(script)
 
     def _make_arrays(self) -> None:
-        script = [sys.executable, str(HERE / "selection_arrays.py"), str(self.folder)]
+        script: list[object] = [HERE / "selection_arrays.py", self.folder]
         if self.problem.real:
-            script += ["--real", self.problem.real, "--seed", str(self.seed)]
-        done = measure(script)
-        if done.status != 0:
-            raise SystemExit(f"failed: {' '.join(script)}")
+            script += ["--real", self.problem.real, "--seed", self.seed]
+        _run_python(script)
+
+
+def _run_python(script: list[object]) -> None:
+    """Run a script and its arguments; anything but success ends the benchmark."""
+    words = [sys.executable, *map(str, script)]
+    if measure(words).status != 0:
+        raise SystemExit(f"failed: {' '.join(words)}")
 
 
 @contextmanager

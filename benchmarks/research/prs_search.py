@@ -16,11 +16,16 @@ first R of the ranking, R being their number (median of seeds; none: not by the 
 import argparse
 import json
 import statistics
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
 import numpy as np
+from more_problems import PROBLEMS, write
 from numpy.typing import NDArray
 
 import srs_ooc
@@ -147,8 +152,8 @@ def compare(
     for seed in range(seeds):
         store = folder / f"{problem}-{p}-{seed}.zarr"
         if not store.exists():
-            options = {"rows": N_ROWS, "features": p, "relevant": RELEVANT[problem], "seed": seed}
-            srs_ooc.synth(problem, store, **options)
+            kind: Any = PROBLEMS[problem]
+            write(kind(N_ROWS, p, RELEVANT[problem], seed), store)
         truth = json.loads(Path(f"{store}.truth.json").read_text())
         names = truth.get("blocks") or [[name] for name in truth["relevant"]]
         units = [[int(name.removeprefix("f")) for name in unit] for unit in names]

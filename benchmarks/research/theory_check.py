@@ -1,6 +1,6 @@
 """Claim: the engine needs as many iterations as the theory says where its assumptions hold.
 
-The engine itself (`--judge positive`, K = q, one thread) on exact stores of `srs-ooc synth`, from
+The engine itself (`--judge positive`, K = q, one thread) on exact stores, from
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
 `srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_examples`). A
@@ -12,14 +12,18 @@ three to four minutes on one core.
 
 import argparse
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
+
 import numpy as np
 import theory_examples as examples
+from more_problems import Clique, Marginal
 from theory_examples import real_tree_time
 
 from srs_ooc.base.text import MB
@@ -34,12 +38,12 @@ from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import write_table
-from srs_ooc.synthetic.problems import Chain, Clique, Marginal, Scenario
+from srs_ooc.synthetic.problems import Chain
 
 Z_99 = 2.5758
 CAP_NBYTES = 512 * MB
 FOREVER = 10**9
-KINDS: dict[str, type[Scenario]] = {"chain": Chain, "clique": Clique, "marginal": Marginal}
+KINDS: dict[str, type[Chain]] = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 
 
 @dataclass(frozen=True)

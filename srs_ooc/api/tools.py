@@ -328,8 +328,8 @@ def synth(
     Parameters
     ----------
     problem : str
-        ``madelon``, ``chain``, ``clique``, ``marginal``, ``blocks``, ``linear``, ``friedman``,
-        ``shift``, ``imbalance`` or ``noise``; ``srs-ooc synth --help`` says what they are.
+        ``madelon``, ``chain``, ``blocks`` or ``noise``; ``srs-ooc synth --help`` says what they
+        are.
     out : path
         A table that ends in ``.csv`` or ``.csv.gz``, or a store that ends in ``.zarr``; the truth
         is written beside it.
@@ -352,7 +352,6 @@ def synth(
     UsageError
         If the problem, a parameter or the path cannot be used.
     """
-    from srs_ooc.planning.paper_theory import SCENARIOS
     from srs_ooc.synthetic.problem_tables import describe, write_table
     from srs_ooc.synthetic.problems import PROBLEMS
 
@@ -366,8 +365,6 @@ def synth(
             given["relevant"] = relevant
         elif "relevant" in known:
             raise UsageError(f"relevant: expected how many features of {problem} are, found none.")
-        if problem in SCENARIOS:
-            given = {"exact": False} | given
         _check_known(given, known, problem)
         made = kind(**{known[name]: value for name, value in given.items()})
         write_table(made, Path(out))

@@ -28,27 +28,6 @@ def synth_command() -> None:
     """Write a table whose relevant features are known."""
 
 
-_SCENARIO = [
-    _OUT,
-    _FEATURES,
-    _RELEVANT,
-    click.option("--rows", "n_rows", type=int, metavar="N",
-                 help="Rows.  [default with --exact: one of each cell]"),
-    click.option("--exact", is_flag=True, help="Every cell in proportion; see below."),
-    _SEED,
-]  # fmt: skip
-_SCENARIO_EPILOG = (
-    "With --exact every cell of the joint distribution comes N / cells times (cells: R 2^R; clique "
-    "2^R), so that trees see infinite samples; irrelevant features then depend on the repetition "
-    "alone and decrease no impurity anywhere (constant where there is one repetition, the default)."
-)
-
-
-def _size(default: float) -> Callable[[Any], Any]:
-    return click.option("--size", type=float, default=default, show_default=True, metavar="SD",
-                        help="Difference of the means, in standard deviations.")  # fmt: skip
-
-
 _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
     "madelon": (
         """Two classes that differ only in how several features go together.
@@ -77,30 +56,6 @@ _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
             _SEED,
         ],
     ),
-    "linear": (
-        "Class = sign of a sum of R features and noise, all with heavy tails (half a t with 2 df).",
-        [_OUT, _ROWS, _FEATURES, _RELEVANT, _SEED],
-    ),
-    "friedman": (
-        """Make a regression (Friedman 1) on five of P uniform features, two of which interact.
-
-        target = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + standard normal noise.
-        """,
-        [_OUT, _ROWS, _FEATURES, _SEED],
-    ),
-    "shift": (
-        "R normal features have another mean in one of two equal classes, up or down.",
-        [_OUT, _ROWS, _FEATURES, _RELEVANT, _size(1.5), _SEED],
-    ),
-    "imbalance": (
-        "As `shift`, where one class has few rows.",
-        [
-            _OUT, _ROWS, _FEATURES, _RELEVANT, _size(0.8),
-            click.option("--share", type=float, default=0.05, show_default=True, metavar="SHARE",
-                         help="Share of the rows in the smaller class."),
-            _SEED,
-        ],
-    ),
     "noise": (
         "Two equal classes that no feature is informative about.",
         [
@@ -111,13 +66,19 @@ _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
         ],
     ),
     "chain": (
-        "Target = parity of the first i of R bits, i random: bit i is seen beside those before it.",
-        _SCENARIO,
-    ),
-    "clique": ("Target = parity of R bits: each is seen only beside all the others.", _SCENARIO),
-    "marginal": (
-        "Target = one of R bits, a random one: each is marginally informative.",
-        _SCENARIO,
+        """Target = parity of the first i of R bits, i random: bit i is seen beside those before it.
+
+        With --exact every cell of the joint distribution comes N / cells times (cells: R 2^R), so
+        that trees see infinite samples; irrelevant features then depend on the repetition alone and
+        decrease no impurity anywhere (constant where there is one repetition, the default).
+        """,
+        [
+            _OUT, _FEATURES, _RELEVANT,
+            click.option("--rows", "n_rows", type=int, metavar="N",
+                         help="Rows.  [default with --exact: one of each cell]"),
+            click.option("--exact", is_flag=True, help="Every cell in proportion; see above."),
+            _SEED,
+        ],
     ),
 }  # fmt: skip
 """Help and options of each problem; the options are the fields of its parameters."""
@@ -125,13 +86,13 @@ _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
 
 def _command_of(name: str) -> Callable[..., None]:
     def command(out: Path, **given: Any) -> None:
-        from srs_ooc.synthetic.problems import MAX_SCENARIO_RELEVANT, PROBLEMS
+        from srs_ooc.synthetic.problems import PROBLEMS
 
         kind: Any = PROBLEMS[name]
         if given["n_rows"] is None:
             if not given["exact"]:
                 raise UsageError("--rows: expected a number of rows (or --exact), found none.")
-            n_relevant = min(max(given["n_relevant"], 1), MAX_SCENARIO_RELEVANT)
+            n_relevant = min(max(given["n_relevant"], 1), kind.most_relevant)
             given["n_rows"] = max(2, kind.n_cells(n_relevant))
         _write(kind(**given), out)
 
@@ -139,9 +100,7 @@ def _command_of(name: str) -> Callable[..., None]:
 
 
 for _name, (_help, _options) in _PROBLEMS.items():
-    _epilog = _SCENARIO_EPILOG if _options is _SCENARIO else None
-    _command = with_options(_options)(_command_of(_name))
-    synth_command.command(_name, help=_help, epilog=_epilog)(_command)
+    synth_command.command(_name, help=_help)(with_options(_options)(_command_of(_name)))
 
 
 def _write(problem: "Problem", out: Path) -> None:

@@ -5,7 +5,7 @@ import gzip
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
 from itertools import count
@@ -33,7 +33,6 @@ MAX_SIDE = 1 << 32
 TARGET_NAME = "target"
 
 Cells = NDArray[np.int32]
-Target = NDArray[np.uint8] | NDArray[np.float64]
 
 
 class Problem(ABC):
@@ -55,12 +54,8 @@ class Problem(ABC):
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
 
     @abstractmethod
-    def target(self, start: int, stop: int) -> Target:
-        """Return the target of rows ``start .. stop - 1``: (stop - start,).
-
-        uint8 class codes, or, where the problem is a regression, float64 numbers of at most four
-        decimals, above -10 and below 100.
-        """
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return the class codes of rows ``start .. stop - 1``: uint8 (stop - start,)."""
 
     @abstractmethod
     def roles(self) -> dict[str, tuple[int, ...]]:
@@ -159,15 +154,6 @@ def find_planted(
     return at, which[at]
 
 
-def check_relevant(n_relevant: int, n_features: int, most: int) -> None:
-    """Raise UsageError unless so many relevant features can be planted."""
-    if not 1 <= n_relevant <= min(n_features, most):
-        raise UsageError(
-            f"--relevant: expected 1 to {min(n_features, most)} (at most --features and at most "
-            f"{most}), found {n_relevant}."
-        )
-
-
 def describe(problem: Problem) -> dict[str, Any]:
     """Return the JSON-ready record that is written beside a table: problem, parameters, truth."""
     record: dict[str, Any] = {
@@ -188,7 +174,7 @@ def pieces(n_rows: int, width: int) -> list[tuple[int, int]]:
     return [(i * step, min((i + 1) * step, n_rows)) for i in range(ceil_div(n_rows, step))]
 
 
-# Counter-based random numbers for tables: hashes of (key, row, column), made normal or heavy.
+# Counter-based random numbers for tables: hashes of (key, row, column), made normal.
 
 TILE_CELLS = 1 << 15
 SEGMENT_BITS = 8
@@ -241,27 +227,10 @@ def normals(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     return tails
 
 
-def heavy(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Map hashes to float64 of half Student's t with 2 degrees of freedom, by inversion.
+def noise_cells(key: int, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
+    """Return standard normal cells of some rows: int32 (stop - start, len(columns)).
 
-    Its variance is infinite; one value in 400 is beyond the largest cell.
-    """
-    v = ((hashes >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-51 - 1.0
-    values: NDArray[np.float64] = v / np.sqrt(2.0 * (1.0 - v) * (1.0 + v))
-    return values
-
-
-def noise_cells(
-    key: int,
-    start: int,
-    stop: int,
-    columns: NDArray[np.uint32],
-    shape: Callable[[NDArray[np.uint64]], NDArray[np.float64]] = normals,
-) -> Cells:
-    """Return cells of some rows: int32 (stop - start, len(columns)), standard normal by default.
-
-    A cell depends on the key, its row and its column only; ``shape`` maps hashes to values. Work
-    goes in tiles that stay in cache.
+    A cell depends on the key, its row and its column only. Work goes in tiles that stay in cache.
     """
     out = np.empty((stop - start, len(columns)), dtype=np.int32)
     row_numbers = np.arange(start, stop, dtype=np.uint64)
@@ -270,7 +239,7 @@ def noise_cells(
     for top in range(0, stop - start, height):
         for left in range(0, len(columns), width):
             part = slice(top, top + height), slice(left, left + width)
-            out[part] = to_cells(shape(hash_grid(key, row_numbers[part[0]], columns[part[1]])))
+            out[part] = to_cells(normals(hash_grid(key, row_numbers[part[0]], columns[part[1]])))
     return out
 
 
@@ -295,14 +264,6 @@ def _endings() -> NDArray[np.uint64]:
     return np.frombuffer(packed, dtype=np.uint64)
 
 
-def _target_texts(target: Target) -> NDArray[np.uint64]:
-    """Return the text of each target with its line end, packed like a cell."""
-    if target.dtype == np.uint8:
-        return _endings()[target]
-    packed = b"".join(f"{value:.4f}\n".encode().ljust(8, b"\0") for value in target.tolist())
-    return np.frombuffer(packed, dtype=np.uint64)
-
-
 def _header(n_features: int) -> Iterator[bytes]:
     for start in range(0, n_features, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, n_features)
@@ -315,7 +276,7 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
     yield from _header(problem.n_features)
     width = min(problem.n_features, PIECE_CELLS)
     for start, stop in pieces(problem.n_rows, width):
-        endings = _target_texts(problem.target(start, stop))[:, None]
+        endings = _endings()[problem.target(start, stop)][:, None]
         for left in range(0, problem.n_features, width):
             right = min(left + width, problem.n_features)
             cells = problem.cells(start, stop, np.arange(left, right, dtype=np.uint32))
@@ -366,11 +327,8 @@ def write_problem(problem: Problem, folder: Path) -> None:
     from srs_ooc.store.manifest import Shape
 
     shape, form = Shape(problem.n_rows, problem.n_features), StoreForm()
-    target: NDArray[Any] = problem.target(0, problem.n_rows)
-    labels: tuple[str, ...] = ()
-    if target.dtype == np.uint8:
-        target = target.astype(np.int32)
-        labels = tuple(str(label) for label in range(int(target.max()) + 1))
+    target = problem.target(0, problem.n_rows).astype(np.int32)
+    labels = tuple(str(label) for label in range(int(target.max()) + 1))
     truth = describe(problem)
     source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
     write_store(
@@ -426,7 +384,7 @@ def write_table(problem: Problem, out: Path) -> None:
 
 def _check_classes(problem: Problem) -> None:
     target = problem.target(0, problem.n_rows)
-    if target.dtype == np.uint8 and np.all(target == target[0]):
+    if np.all(target == target[0]):
         raise UsageError(
             f"--rows {problem.n_rows}: expected a table of at least two classes, found one class. "
             "Ask for more rows, or another --seed."

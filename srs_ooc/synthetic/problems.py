@@ -1,6 +1,5 @@
 """Synthetic problems by name. A new one is a class here and a line in the table at the end."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -14,17 +13,14 @@ from srs_ooc.base.seeds import below, derive, derive_array, scale_below
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import products
 from srs_ooc.synthetic.problem_tables import (
-    CELL_LIMIT,
     STEPS,
     Cells,
     Problem,
     additive_classes,
-    check_relevant,
     check_shape,
     distinct_places,
     find_planted,
     hash_grid,
-    heavy,
     noise_cells,
     normals,
     pieces,
@@ -60,8 +56,6 @@ class Planted(Problem):
     """
 
     most_relevant: ClassVar[int] = MAX_RELEVANT
-    role: ClassVar[str]
-    """What the relevant features are."""
 
     n_rows: int
     n_features: int
@@ -70,11 +64,12 @@ class Planted(Problem):
 
     def __post_init__(self) -> None:
         check_shape(self.n_rows, self.n_features, self.seed)
-        check_relevant(self.n_relevant, self.n_features, self.most_relevant)
-
-    def roles(self) -> dict[str, tuple[int, ...]]:
-        """Return the relevant features, all of one role."""
-        return {self.role: tuple(sorted(self.positions.tolist()))}
+        most = min(self.n_features, self.most_relevant)
+        if not 1 <= self.n_relevant <= most:
+            raise UsageError(
+                f"--relevant: expected 1 to {most} (at most --features and at most "
+                f"{self.most_relevant}), found {self.n_relevant}."
+            )
 
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
@@ -237,7 +232,7 @@ def _depends_on_all(vertices: NDArray[np.float64]) -> bool:
     return all(bool(np.any(label != label[np.arange(2**d) ^ (1 << j)])) for j in range(d))
 
 
-# Chain, clique and marginal-only: the scenarios of Section 4.2 as tables of fair bits.
+# Chain: the first scenario of Section 4.2 as a table of fair bits.
 #
 # The relevant features are r fair bits and the target is a function of them and of a hidden cell
 # number. Exact tables hold every cell equally often, so what is true of the distribution is true of
@@ -249,15 +244,17 @@ def _depends_on_all(vertices: NDArray[np.float64]) -> bool:
 # no impurity at all. (They need not be independent of one another, which for many features would
 # take more rows than there are.) With one repetition they are constant.
 
-MAX_SCENARIO_RELEVANT = 16
 _CELL, _NOISE = 2, 3
 
 Bits = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Scenario(Planted):
-    """A table of one of the scenarios.
+class Chain(Planted):
+    """Target = parity of the first i of r bits, i uniform in 1..r: bit i has degree i - 1.
+
+    Each bit is seen exactly beside all the bits before it. Another target of the cells is a
+    subclass.
 
     Parameters
     ----------
@@ -278,10 +275,10 @@ class Scenario(Planted):
         multiple of its cells.
     """
 
-    most_relevant = MAX_SCENARIO_RELEVANT
+    name = "chain"
+    most_relevant = 16
 
-    seed: int = 0
-    exact: bool = True
+    exact: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -293,13 +290,9 @@ class Scenario(Planted):
             )
 
     @staticmethod
-    @abstractmethod
     def n_cells(n_relevant: int) -> int:
-        """Return the number of equally likely cells of the joint distribution."""
-
-    @abstractmethod
-    def _target(self, cells: Bits) -> Bits:
-        """Return the class of each cell, 0 or 1; the lowest r bits of a cell are the features."""
+        """Return r 2**r, the equally likely cells of the joint distribution: i, and the bits."""
+        return n_relevant << n_relevant
 
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
@@ -311,7 +304,16 @@ class Scenario(Planted):
 
     def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
-        return self._target(self._cells(start, stop)).astype(np.uint8)
+        return self.class_of(self._cells(start, stop)).astype(np.uint8)
+
+    def class_of(self, cells: Bits) -> Bits:
+        """Return the class of each cell, 0 or 1; the lowest r bits of a cell are the features."""
+        length = (cells >> self.n_relevant) + 1
+        return parity(cells & ((1 << length) - 1))
+
+    def roles(self) -> dict[str, tuple[int, ...]]:
+        """Return the relevant features, by degree."""
+        return {f"degree {i}": (place,) for i, place in enumerate(self.positions.tolist())}
 
     def _cells(self, start: int, stop: int) -> Bits:
         n_cells, rows = self.n_cells(self.n_relevant), np.arange(start, stop)
@@ -329,58 +331,8 @@ class Scenario(Planted):
         return noise[np.arange(start, stop) // n_cells - first]
 
 
-class Chain(Scenario):
-    """Target = parity of the first i of r bits, i uniform in 1..r: bit i has degree i - 1.
-
-    Each bit is seen exactly beside all the bits before it.
-    """
-
-    name = "chain"
-
-    @staticmethod
-    def n_cells(n_relevant: int) -> int:
-        """Return r 2**r: i, and the bits."""
-        return n_relevant << n_relevant
-
-    def _target(self, cells: Bits) -> Bits:
-        length = (cells >> self.n_relevant) + 1
-        return _parity(cells & ((1 << length) - 1))
-
-    def roles(self) -> dict[str, tuple[int, ...]]:
-        """Return the relevant features, by degree."""
-        return {f"degree {i}": (place,) for i, place in enumerate(self.positions.tolist())}
-
-
-class Clique(Scenario):
-    """Target = parity of r bits: each is informative only beside all the others (degree r - 1)."""
-
-    name = role = "clique"
-
-    @staticmethod
-    def n_cells(n_relevant: int) -> int:
-        """Return 2**r: the bits."""
-        return 1 << n_relevant
-
-    def _target(self, cells: Bits) -> Bits:
-        return _parity(cells)
-
-
-class Marginal(Scenario):
-    """Target = one of r bits, which one uniform: each is informative, strongly relevant."""
-
-    name = role = "marginal"
-
-    @staticmethod
-    def n_cells(n_relevant: int) -> int:
-        """Return r 2**r: which bit, and the bits."""
-        return n_relevant << n_relevant
-
-    def _target(self, cells: Bits) -> Bits:
-        target: Bits = (cells >> (cells >> self.n_relevant)) & 1
-        return target
-
-
-def _parity(numbers: Bits) -> Bits:
+def parity(numbers: Bits) -> Bits:
+    """Return whether an odd number of the lowest 32 bits are set, of each number."""
     for shift in (16, 8, 4, 2, 1):
         numbers = numbers ^ (numbers >> shift)
     return numbers & 1
@@ -512,228 +464,6 @@ class Blocks(Planted):
         return tuple(range(first, min(first + self.block_size, self.n_features)))
 
 
-# Shifted features: the mean of a few features differs between two classes, and nothing else.
-#
-# ``shift`` has equal classes, as a study of few samples and many genes might; ``imbalance`` a class
-# of few rows.
-
-MAX_SHIFT = 5.0
-_SHIFTED_CELLS, _SHIFTED_SIGNS, _CLASSES = 2, 3, 4
-
-
-@dataclass(frozen=True)
-class Shift(Planted):
-    """A table of normal features, some of them shifted in class 1; classes are of equal size.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Shape of the table, the target not counted.
-    n_relevant : int
-        Shifted features, 1 to 1000; they lie at random positions.
-    seed : int
-        Seed of the table.
-    size : float
-        Difference of the means between the classes in standard deviations, above 0 and at most
-        5; its sign is random for each feature.
-
-    Raises
-    ------
-    UsageError
-        If a parameter is outside its range.
-    """
-
-    word = (102,)
-    name = "shift"
-    role = "shifted"
-
-    size: float = 1.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.size <= MAX_SHIFT:
-            raise UsageError(
-                f"--size: expected a number above 0 and at most {MAX_SHIFT:g}, found {self.size:g}."
-            )
-
-    @property
-    def n_ones(self) -> int:
-        """Rows of class 1: half of them."""
-        return self.n_rows // 2
-
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
-        """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        out = noise_cells(self._key(_SHIFTED_CELLS), start, stop, columns)
-        at, which = find_planted(self.positions, columns)
-        if len(at):
-            steps = (
-                round(self.size * STEPS) * signs(self._key(_SHIFTED_SIGNS), self.n_relevant)[which]
-            )
-            shifted = out[:, at] + self._classes[start:stop, None] * steps
-            out[:, at] = np.clip(shifted, -CELL_LIMIT, CELL_LIMIT)
-        return out
-
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
-        return self._classes[start:stop]
-
-    @cached_property
-    def _classes(self) -> NDArray[np.uint8]:
-        return shuffled_classes(self._key(_CLASSES), self.n_rows, self.n_ones)
-
-
-@dataclass(frozen=True)
-class Imbalance(Shift):
-    """Shifted features where class 1 has few rows; see :class:`Shift`.
-
-    Parameters
-    ----------
-    share : float
-        Share of the rows that are of class 1, above 0 and at most 0.5; one row at the least.
-    """
-
-    name = "imbalance"
-
-    size: float = 0.8
-    share: float = 0.05
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.share <= 0.5:
-            raise UsageError(
-                f"--share: expected a number above 0 and at most 0.5, found {self.share:g}."
-            )
-
-    @property
-    def n_ones(self) -> int:
-        """``share`` of the rows, one at the least."""
-        return max(1, round(self.share * self.n_rows))
-
-
-# Friedman 1: a regression on five of many uniform features, two of which interact.
-
-N_RELEVANT = 5
-_FRIEDMAN_CELLS, _FRIEDMAN_NOISE = 2, 3
-
-
-@dataclass(frozen=True)
-class Friedman(Problem):
-    """A table whose target is a number (Friedman 1991, "Multivariate adaptive regression splines").
-
-    All features are uniform on 0 .. 1 and independent; the target is
-    10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 plus standard normal noise, rounded to four
-    decimals.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Shape of the table, the target not counted; 5 features at the least, of which x1 to x5 lie
-        at random positions.
-    seed : int
-        Seed of the table.
-
-    Raises
-    ------
-    UsageError
-        If a parameter is outside its range.
-    """
-
-    name = "friedman"
-    word = (105,)
-
-    n_rows: int
-    n_features: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-        if self.n_features < N_RELEVANT:
-            raise UsageError(
-                f"--features: expected {N_RELEVANT} or more, which the target depends on, "
-                f"found {self.n_features}."
-            )
-
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
-        """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        return noise_cells(self._key(_FRIEDMAN_CELLS), start, stop, columns, _unit)
-
-    def target(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the target of rows ``start .. stop - 1``: float64 (stop - start,)."""
-        x1, x2, x3, x4, x5 = self.cells(start, stop, self.positions).T / STEPS
-        noise = noise_cells(self._key(_FRIEDMAN_NOISE), start, stop, _NOISE_COLUMN)[:, 0] / STEPS
-        y = 10.0 * _sine(x1 * x2) + 20.0 * (x3 - 0.5) ** 2 + 10.0 * x4 + 5.0 * x5 + noise
-        rounded: NDArray[np.float64] = np.rint(y * STEPS) / STEPS
-        return rounded
-
-    def roles(self) -> dict[str, tuple[int, ...]]:
-        """Return the five features of the target, by the term they stand in."""
-        x1, x2, x3, x4, x5 = self.positions.tolist()
-        terms = {"interaction": (x1, x2), "quadratic": (x3,), "linear": (x4, x5)}
-        return {term: tuple(sorted(places)) for term, places in terms.items()}
-
-    @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Source positions of x1 to x5: uint32 (5,)."""
-        return distinct_places(self._key(_PLACES), N_RELEVANT, self.n_features)
-
-
-def _unit(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Map hashes to float64 uniform on 0 .. 1."""
-    return 0.5 * uniforms(hashes) + 0.5
-
-
-def _sine(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sin(pi x) of numbers from 0 to 1: no library's, so that tables are the same."""
-    square = np.square(np.pi * np.minimum(x, 1.0 - x))
-    series = np.ones_like(x)
-    for k in range(11, 0, -1):
-        series = 1.0 - series * square / (2 * k * (2 * k + 1))
-    return np.pi * np.minimum(x, 1.0 - x) * series
-
-
-# Sparse linear: a few of many heavy-tailed features add up to the target.
-
-_LINEAR_CELLS, _LINEAR_SIGNS, _LINEAR_NOISE = 2, 3, 4
-
-
-class Linear(Planted):
-    """A table whose class is the sign of a sparse linear score with heavy tails.
-
-    All features, and the noise of the score, are independent with the law of half Student's t with
-    2 degrees of freedom, cut at the largest cell. The score adds the relevant features with random
-    signs and equal weights, and noise of half their weight together.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Shape of the table, the target not counted.
-    n_relevant : int
-        Features in the score, 1 to 1000; they lie at random positions.
-    seed : int
-        Seed of the table.
-
-    Raises
-    ------
-    UsageError
-        If a parameter is outside its range.
-    """
-
-    name = role = "linear"
-    word = (101,)
-
-    def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
-        """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        return noise_cells(self._key(_LINEAR_CELLS), start, stop, columns, heavy)
-
-    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
-        return additive_classes(
-            self.cells(start, stop, self.positions),
-            signs(self._key(_LINEAR_SIGNS), self.n_relevant),
-            noise_cells(self._key(_LINEAR_NOISE), start, stop, _NOISE_COLUMN, heavy),
-        )
-
-
 # Noise: two equal classes that no feature is informative about.
 
 BLOCK_SIZE = 20
@@ -792,11 +522,6 @@ class Noise(Problem):
         return shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)
 
 
-# The problems there are, by name. A new problem is a file beside this one and a line here.
+# The problems there are, by name.
 
-PROBLEMS: dict[str, type[Problem]] = {
-    kind.name: kind
-    for kind in (
-        Madelon, Chain, Clique, Marginal, Blocks, Linear, Friedman, Shift, Imbalance, Noise
-    )
-}  # fmt: skip
+PROBLEMS: dict[str, type[Problem]] = {kind.name: kind for kind in (Madelon, Chain, Blocks, Noise)}

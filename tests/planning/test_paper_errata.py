@@ -10,6 +10,7 @@ import rfest_theory as simulation
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from more_problems import Clique
 from rfest_theory import margin, sample_size
 from theory_examples import (
     TreeLaws,
@@ -44,7 +45,6 @@ from tree_reference import grow_tree
 
 from srs_ooc.planning.paper_theory import Setting, expected_time, gains
 from srs_ooc.synthetic.problem_tables import rows
-from srs_ooc.synthetic.problems import Clique
 from srs_ooc.trees.response import TreeLimits
 
 pytestmark = pytest.mark.theory

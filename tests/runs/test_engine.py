@@ -10,6 +10,7 @@ import theory_examples as examples
 from command import srs_ooc
 from distinct_reference import draw_blocks
 from ledgers import work_on_run
+from more_problems import Clique, Marginal
 from stores import make_store, noise_table
 from theory_examples import real_tree_time
 from tree_reference import draw_distinct, grow_on, shuffled
@@ -32,7 +33,7 @@ from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import write_table
-from srs_ooc.synthetic.problems import Chain, Clique, Marginal
+from srs_ooc.synthetic.problems import Chain
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 # The engine equals a plain transcription of Algorithm 1, whatever speeds it up.
