@@ -197,23 +197,9 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-KNOWN_CLIMBS = {
-    ("srs_ooc.runs.halves", "srs_ooc.runs.session"),
-    ("srs_ooc.runs.resources", "srs_ooc.runs.batches"),
-}
-"""Imports inside functions that still close a circle: (importing, imported). They leave one by one.
-
-Only where a type is named do `runs.inputs` and `runs.run_memory`, and `runs.resources`,
-`runs.batches` and `runs.dask_cluster`, know more of each other.
-"""
-
-
 def test_no_modules_import_each_other_in_a_circle() -> None:
     sources = {module_name(path): path.read_text() for path in PACKAGE.rglob("*.py")}
     graph = graph_of(sources)
-    for importing, imported in KNOWN_CLIMBS:
-        assert imported in graph[importing], "it is gone: take it off the list"
-        graph[importing].remove(imported)
     assert circle(graph) == []
 
 

@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
-from srs_ooc.runs.engine import Executor, fit_iteration, pool_of, taken
+from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work
 from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
 from srs_ooc.runs.run_memory import most_iterations_ahead, shape_of, worker_budget
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.samplers.elimination import TREES
-from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
+    from srs_ooc.runs.dask_cluster import DaskLine
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
@@ -147,23 +146,6 @@ def unpack(packed: Outcome, iteration: Iteration) -> Outcome:
     importance = np.zeros(len(iteration.features), np.int64)
     importance[packed.features] = packed.importance
     return replace(packed, features=iteration.features, importance=importance)
-
-
-def grown_elsewhere(
-    cluster: "DaskCluster", spec: RunSpec, store: Store, task: Task, *, records: bool
-) -> Callable[..., Executor]:
-    """Return what makes an executor of a cluster, ``executor(n_columns, closing=None)``.
-
-    It is for the main loop, whose trees are returned with ``records``, or for a closing stage.
-    """
-    there = WorkerStore.of(store, cluster.worker_memory_mb)
-
-    def executor(n_columns: int, closing: tuple[int, int] | None = None) -> Executor:
-        returned = records and closing is None
-        job = GrowJob(there, spec.to_json(), task.rows, task.target, returned, closing)
-        return cluster.executor(job, n_columns)
-
-    return executor
 
 
 # An executor that orders iterations from elsewhere in batches, and fetches what came of them.

@@ -20,8 +20,11 @@ import numpy as np
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.runs.batches import BatchExecutor, GrowJob
-from srs_ooc.runs.jobs import Batch, Job, Tell, check_version, forget, work
+from srs_ooc.runs.jobs import Batch, Job, Tell, WorkerStore, check_version, forget, work
 from srs_ooc.runs.run_memory import LARGE_JOB_NBYTES
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 
 # Batches as tasks of a Dask worker: whether they are still wanted, and how far they are.
 
@@ -333,6 +336,22 @@ class DaskCluster:
     def executor(self, job: GrowJob, n_columns: int) -> BatchExecutor:
         """Return what has iterations of ``job`` grown on the workers."""
         return BatchExecutor(self.line(job), n_columns, job.round_size)
+
+    def growing(
+        self, spec: RunSpec, store: Store, task: Task, *, records: bool
+    ) -> Callable[..., BatchExecutor]:
+        """Return what makes an executor of a run's trees, ``executor(n_columns, closing=None)``.
+
+        It is for the main loop, whose trees are returned with ``records``, or for a closing stage.
+        """
+        there = WorkerStore.of(store, self.worker_memory_mb)
+
+        def executor(n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
+            returned = records and closing is None
+            job = GrowJob(there, spec.to_json(), task.rows, task.target, returned, closing)
+            return self.executor(job, n_columns)
+
+        return executor
 
     def line(self, job: Job) -> DaskLine:
         """Return the way to workers who do parts of a job."""

@@ -174,9 +174,7 @@ class Resources:
         beside_nbytes += store.reading_nbytes
         self._elsewhere: Callable[..., Executor] | None = None
         if cluster is not None:
-            from srs_ooc.runs.batches import grown_elsewhere
-
-            self._elsewhere = grown_elsewhere(cluster, spec, store, task, records=saves)
+            self._elsewhere = cluster.growing(spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
         is_tight = resident_nbytes() > max(process_nbytes(), context.cap_nbytes // 2)
