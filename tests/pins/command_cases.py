@@ -37,13 +37,9 @@ _NUMBERS = "ingest numbers.csv n.zarr --target label --row-ids id -q"
 _AMOUNTS = "ingest amounts.csv m.zarr --target amount --task regression --row-ids id -q"
 _RUN = f"run t.zarr --out a.run {_SHORT}"
 _WITH_TREES = f"run n.zarr --out trees.run {_TREES} --bootstrap"
-_PROBLEMS = (
-    "blocks", "chain", "clique", "friedman", "imbalance", "linear", "madelon", "marginal",
-    "noise", "shift",
-)  # fmt: skip
+_PROBLEMS = ("blocks", "chain", "madelon", "noise", "shift")
 _SIZES = {
     "blocks": "--rows 30 --features 12 --relevant 2 --block-size 4",
-    "friedman": "--rows 30 --features 12",
     "noise": "--rows 30 --features 12",
 }
 _SIZE = "--rows 30 --features 12 --relevant 3"
@@ -149,8 +145,8 @@ SCRIPTS = {
     ],
     "tables": [
         *(f"synth {name} {name}.out.csv {_SIZES.get(name, _SIZE)}" for name in _PROBLEMS),
-        "synth shift shift.zarr --rows 30 --features 12 --relevant 3 --seed 4",
-        "inspect shift.zarr", "synth shift x.out.csv --rows 30 --features 2 --relevant 3",
+        "synth chain chain.zarr --rows 30 --features 12 --relevant 3 --seed 4",
+        "inspect chain.zarr", "synth chain x.out.csv --rows 30 --features 2 --relevant 3",
     ],
     "theory": [
         "theory chain -p 1000 -q 50 -r 3", "theory clique -p 1000 -q 50 -r 3 --json",
