@@ -47,11 +47,9 @@ def run_of(kind):
         "nothing": np.arange(N_ROWS) % 2,
     }
     options = {
-        "decoys": {"judge": "decoy"},
         "probe": {"judge": "probe", "iterations": 300},
         "nothing": {"judge": "probe", "iterations": 5},
-        "provisional": {"iterations": 300, "judge": "decoy"},
-        "runs": {"iterations": 60, "permutations": 9},
+        "provisional": {"iterations": 300},
         "ranked": {"iterations": 20, "model": "knn", "judge": "none"},
     }
     store, run = folder() / f"{kind}.zarr", folder() / f"{kind}.run"
@@ -71,7 +69,7 @@ def run_of(kind):
     raise AssertionError("it was to be stopped")
 
 
-KINDS = ["classes", "many", "numbers", "decoys", "probe", "nothing", "provisional", "runs"]
+KINDS = ["classes", "many", "numbers", "probe", "nothing", "provisional"]
 
 
 @contextmanager

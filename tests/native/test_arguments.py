@@ -466,7 +466,8 @@ ANY_LENGTH = {
     *("excluded", "out of draw_distinct", "out of draw_blocks", "bounds of draw_subsets", "data"),
     *("values of look_at", "panel of set_panel", "root", "addresses", "descriptors", "items"),
     *(
-        "features of advise_files",
+        *("features of advise_files", "features of gather_mapped", "features of gather_files"),
+        *("rows of gather_mapped", "rows of gather_files"),
         "xlogx of grow",
         "slots",
         "ends",

@@ -161,7 +161,7 @@ def test_draws_are_those_of_the_tally():
 
 def test_the_cut_is_that_of_the_verdict():
     with report_of("classes") as report:
-        cut, levels = report.cut, report.reading.verdict.levels
+        cut, levels = report.cut, report.reading.verdict.table["q_value"]
         n_selected = report.reading.n_selected
     assert cut.n_selected == n_selected == sum(cut.is_selected)
     assert cut.places[0] == 1
