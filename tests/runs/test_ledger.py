@@ -30,6 +30,7 @@ from srs_ooc.runs.ledger import (
     read_notes,
     write_note,
 )
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -285,7 +286,7 @@ def test_a_damaged_write_ahead_file_is_left_as_it_is(left):
     (left / LOG).write_bytes(log)
     (left / INDEX).unlink()
     with pytest.raises(RunError, match="--accept-loss"):
-        Ledger(left, writable=True)
+        Run(left, writable=True)
     assert (left / LOG).read_bytes() == bytes(log)
 
 
@@ -293,7 +294,7 @@ def test_a_loss_accepted_is_gone_on_from(left):
     log = (left / LOG).read_bytes()
     (left / LOG).write_bytes(log[: len(log) // 2])
     (left / INDEX).unlink()
-    ledger = Ledger(left, writable=True, accept_loss=True)
+    ledger = Run(left, writable=True, accept_loss=True)
     there = ledger.progress().iteration
     assert 0 < there < 20
     commit(ledger, there + 1)
@@ -314,7 +315,7 @@ def test_a_note_that_is_lost_or_damaged_is_an_error_with_a_way_on(left, damage):
     assert iteration_of(left, writable=True, accept_loss=True) == 20
     with pytest.raises(RunError, match="--accept-loss"):  # nothing was done with what is left
         iteration_of(left)
-    with closing(Ledger(left, writable=True, accept_loss=True)) as ledger:
+    with closing(Run(left, writable=True, accept_loss=True)) as ledger:
         ledger.accept()
     assert iteration_of(left) == 20
 
@@ -342,7 +343,7 @@ def test_a_note_may_lag_behind_the_ledger_and_not_be_ahead(noted, commits):
 
 
 def test_a_ledger_that_fails_to_commit_is_not_noted(left, monkeypatch):
-    ledger = Ledger(left, writable=True)
+    ledger = Run(left, writable=True)
 
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
@@ -394,7 +395,7 @@ def test_a_loss_in_a_half_names_the_run_and_is_accepted_with_it(tmp_path):
     asked = Request(Options(subspace_size="20"), iterations=60, memory_mb=4000, halves=2)
 
     def work(watch=lambda _: True, **how):
-        ledger = Ledger(run, writable=True, **how) if run.exists() else None
+        ledger = Run(run, writable=True, **how) if run.exists() else None
         with closing(ledger or open_or_create(Store.open(store), run, asked)) as ledger:
             work_on(ledger, Store.open(store), asked, watch)
             return halves_done(ledger, 2)
