@@ -12,9 +12,7 @@ from typing import Any
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
-from srs_ooc.base.options import (
-    path_given,
-)
+from srs_ooc.base.options import path_given
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
@@ -28,9 +26,7 @@ from srs_ooc.ingestion.ingest_options import (
     choose_roles,
 )
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
-from srs_ooc.ingestion.rows import (
-    RowColumns,
-)
+from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile, settle_source
 from srs_ooc.ingestion.writer import write_store

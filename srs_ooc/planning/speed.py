@@ -24,7 +24,7 @@ from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, of_best_pairs
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
-from srs_ooc.runs.screening import screen_and_close
+from srs_ooc.runs.screening import closed, survivors_of
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
@@ -271,7 +271,9 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
     n_rounds = len(round_sizes(min(SURVIVORS, resources.n_candidates)))
     n_each = min(max(int(STAGE_SECONDS * n_timed / seconds / n_rounds), 2 * ahead), MOST_TREES)
     begun = time.monotonic()
-    screen_and_close(resources, None, until, lambda _: True, "", engine=engine, n_each=n_each)
+    survivors = survivors_of(engine, resources, until, lambda _: True)
+    assert survivors is not None
+    closed(resources, None, survivors, until, lambda _: True, n_each=n_each)
     return seconds, n_timed, {"closing": (time.monotonic() - begun) * TREES / n_each}
 
 

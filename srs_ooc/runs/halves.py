@@ -245,25 +245,19 @@ def select_within(
         return is_done(within, request.iterations)
 
 
-def _select(
-    folder: Path,
-    spec: RunSpec,
-    inputs: Inputs,
-    store: Store,
-    request: Request,
-    watch: Watch,
-    whole: Run | None = None,
-) -> Half | None:
-    """Return what a half selects; None if ``watch`` says no."""
-    if not select_within(folder, spec, inputs, store, request, watch, whole):
-        return None
+def _selected_in(folder: Path, n_features: int) -> Half:
+    """Return what a half selects, of a run on it that is done."""
     with closing(Run(folder, writable=False)) as within:
-        first, selected, n_selected = candidates_of(within, store.n_features)
-        verdict = Verdict.of(within)
-    first = (first if verdict is None else verdict.order)[:FIRST]
-    found = {"n_iterations": request.iterations, "n_selected": n_selected}
-    n_ranked = store.n_features - (0 if inputs.excluded is None else len(inputs.excluded))
-    return found | {"selected": selected, "first": first, "n_ranked": n_ranked}
+        first, selected, n_selected = candidates_of(within, n_features)
+        verdict, excluded = Verdict.of(within), within.inputs.excluded
+        n_iterations = within.progress().iteration
+    return {
+        "n_iterations": n_iterations,
+        "n_selected": n_selected,
+        "selected": selected,
+        "first": (first if verdict is None else verdict.order)[:FIRST],
+        "n_ranked": n_features - (0 if excluded is None else len(excluded)),
+    }
 
 
 @dataclass(frozen=True)
@@ -291,7 +285,9 @@ class HalfJob(Job):
             asked = Request(memory_mb=cap_nbytes // MB, threads=1, iterations=self.n_iterations)
             half = half_of(spec, store, self.inputs, number)
             with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                return _select(Path(folder) / "half.run", *half, store, asked, watch)
+                run = Path(folder) / "half.run"
+                goes_on = select_within(run, *half, store, asked, watch)
+                return _selected_in(run, store.n_features) if goes_on else None
 
         return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
@@ -326,10 +322,9 @@ def select_by_halves(
         for number in missing:
             half = half_of(spec, store, inputs, number)
             here = named(f"half {number + 1} of {n_halves}", watch)
-            found = _select(folder / str(number), *half, store, each, here, ledger)
-            if found is None:
+            if not select_within(folder / str(number), *half, store, each, here, ledger):
                 return
-            yield number, found
+            yield number, _selected_in(folder / str(number), store.n_features)
 
     found = one_by_one()
     if cluster is not None and missing and fits_workers(cluster, spec, store, inputs, "halves"):

@@ -8,6 +8,9 @@ from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
@@ -40,42 +43,45 @@ Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
 
 
-def screen_and_close(
+def survivors_of(
+    engine: Engine, resources: Resources, until: int, watch: Watch
+) -> NDArray[np.uint32] | None:
+    """Run a screen to ``until`` iterations; return what its closing stage begins with.
+
+    None if stopped before.
+    """
+    engine.advance(until, partial(_goes_on, engine, Step("screening", 0, until), watch))
+    if engine.iteration < until:
+        return None
+    key = key_of(resources.spec.seed, Purpose.CLOSING, engine.iteration)
+    return best_features(engine.tally, min(SURVIVORS, resources.n_candidates), key)
+
+
+def closed(
     resources: Resources,
     ledger: Run | None,
+    survivors: NDArray[np.uint32],
     until: int,
     watch: Watch,
-    stage: str,
     *,
-    seed: int | None = None,
-    trees: "TreeWriter | None" = None,
-    engine: Engine | None = None,
     n_each: int | None = None,
 ) -> Elimination | None:
-    """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
+    """Run the closing stage of a screen of ``until`` iterations; None if stopped before.
 
-    What is left of either is taken from the ledger; without one, nothing is kept. ``seed`` replaces
-    the spec's; ``engine`` is the screen where there is one already, ``n_each`` the trees of a
-    closing round where these are others.
+    What is left of it is taken from the ledger; without one, nothing is kept. ``n_each``: the trees
+    of a round where these are others. The tallies of the screen are not needed any more.
     """
     spec = resources.spec
-    engine = engine or resources.engine(ledger, seed, trees)
-    engine.advance(until, partial(_goes_on, engine, Step(stage, 0, until), watch))
-    n_iterations = engine.iteration
-    if n_iterations < until:
-        return None
-    key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, n_iterations)
-    survivors = best_features(engine.tally, min(SURVIVORS, resources.n_candidates), key)
-    del engine  # its tallies
+    key = key_of(spec.seed, Purpose.CLOSING, until)
     most = min(spec.subspace_size, SURVIVORS)
     asks = closes_by_sensitivity(spec.judging)
     shares = BY_SENSITIVITY if asks else MIXED
     sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks, n_each=n_each)
-    book = None if ledger is None else StageBook(ledger, n_iterations)
+    book = None if ledger is None else StageBook(ledger, until)
     leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
-        step = Step(f"{stage}, closing", 0, sampler.n_trees, unit="trees")
+        step = Step("screening, closing", 0, sampler.n_trees, unit="trees")
         closing.advance(sampler.n_trees, partial(_goes_on, closing, step, watch))
     return sampler if sampler.is_over else None
 
@@ -145,17 +151,29 @@ def search(
     if weighted is None:
         return
     context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
-    began, saves, state = time.monotonic(), saves_trees(ledger), None
-    with tree_writer(ledger) as trees, context.resources(saves=saves) as resources:
-        if spec.concludes:
-            keep(ledger, settled)
-            state = screen_and_close(resources, ledger, until, watch, "screening", trees=trees)
-        else:
-            engine = resources.engine(ledger, trees=trees)
-            keep(ledger, settled)
-            _screen_only(engine, ledger, until, watch)
+    began = time.monotonic()
+    state = _searched(ledger, context, until, settled)  # its blocks are given back by now
     if state is not None:
         conclude(ledger, context, until, state, began - before.seconds)
+
+
+def _searched(
+    ledger: Run, context: RunContext, until: int, settled: dict[str, Any]
+) -> Elimination | None:
+    """Advance a run to ``until`` iterations, or to its method's own end, and close it.
+
+    None if it was stopped, or gets no verdict.
+    """
+    watch, saves = context.watch, saves_trees(ledger)
+    with tree_writer(ledger) as trees, context.resources(saves=saves) as resources:
+        engine = resources.engine(ledger, trees=trees)
+        keep(ledger, settled)
+        if not context.spec.concludes:
+            _screen_only(engine, ledger, until, watch)
+            return None
+        survivors = survivors_of(engine, resources, until, watch)
+        del engine  # its tallies
+        return None if survivors is None else closed(resources, ledger, survivors, until, watch)
 
 
 def _screen_only(engine: Engine, ledger: Run, until: int, watch: Watch) -> None:

@@ -22,6 +22,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.correlation import (
     HEAD,
+    MOST_ROWS,
     RankColumns,
     mrmr_order,
     sampled_rows,
@@ -151,7 +152,9 @@ class Verdict:
     def clusters_selected(self) -> str | None:
         """How many clusters hold a selected feature; None where not all their places were seen."""
         clusters = self.best["cluster"]
-        return counted(len(np.unique(clusters)), "cluster") if np.all(clusters) else None
+        if not len(clusters) or not clusters.all():
+            return None
+        return counted(len(np.unique(clusters)), "cluster")
 
     @property
     def n_alone_selected(self) -> int:
@@ -273,9 +276,11 @@ def _closing_columns(
     return scores, np.where(is_there, agreement[places], np.nan)
 
 
-def _codes_of(resources: Resources, features: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
+def _codes_of(
+    resources: Resources, features: NDArray[np.uint32], most: int = MOST_ROWS
+) -> tuple[NDArray[Any], int]:
     """Return the codes of features in as many rows as are enough, and that of missing values."""
-    rows = sampled_rows(resources.n_rows)
+    rows = sampled_rows(resources.n_rows, most)
     codes = np.concatenate([columns[:, rows] for columns in feature_columns(resources, features)])
     return codes, resources.manifest.missing_code
 
@@ -396,9 +401,7 @@ def _first_by_worth(
         return head
     # By their roots, which grow as a correlation with the target does.
     worth = np.sqrt(np.maximum(strengths[:HEAD].astype(np.float64), 0))
-    some = sampled_rows(resources.n_rows, ROWS)
-    codes = np.concatenate([columns[:, some] for columns in feature_columns(resources, head)])
-    columns = RankColumns(codes, resources.manifest.missing_code)
+    columns = RankColumns(*_codes_of(resources, head, ROWS))
     tie = key_of(resources.spec.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
@@ -485,7 +488,7 @@ def conclude(
     }
     table, first = verdict.table, verdict.order
     with context.store.unchanged():
-        beside = table["beside"][np.isin(table["stored"], first)].T.ravel()
+        beside = table["beside"][np.isin(table["stored"], first)]
         others = np.setdiff1d(beside, np.append(first, np.uint32(NOBODY)))
         keep_names(ledger, context.store, np.concatenate([first, others]))
         if context.store.manifest.kind_counts.get("categorical"):

@@ -1,4 +1,4 @@
-"""Tests beside others: what is proposed, what it costs, and that a feature has no part in it."""
+"""Conditional tests: what is proposed, what it costs, and that a feature has no part in it."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def two_classes(n_rows: int) -> RankTarget:
 
 
 def beside_of(codes: np.ndarray, target: RankTarget, alone: np.ndarray, n: int) -> Beside:
-    """Return what tests beside others show, contrasts sharing the level evenly."""
+    """Return what conditional tests show, contrasts sharing the level evenly."""
     order = np.argsort(-alone, kind="stable")[: len(codes) if n == len(codes) else len(codes) // 2]
     shares = np.full((len(codes), 3), 1 / 3)
     return beside_others(codes, MISSING, target, alone, (order, alone[order]), n, shares)

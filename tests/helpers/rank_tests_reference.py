@@ -36,7 +36,7 @@ MOST_LEVELS = 32
 
 TINY_STRATUM = 10
 """Where no stratum has more rows, ranks are aligned."""
-SHARES = (Fraction(1, 3),) * 3
+SHARES = (Fraction(3, 5), Fraction(1, 5), Fraction(1, 5))
 """Of the level: location, spread, what is missing."""
 
 Table = Sequence[Sequence[int]]

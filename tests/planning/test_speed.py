@@ -368,9 +368,9 @@ def test_chance_in_the_last_seconds_is_not_scaled(clock, power, taken_as):
 def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, monkeypatch):
     n_tests, n_rounds = [], 6
 
-    def closes(resources, ledger, until, *_, n_each, **others):
+    def closes(resources, ledger, survivors, until, *_, n_each):
         assert ledger is None
-        assert until == others["engine"].iteration > 0
+        assert until > 0 < len(survivors)
         clock.now += n_rounds * n_each * 0.25
 
     def tests_alone(tests, features):
@@ -382,7 +382,7 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
         assert np.flatnonzero(strengths == 1).tolist() == sorted(leaders[0].tolist())
         clock.now += len(closing) * 0.5
 
-    monkeypatch.setattr(speed, "screen_and_close", closes)
+    monkeypatch.setattr(speed, "closed", closes)
     monkeypatch.setattr(MarginalTests, "of", tests_alone)
     monkeypatch.setattr(speed, "add_tests_beside", tests_beside)
     monkeypatch.setattr(speed, "of_best_pairs", lambda *_: None)

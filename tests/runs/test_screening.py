@@ -1,5 +1,6 @@
 """Screens before another method, and closing stages: stopped anywhere, with the same bits."""
 
+import weakref
 from contextlib import closing
 from itertools import count
 from typing import Any
@@ -12,6 +13,8 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.ensemble.prediction import predict
+from srs_ooc.runs.feature_tests import MarginalTests
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -184,3 +187,22 @@ def test_what_matters_is_selected(tmp_path):
     store = make_store(tmp_path / "t.zarr", values, labels)
     result = package.run(store, out=tmp_path / "a.run", iterations=60, closing="sensitivity")
     assert {"f0", "f1"} <= set(result.selected)
+
+
+def test_what_the_search_held_is_given_back_before_the_tests(store, tmp_path, monkeypatch):
+    """Blocks above all: they would lie beside what the tests take, under one cap."""
+    made, alive = [], []
+    prepare, of_all = Resources.__init__, MarginalTests.of_all
+
+    def noted(self, *given, **how):
+        prepare(self, *given, **how)
+        made.append(weakref.ref(self))
+
+    def looked_at(self):
+        alive.append([resources() is not None for resources in made])
+        return of_all(self)
+
+    monkeypatch.setattr(Resources, "__init__", noted)
+    monkeypatch.setattr(MarginalTests, "of_all", looked_at)
+    package.run(store, out=tmp_path / "a.run", iterations=20)
+    assert alive == [[False, True]]

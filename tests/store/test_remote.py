@@ -104,11 +104,11 @@ def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
     local = Store.open(store)
     with opened.columns(mapped=False) as columns:
         for _ in range(4):
-            items = np.sort(random.choice(P, 400, replace=False)).astype(np.uint32)
+            features = np.sort(random.choice(P, 400, replace=False)).astype(np.uint32)
             block = Block(400, N, 1, tiled=True)
             columns.advise(np.sort(random.choice(P, 200, replace=False)).astype(np.uint32))
-            columns.gather(items, block)
-            assert np.array_equal(block.as_columns(400), gathered(local, items))
+            columns.gather(features, block)
+            assert np.array_equal(block.as_columns(400), gathered(local, features))
     opened.names  # noqa: B018 (kept here, too)
     used = sum(f.stat().st_size for f in tmp_path.rglob("*") if f.is_file() and f.name != "index")
     assert used <= room

@@ -346,9 +346,9 @@ if then == "faulthandler":
     faulthandler.enable()
 with Store.open(path).columns(mapped=True) as store:
     block = Block(70, store.manifest.n_rows, 1, tiled=True)
-    items = np.arange(70, dtype=np.uint32)
+    features = np.arange(70, dtype=np.uint32)
     rows = np.arange(9, dtype=np.int32)
-    store.gather(items, block)
+    store.gather(features, block)
     if then.startswith("later"):  # in the place of the guard, which takes it back
         faulthandler.enable()
     seen = []
@@ -361,7 +361,7 @@ with Store.open(path).columns(mapped=True) as store:
     found = []
     def gather(**how):
         try:
-            store.gather(items, block, **how)
+            store.gather(features, block, **how)
         except StoreError as error:
             found.append(str(error))
     for _ in range(3):
@@ -375,7 +375,7 @@ with Store.open(path).columns(mapped=True) as store:
     assert len(found) == 12 and len(set(found)) == 1, found
     print(found[0])
     file.write_bytes(whole)  # the same file, whole again
-    store.gather(items, block)
+    store.gather(features, block)
     assert np.array_equal(before, block.codes)
 if "other" in then:
     os.kill(os.getpid(), signal.SIGBUS)
