@@ -1,7 +1,6 @@
 """What is kept on a local disk of a store at a URL: small arrays whole, columns in blocks.
 
-Blocks lie in a bounded file of slots, each with the number and the checksum of what it holds;
-columns of codes are paged from there.
+Blocks lie in a bounded file of slots, each with the number and the checksum of what it holds.
 """
 
 import os
@@ -21,20 +20,14 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.base.urls import Url
-from srs_ooc.native import _native
-from srs_ooc.store.arrays import Borrow, codes_changed
-from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of, verify_file
+from srs_ooc.store.arrays import codes_changed
+from srs_ooc.store.manifest import Manifest, chunk_file, verify_file
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
 from srs_ooc.store.store_memory import (
-    MOST_REQUESTS,
     Geometry,
     cache_nbytes,
-    requests_nbytes,
     small_arrays_nbytes,
 )
-from srs_ooc.trees.block import Block
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
 #
@@ -542,217 +535,3 @@ def _own_folder(caches: Path, fingerprint: str) -> tuple[Path, int]:
         if lock is not None:
             return caches / name, lock
     raise OSError(f"{_MOST_FOLDERS} folders of this store are in use")
-
-
-# The codes of a store at a URL: paged into blocks by way of a bounded cache on a local disk.
-
-_TILE = _native.TILE
-MOST_ITEMS = 1 << 32
-
-
-class RemoteColumns(ColumnStore):
-    """The codes of a store at a URL, by feature in stored order.
-
-    Blocks of neighbouring columns lie in slots of a file, from which a gather reads as from a chunk
-    file: what it lays out is the same, to the bit.
-
-    Parameters
-    ----------
-    mirror : Mirror
-        What is kept of the store here.
-
-    Raises
-    ------
-    StoreError
-        If the cache cannot be used.
-    """
-
-    n_ahead = 8  # a request takes longer than a tree: more of them have to be under way
-
-    def __init__(self, mirror: Mirror) -> None:
-        self.path, self.manifest, self.mapped = mirror.path, mirror.manifest, False
-        self._geometry = geometry = Geometry(mirror.manifest)
-        self._cache = mirror.blocks(geometry)
-        self._release = weakref.finalize(self, mirror.release_blocks)
-
-    def gather(
-        self,
-        features: NDArray[np.uint32],
-        block: Block,
-        rows: NDArray[np.int32] | None = None,
-    ) -> None:
-        """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
-        blocks, within = self._geometry.place(features.astype(np.int64))
-        self._cache.ask(np.unique(blocks))
-        n_kept = self.manifest.n_rows if rows is None else len(rows)
-        n_local = self._cache.n_slots * self._geometry.columns
-        shape = (n_local, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
-        layout = (block.code_nbytes, block.tiled)
-        n_at_once = max(_TILE, self._cache.n_slots // 4 // _TILE * _TILE)
-        for first in range(0, len(features), n_at_once):
-            part = slice(first, first + n_at_once)
-            wanted, place = np.unique(blocks[part], return_inverse=True)
-            with self._cache.pinned(wanted) as slots:
-                local = slots[place] * self._geometry.columns + within[part]
-                out = block.codes[first * n_kept * block.code_nbytes :]
-                self._read(local, shape, (*layout, out))
-
-    def _read(self, places: NDArray[np.int64], shape: tuple[Any, ...], layout: Any) -> None:
-        """Read columns of the slots' file into the codes of a block."""
-        if len(places) and int(places.max()) >= MOST_ITEMS:
-            raise StoreError(
-                f"{self.path}: expected a cache of fewer than 2^32 places, found "
-                f"{int(places.max())}. Lower --cache-mb."
-            )
-        try:
-            _native.gather_files(self._cache.handles, places.astype(np.uint32), *shape, *layout)
-        except RuntimeError as error:
-            raise StoreError(
-                f"{self.path}: {error}. This is what is kept of the store on this disk: remove "
-                "the folder, and try again."
-            ) from error
-
-    def advise(self, features: NDArray[np.uint32]) -> int:
-        """Begin to fetch columns that are missing, and do not wait for them.
-
-        Returns
-        -------
-        int
-            0: what is here already is known without asking.
-        """
-        blocks, _ = self._geometry.place(features.astype(np.int64))
-        self._cache.ask(np.unique(blocks))
-        return 0
-
-    def close(self) -> None:
-        """Wait for the requests under way, and close the cache if nothing else uses it."""
-        self._release()
-
-
-# A store at a URL, read through what is kept of it here.
-
-_open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
-    weakref.WeakValueDictionary()
-)
-
-
-class RemoteStore(Store):
-    """A store at a URL; made by :func:`srs_ooc.store.opening.open_store`.
-
-    Its manifest is read whenever the store is compared; small arrays are copied here when first
-    read, columns in blocks, and files of values one at a time.
-
-    Parameters
-    ----------
-    url : Url
-        Where it is.
-    objects : Objects
-        Below that.
-    manifest : Manifest
-        What it says of itself.
-    cache : CacheOptions
-        Where and how much is kept of it here.
-    """
-
-    def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
-        self._objects, self.cache = objects, cache
-        key = (str(url), manifest.fingerprint, str(cache.path), cache_nbytes(cache.megabytes))
-        mirror = _open.get(key)
-        if mirror is None:
-            mirror = _open[key] = Mirror(objects, manifest, cache)
-        self._mirror, self._has_all = mirror, False
-        super().__init__(mirror.path, manifest)
-        self._place = self._url = url
-        geometry = Geometry(manifest)
-        self._reading_nbytes = requests_nbytes(geometry, mirror.n_slots(geometry))
-
-    @property
-    def _borrow(self) -> Borrow:
-        return self._mirror.borrowed
-
-    def _have(self, *arrays: str) -> None:
-        for name in arrays:
-            if name in self.manifest.small_arrays:
-                self._mirror.keep(name)
-
-    def _codes_now(self) -> NDArray[np.int64]:
-        """Return none: each answer says which object it is of, and is compared as it comes."""
-        return np.zeros(0, np.int64)
-
-    def columns(self, *, mapped: bool) -> ColumnStore:
-        """Open the codes; to be closed."""
-        return RemoteColumns(self._mirror)
-
-    def check_unchanged(self) -> None:
-        """Look again whether the store at the URL is still this one."""
-        try:
-            found = read_remote_manifest(self._url, self._objects)
-            self._check_same(found.fingerprint, self.fingerprint)
-        except StoreError:
-            self._mirror.forget()
-            raise
-
-    def check_files(self) -> None:
-        """Check that every object of codes is there, with its full size; asks once."""
-        if self._has_all:
-            return
-        with ThreadPoolExecutor(MOST_REQUESTS, "check") as pool:
-            for _ in pool.map(self._check_chunk, range(self.manifest.n_chunks)):
-                pass
-        self._has_all = True
-
-    def _check_chunk(self, index: int) -> None:
-        name, expected = chunk_file(index), self.manifest.chunk_nbytes
-        try:
-            size, stamp = self._objects.look(name)
-            found = f"{size} bytes"
-        except FileNotFoundError:
-            found = "no object"
-        if found != f"{expected} bytes":
-            raise StoreError(
-                f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
-                "damaged; ingest the table again."
-            )
-        self._mirror.check_same(index, stamp)
-
-    def _sizes(self) -> list[int] | None:
-        if self._url.scheme in ("http", "https"):
-            return None  # it lists none
-        return [size for _, size in self._objects.sizes()]
-
-    def verify(self) -> Verified:
-        """Read all of it, and compare it with its checksums and its parts with each other."""
-        self._have(*self.manifest.small_arrays)
-        return super().verify()
-
-
-def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
-    """Read and check the manifest of the store at a URL.
-
-    Raises
-    ------
-    StoreError
-        As :func:`srs_ooc.store.manifest.read_manifest`.
-    """
-    try:
-        text = objects.read("zarr.json")
-    except FileNotFoundError:
-        raise StoreError(
-            f"{url}: expected a store made by `srs-ooc ingest`, found no zarr.json there. Check "
-            "the URL, or ingest the table; a store that is being written has none yet."
-        ) from None
-    return manifest_of(text, url)
-
-
-def remote_store(url: Url, cache: CacheOptions | None = None) -> RemoteStore:
-    """Read and check the manifest of the store at a URL, and nothing else.
-
-    Raises
-    ------
-    StoreError
-        As :func:`read_remote_manifest`.
-    UsageError
-        If the library that reads the URL is missing.
-    """
-    objects = Objects(url)
-    return RemoteStore(url, objects, read_remote_manifest(url, objects), cache or CacheOptions())
