@@ -47,7 +47,7 @@ EXAMPLES = {
     "report": [
         "srs-ooc report data.run",
         "srs-ooc report data.run --format md -o -",
-        "srs-ooc report data.run --figure cut -o cut.svg",
+        "srs-ooc report data.run --figure volcano -o v.svg",
     ],
     "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
     "export": [

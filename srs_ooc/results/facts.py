@@ -383,7 +383,7 @@ _COLUMNS = (
 
 def json_of(report: Report) -> str:
     """Return a report as one JSON object."""
-    status, curve, commits = report.status, report.held_out, report.commits
+    curve = report.held_out
     record = {
         "name": report.name,
         "question": question_of(report),
@@ -393,15 +393,13 @@ def json_of(report: Report) -> str:
         "cautions": [{"title": title, "text": text} for title, text in cautions_of(report)],
         "features": report.records,
         "n_selected": report.n_selected,
-        "status": status,
-        "cut": report.cut,
+        "status": report.status,
         "discoveries": {
             "points": report.points,
             "comes_last": report.spec.concludes,
             "n_selected": report.n_selected,
         },
-        "draws": report.draws,
-        "correlations": report.correlations,
+        "draws": report.draws._asdict(),
         "held_out": curve
         and {
             "sizes": curve.sizes,
@@ -411,15 +409,6 @@ def json_of(report: Report) -> str:
             "interval": held_out_interval(report, curve),
             "n_folds": len(curve.scores),
             "is_regression": report.task.is_regression,
-        },
-        "usage": {
-            "iterations": [iterations for iterations, _, _ in commits],
-            "seconds": [seconds for _, seconds, _ in commits],
-            "resident_mb": [resident for _, _, resident in commits],
-            "cap_mb": float(status.memory_mb),
-            "peak_mb": status.peak_rss_mb,
-            "total_seconds": status.seconds,
-            "is_growth": status.memory_is_growth,
         },
         "repeat": {
             "commands": commands_of(report),

@@ -16,7 +16,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
 from srs_ooc.results.feature_record import FeatureRecord, size_text
-from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, rounded, signed
+from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -32,40 +32,6 @@ _SHORT, _LINE = 24, 64
 MOST_EFFECTS, _NAMED = 30, 6
 """Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
-
-
-def draw_cut(ax: Any, report: Report) -> None:
-    """Draw scores by rank, in colour what is selected."""
-    cut = report.cut
-    scores, chosen = np.array(cut.scores), np.array(cut.is_selected, bool)
-    ranks = np.arange(1, len(scores) + 1)
-    for label, these, colour in (("not selected", ~chosen, GREY), ("selected", chosen, BLUE)):
-        if these.any():
-            ax.scatter(ranks[these], scores[these], s=10, c=colour, linewidths=0.8, label=label)
-    if cut.level is not None and not cut.levels:
-        ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
-    # the cut is often among the first few of a thousand
-    x_axis = "place in the closing stage" if cut.levels else "rank"
-    ax.set(xscale="log", xlabel=x_axis, ylabel=cut.measure)
-    ax.xaxis.set_major_formatter("{x:g}")
-    if len(scores):
-        _legend(ax)
-    else:
-        _say(ax, "No scores are kept of this run.")
-
-
-def draw_levels(ax: Any, report: Report) -> None:
-    """Draw q-values by place, with the level that was asked for."""
-    cut = report.cut
-    if not cut.levels:
-        _say(ax, "No q-values: there is no verdict with a level.")
-        return
-    ax.scatter(cut.places, cut.levels, s=6, c=BLUE, linewidths=0, label="q-value")
-    if cut.level is not None:
-        ax.axhline(cut.level, color=ORANGE, linewidth=1, linestyle="--", label="level asked")
-    ax.set_ylim(bottom=0)
-    ax.set(xlabel="place of the feature in the ranking that is cut", ylabel="q-value")
-    _legend(ax)
 
 
 def draw_effects(ax: Any, report: Report) -> None:
@@ -209,74 +175,6 @@ def _draw_leading(ax: Any, report: Report, iterations: list[int]) -> None:
     _legend(ax, reverse=True)
 
 
-def draw_draws(ax: Any, report: Report) -> None:
-    """Draw how often features were drawn."""
-    draws = report.draws
-    edges = np.array(draws.edges)
-    width = np.diff(edges)
-    ax.bar(edges[:-1], draws.features, width, align="edge", color=GREY, label="all features")
-    ax.bar(edges[:-1], draws.selected, width, align="edge", color=BLUE, label="selected")
-    ax.axvline(draws.median, color=INK, linewidth=0.8, linestyle="--", label="median")
-    ax.set_yscale("symlog", linthresh=1)
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_ylim(bottom=0)
-    ax.set(xlabel="subspaces that a feature was in", ylabel="features")
-    _legend(ax)
-
-
-def draw_correlations(ax: Any, report: Report) -> None:
-    """Draw absolute rank correlations, clusters framed."""
-    correlations = report.correlations
-    values = np.array(correlations.absolute).reshape(len(correlations.names), -1)
-    n = len(values)
-    if not n:
-        _say(ax, "No features to compare.")
-        return
-    image = ax.imshow(values, vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
-    clusters = np.array(correlations.clusters)
-    for cluster in np.unique(clusters):
-        places = np.flatnonzero(clusters == cluster)
-        if len(places) > 1:
-            first, size = places[0] - 0.5, len(places)
-            corners = np.array([0, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 0])
-            x, y = (first + size * corner for corner in corners)
-            ax.plot(x, y, color=ORANGE, linewidth=1.2)
-    named = zip(correlations.ranks, correlations.names, strict=True)
-    labels = [_short(f"{rank}  {name}") for rank, name in named]
-    ax.set_xticks([])
-    ax.set_yticks(range(n), labels, fontsize=min(8, 320 / n), parse_math=False)
-    ax.tick_params(length=0)
-    ax.figure.colorbar(image, ax=ax, shrink=0.7, label="absolute rank correlation")
-
-
-def draw_held_out(ax: Any, report: Report) -> None:
-    """Draw accuracy on rows held out against the number of features."""
-    if (curve := report.held_out) is None:
-        _say(ax, "Not measured: srs-ooc compact RUN does it.")
-        return
-    style = {"color": BLUE, "marker": "o", "markersize": 3, "linewidth": 1, "capsize": 2}
-    ax.errorbar(curve.sizes, rounded(curve.means), rounded(curve.errors), **style)
-    label = f"{curve.smallest()}: the fewest as good as the best"
-    ax.axvline(curve.smallest(), color=ORANGE, linestyle="--", linewidth=1, label=label)
-    what = "share of variance predicted" if report.task.is_regression else "share predicted right"
-    ax.set(xscale="log", xlabel="features", ylabel=f"{what}, rows held out")
-    ax.xaxis.set_major_formatter("{x:g}")
-    _legend(ax)
-
-
-def draw_memory(ax: Any, report: Report) -> None:
-    """Draw resident memory against the cap over the run's seconds."""
-    status, seconds = report.status, [seconds for _, seconds, _ in report.commits]
-    resident, cap, most = [mb for _, _, mb in report.commits], status.memory_mb, status.peak_rss_mb
-    ax.plot(seconds, resident, color=BLUE, marker=".", label="resident at commits")
-    ax.axhline(cap, color=ORANGE, linestyle="--", linewidth=1, label="cap")
-    ax.axhline(most, color=GREY, linestyle=":", linewidth=1, label=f"largest: {most:.0f} MB")
-    ax.set_ylim(0, 1.08 * max(cap, most))
-    ax.set_xlim(left=0)
-    ax.set(xlabel="seconds of work", ylabel="MB grown" if status.memory_is_growth else "MB")
-    _legend(ax)
-
-
 def draw_first(ax: Any, report: Report) -> None:
     """Draw the feature that comes first against the target."""
     if not report.records:
@@ -380,13 +278,7 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
     "first": (draw_first, (5, 3.6)),
     "effects": (draw_effects, (6.4, 5.2)),
     "volcano": (draw_volcano, (6.4, 5.2)),
-    "cut": (draw_cut, (6.4, 3.4)),
-    "levels": (draw_levels, (6.4, 3.4)),
     "discoveries": (draw_discoveries, (6.4, 3)),
-    "draws": (draw_draws, (6.4, 3)),
-    "correlation": (draw_correlations, (6.4, 5.2)),
-    "accuracy": (draw_held_out, (6.4, 3)),
-    "memory": (draw_memory, (6.4, 3)),
 }
 """Figures by name: what draws one, and its size in inches."""
 _DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}

@@ -76,32 +76,7 @@ _CAPTIONS = {
         "1,000 of them; there are none where rows are more than 20,000. Left out are features that "
         "differ in spread, in what is missing or in one level: those have no such direction.",
     ),
-    "cut": ("The cut", "Scores of the first features by rank."),
-    "levels": (
-        "The level",
-        "The q-value of each feature by its place in the ranking that is cut. That is by evidence "
-        "alone; ranks in the list also put near copies of a feature late. Selected are the "
-        "features above the last place that is below the level.",
-    ),
     "discoveries": ("Discoveries", "Features found by so many iterations."),
-    "draws": (
-        "Draws",
-        "How often features were drawn. A feature that was hardly drawn was hardly looked at.",
-    ),
-    "correlation": (
-        "Correlation",
-        "Absolute rank correlations of the first features of the ranking. A frame holds a cluster: "
-        "features that can stand in for the best of it.",
-    ),
-    "accuracy": (
-        "Accuracy on rows held out",
-        "The whole selection was repeated without the rows of each fold; bars are standard errors.",
-    ),
-    "memory": (
-        "Memory",
-        "Memory of the process as its work was saved. The peak includes what came after the "
-        "iterations.",
-    ),
 }
 
 
@@ -112,15 +87,6 @@ _LEADING = (
     "also what never led."
 )
 _LEADING_SO_FAR = "How many of the features that lead the search led at the point before."
-_STEPS = " Scores fall in steps where a round of the closing stage ends."
-_CUT_OF_CLOSING = (
-    "Scores of features in the closing stage, which proposes what is tested beside others. Tests "
-    "select, whatever the score."
-)
-_CUT_OF_PROBE = (
-    "Share of draws in which the first features, by rank, were better than an irrelevant column. "
-    "The dashed line is the share that the judge asks for."
-)
 
 
 def page_of(report: Report) -> str:
@@ -160,7 +126,8 @@ def page_of(report: Report) -> str:
         style=style,
         script=script,
         policy=_policy(style, script),
-        figures=figures,
+        first=[those for those in figures if those[0] == "first"],
+        figures=[those for those in figures if those[0] != "first"],
         columns=columns,
         rows=report.records[:PLAIN_ROWS],
         data=_data(report, columns),
@@ -186,17 +153,11 @@ def _policy(style: str, script: str) -> str:
 
 
 def _caption(report: Report, name: str) -> tuple[str, str]:
-    """Return title and caption of a figure; the cut's depends on the judge."""
+    """Return title and caption of a figure; that of the course depends on the judge."""
     title, text = _CAPTIONS[name]
     if name == "discoveries" and report.spec.concludes:
-        return title, _LEADING_SO_FAR if report.points[-1].found is None else _LEADING
-    if name != "cut":
-        return title, text
-    if report.cut.level is not None and not report.cut.levels:
-        text = _CUT_OF_PROBE
-    elif report.cut.levels:
-        text = _CUT_OF_CLOSING
-    return title, text + (_STEPS if report.cut.levels else "")
+        text = _LEADING_SO_FAR if report.points[-1].found is None else _LEADING
+    return title, text
 
 
 def _drawn(report: Report) -> list[str]:
@@ -206,12 +167,9 @@ def _drawn(report: Report) -> list[str]:
         "first": not report.records,
         "effects": not any(record.measure for record in report.records),
         "volcano": not report.effects,
-        "levels": not report.cut.levels,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
-        "accuracy": report.held_out is None,
-        "correlation": len(report.correlations.names) < 2,
     }
-    return [name for name in FIGURES if not empty.get(name, False)]
+    return [name for name in FIGURES if not empty[name]]
 
 
 def _columns(records: list[FeatureRecord]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a report shows of a run: its course, where its ranking is cut, features against the target.
+"""What a report shows of a run: its course, its effects, features against the target.
 
 A run and its store are read at one commit, in bounded memory.
 """
@@ -6,7 +6,6 @@ A run and its store are read at one commit, in bounded memory.
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import log10
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,23 +16,18 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
-from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, leader_clustering
 from srs_ooc.evidence.effects import EffectTarget, effect_of
-from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
-from srs_ooc.results.feature_record import FeatureRecord, PartReader, fields_of
+from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import target_of
-from srs_ooc.runs.ledger import StageBook
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import VERSION, FoldRecord, Records
-from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import IMPORTANCE_BITS
 
 LISTED = 10_000
 """Features that a report lists at most."""
@@ -129,11 +123,6 @@ class Report:
         return 0 if self.reading.is_provisional else self.reading.n_selected
 
     @cached_property
-    def cut(self) -> "Cut":
-        """The ranking around its cut."""
-        return _of_ranking(self) if self.reading.verdict is None else _of_verdict(self)
-
-    @cached_property
     def points(self) -> "list[Point]":
         """What was found, or led the ranking, after how many iterations."""
         return history_of(self.ledger, self.reading)
@@ -149,26 +138,14 @@ class Report:
         return _draws_of(self)
 
     @cached_property
-    def correlations(self) -> "Correlations":
-        """How alike the first listed features are."""
-        return _correlations_of(self)
-
-    @cached_property
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
         return _held_out_of(self)
 
-    @cached_property
-    def commits(self) -> list[tuple[int, float, float]]:
-        """Commits of the run, some of many: iterations, seconds of work, resident MB."""
-        rows = list(self.ledger.history())
-        kept = (rows[i] for i in _spaced(len(rows), POINTS))
-        return [(int(i), round(float(s), 3), round(float(b) / MB, 1)) for i, _, s, b in kept]
-
-    def rows_looked_at(self, most: int = LOOKED_AT) -> NDArray[np.int32]:
+    def rows_looked_at(self) -> NDArray[np.int32]:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
         n = self.task.n_rows
-        places = np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+        places = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
         rows = self.task.rows
         return places.astype(np.int32) if rows is None else rows[places]
 
@@ -379,92 +356,6 @@ def _empty(
     return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
 
 
-# The ranking and its cut: scores by rank, and the level.
-
-SHOWN = 1000
-"""Places drawn at most."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A ranking and where it is cut.
-
-    Attributes
-    ----------
-    measure : str
-        What ``scores`` are.
-    scores : list of float
-        By rank.
-    is_selected : list of bool
-        Of each.
-    level : float or None
-        The bound that was asked for, in units of ``levels`` (or of ``scores``, of the probe).
-    places, levels : list
-        q-values of features by their place in the ranking the verdict cuts; empty without one.
-    n_selected : int
-        Features selected.
-    """
-
-    measure: str
-    scores: list[float]
-    is_selected: list[bool]
-    level: float | None
-    places: list[int]
-    levels: list[float]
-    n_selected: int
-
-
-def _of_verdict(report: Report) -> Cut:
-    verdict = report.reading.verdict
-    assert verdict is not None
-    closing: dict[str, NDArray[Any]] = {}  # empty where the ledger holds another closing stage
-    part = PartReader(lambda saved: closing.update(saved.arrays))
-    StageBook(report.ledger, report.reading.n_iterations).load({Elimination.name: part})
-    features, scores = (closing.get(name, np.zeros(0)) for name in ("features", "scores"))
-    selected, q_values = verdict.best["stored"], verdict.table["q_value"]
-    # The places around the cut, thinned where thousands are selected.
-    upto = min(len(q_values), max(2 * verdict.n_selected, 100))
-    places = _spaced(upto, SHOWN)
-    return Cut(
-        "closing importance",
-        [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
-        np.isin(features, selected).tolist(),
-        float(report.spec.fdr),
-        [int(p) + 1 for p in places],
-        [float(f"{q_values[p]:.4g}") for p in places],
-        verdict.n_selected,
-    )
-
-
-def _of_ranking(report: Report) -> Cut:
-    reading = report.reading
-    first = reading.top(min(SHOWN, len(reading.positions)))
-    scores, measure, level = reading.importances(first), _measure(report), None
-    if isinstance(report.spec.judging, ProbeJudge):
-        drawn = np.maximum(reading.tally.n_drawn[first], 1)
-        scores = reading.tally.n_better[first] / drawn
-        level = float(report.spec.judging.probe_min_wins)
-    chosen: NDArray[np.bool_] = np.isin(first, report.selected)
-    return Cut(
-        measure,
-        [float(f"{max(s, 0.0):.4g}") for s in scores.tolist()],
-        chosen.tolist(),
-        level,
-        [],
-        [],
-        0 if reading.is_provisional else len(report.selected),
-    )
-
-
-def _measure(report: Report) -> str:
-    if isinstance(report.spec.judging, ProbeJudge):
-        return "share of draws won"
-    spec = report.spec
-    if spec.model.scores_features:
-        return f"score by model {spec.model.model}"
-    return "importance" if not spec.method.ranks_by else f"score of method {spec.run.method}"
-
-
 # The course of a run: what was found, or led, after how many iterations, seconds and trees.
 
 POINTS = 500
@@ -565,6 +456,8 @@ def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32
 
 # Effects, on one scale, beside p-values.
 
+SHOWN = 1000
+"""Features drawn at most."""
 _BY_PLACE = ("higher in", "lower in", "rises", "falls")
 """Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
 
@@ -646,54 +539,34 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
 
 # How often features were drawn.
 
-BARS = 40
 _PIECE = 1 << 16
 
 
-@dataclass(frozen=True)
-class Draws:
-    """How often features were drawn.
+class Draws(NamedTuple):
+    """How often the features that could be drawn were.
 
     Attributes
     ----------
-    edges : list of int
-        Of the bars: from one (included) to the next (not included).
-    features, selected : list of int
-        Features drawn so often, and selected ones among them.
-    median, least : int
-        Over the features that could be drawn.
+    median : int
+        Half of them were drawn so often or less.
     n_never : int
         Features never drawn.
     """
 
-    edges: list[int]
-    features: list[int]
-    selected: list[int]
     median: int
-    least: int
     n_never: int
 
 
 def _draws_of(report: Report) -> Draws:
     n_features, drawn = report.manifest.n_features, report.reading.tally.n_drawn
-    largest = int(drawn[:n_features].max(initial=0))
-    times = np.zeros(largest + 1, np.int64)
+    times = np.zeros(int(drawn[:n_features].max(initial=0)) + 1, np.int64)
     for start in range(0, n_features, _PIECE):
         piece = drawn[start : min(start + _PIECE, n_features)]
-        times += np.bincount(piece, minlength=largest + 1)
+        times += np.bincount(piece, minlength=len(times))
     excluded = report.inputs.excluded
     times[0] -= 0 if excluded is None else len(excluded)
-    there = np.flatnonzero(times)
-    low = int(there[0]) if len(there) else 0
-    width = -(-(largest + 1 - low) // BARS)
-    edges = np.arange(low, largest + 1 + width, width)
-    of_selected = np.bincount(drawn[report.selected], minlength=largest + 1)
     half = int(np.searchsorted(np.cumsum(times), report.n_candidates / 2))
-    bars, selected = (
-        [int(counts[a:b].sum()) for a, b in pairwise(edges.tolist())]
-        for counts in (times, of_selected)
-    )
-    return Draws(edges.tolist(), bars, selected, half, low, int(times[0]))
+    return Draws(half, int(times[0]))
 
 
 # Accuracy on rows held out, where ``srs-ooc compact`` measured it.
@@ -726,65 +599,6 @@ def _scored(folder: Path) -> list[FoldRecord]:
         if record is not None and record.scores:
             found.append(record)
     return found
-
-
-# How alike the selected features are: rank correlations of the first, and their clusters.
-#
-# With a verdict the first are those at the top of the ranking that it cuts: the list that is shown
-# puts near copies late, and a map of its head would hardly show any.
-
-MAPPED = 40
-"""Features of the map at most."""
-
-
-@dataclass(frozen=True)
-class Correlations:
-    """The first listed features, in an order that puts clusters together.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the features.
-    ranks : list of int
-        Their places in the list, from 1.
-    absolute : list of list of float
-        Absolute rank correlations.
-    clusters : list of int
-        Cluster of each, from 1: features that can stand in for the best of it.
-    least : float
-        Absolute correlation with the best of a cluster from which a feature joins it.
-    """
-
-    names: list[str]
-    ranks: list[int]
-    absolute: list[list[float]]
-    clusters: list[int]
-    least: float
-
-
-def _correlations_of(report: Report) -> Correlations:
-    verdict = report.reading.verdict
-    features = report.listed[:MAPPED]
-    if verdict is not None and verdict.n_selected:
-        features = verdict.best["stored"][:MAPPED]
-    rows = report.rows_looked_at(MOST_ROWS)
-    codes = np.zeros((len(features), len(rows)), report.manifest.code_dtype)
-    for places, some in report.columns(features, rows):
-        codes[places] = some
-    columns = RankColumns(codes, report.manifest.missing_code)
-    everyone = np.arange(len(features))
-    leaders = leader_clustering(columns, everyone)
-    order = np.lexsort((everyone, leaders))
-    among = report.selected if len(report.selected) else report.listed
-    absolute = np.sqrt(columns.squared(order, order))
-    clusters = np.unique(leaders[order], return_inverse=True)[1] + 1
-    return Correlations(
-        [report.reading.name(int(f)) for f in features[order]],
-        [int(np.flatnonzero(among == f)[0]) + 1 for f in features[order]],
-        [[round(float(r), 3) for r in row] for row in absolute],
-        [int(c) for c in clusters],
-        ALIKE,
-    )
 
 
 # What the ends of a small plot's axis are: lowest and highest value, or categories.

@@ -458,33 +458,9 @@ class Result:
         """Plot the effects of features against their p-values; return the axes."""
         return self._plot("volcano", ax)
 
-    def plot_cut(self, ax: Any = None) -> Any:
-        """Plot the scores of the closing stage, or those by rank; return the axes."""
-        return self._plot("cut", ax)
-
-    def plot_levels(self, ax: Any = None) -> Any:
-        """Plot the q-value of each feature by its place, with the level; return the axes."""
-        return self._plot("levels", ax)
-
     def plot_discoveries(self, ax: Any = None) -> Any:
         """Plot features found by so many iterations; return the axes."""
         return self._plot("discoveries", ax)
-
-    def plot_draws(self, ax: Any = None) -> Any:
-        """Plot how often features were drawn; return the axes."""
-        return self._plot("draws", ax)
-
-    def plot_correlation(self, ax: Any = None) -> Any:
-        """Plot rank correlations among the first selected features; return the axes."""
-        return self._plot("correlation", ax)
-
-    def plot_accuracy(self, ax: Any = None) -> Any:
-        """Plot accuracy on rows held out, where ``compact`` measured it; return the axes."""
-        return self._plot("accuracy", ax)
-
-    def plot_memory(self, ax: Any = None) -> Any:
-        """Plot memory against the cap over the run; return the axes."""
-        return self._plot("memory", ax)
 
     def plot_feature(self, name: str, ax: Any = None) -> Any:
         """Plot a feature against the target; return the axes.

@@ -96,16 +96,15 @@ def test_names_of_features_are_data(kind, targets):
 
 @pytest.mark.slow
 def test_figures_keep_names_as_they_are_and_take_the_colours_of_the_page():
-    with report_of("nothing") as report:
-        for name in ("cut", "draws", "accuracy"):
+    with report_of("classes") as report:
+        for name in ("first", "volcano", "discoveries", "effects"):
             svg = inline_svg(report, name)
             assert svg == inline_svg(report, name)
             assert " style=" not in svg
             assert "<style" not in svg
-        svg = inline_svg(report, "correlation")
-    assert "\x1b" not in svg
-    assert "$x^2$" in svg
-    assert "var(--ink)" in svg
+            assert "\x1b" not in svg
+            assert "var(--ink)" in svg
+    assert "&lt;/script&gt;" in svg
 
 
 def test_markdown_escapes_names_and_json_holds_them_as_they_are():
@@ -126,7 +125,7 @@ def test_without_its_libraries_a_report_says_what_to_install(monkeypatch, tmp_pa
         result.report(tmp_path / "a.html")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(UsageError, match="matplotlib"):
-        result.plot_cut()
+        result.plot_effects()
     assert result.report(tmp_path / "a.md", kind="md").read_text().startswith("# classes")
     assert not (tmp_path / "a.html").exists()
 
@@ -170,11 +169,11 @@ def test_each_listed_feature_takes_few_bytes():
         assert len(profiles.cells) == len(ends) == N_FEATURES
 
 
-@pytest.mark.parametrize("kind", ["classes", "nothing"])
-def test_the_cut_says_what_selects(kind):
-    figure = page_of(kind).partition('id="figure-cut"')[2].partition("</figure")[0]
-    said = ["Tests select, whatever the score." in figure, "that the judge asks for" in figure]
-    assert said == [kind == "classes", kind == "nothing"]
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "is_there"), [("classes", True), ("provisional", False)])
+def test_a_page_has_a_part_of_figures_where_it_has_some(kind, is_there):
+    assert ('<section id="figures"' in page_of(kind)) == is_there
+    assert ('href="#figures"' in page_of(kind)) == is_there
 
 
 @pytest.mark.parametrize("kind", ["classes", "nothing"])
