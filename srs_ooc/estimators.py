@@ -337,7 +337,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         Folder in which a fit makes its temporary folder, which is removed at its end; that of the
         system, if not given.
     verbose : int
-        Show a bar, where tqdm is installed, and the disk that is taken.
+        Show a bar, and the disk that is taken.
 
     Attributes
     ----------

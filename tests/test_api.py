@@ -288,19 +288,13 @@ def test_a_missing_store_or_run_is_an_error_not_a_start(tmp_path):
         srs_ooc.resume(tmp_path / "no.run")
 
 
-def test_a_bar_shows_each_stage_where_tqdm_is_there(store, capfd):
-    pytest.importorskip("tqdm")
+def test_a_bar_shows_each_stage(store, capfd):
     srs_ooc.run(store, progress=True, **OPTIONS)
     said = capfd.readouterr().err
+    assert "100%" in said
     assert "300/300" in said
     assert "closing" in said
-
-
-@pytest.mark.slow
-def test_without_tqdm_a_bar_is_none(store, capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    assert srs_ooc.run(store, progress=True, iterations=20).n_iterations == 20
-    assert capfd.readouterr().err == ""
+    assert "\x1b" not in said
 
 
 def test_every_declared_option_is_listed_with_its_help():

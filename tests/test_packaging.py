@@ -116,7 +116,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 PROJECTS = {"sklearn": "scikit-learn", "google_crc32c": "google-crc32c"}
 """Of modules that are named otherwise."""
-TAKEN_WHERE_THERE = {"lightgbm", "pandas", "polars", "tqdm", "xarray", "zarr"}
+TAKEN_WHERE_THERE = {"IPython", "lightgbm", "pandas", "polars", "xarray", "zarr"}
 """What a user may have installed, and the program does without."""
 
 

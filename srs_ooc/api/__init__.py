@@ -126,8 +126,7 @@ def run(
     worker_memory_mb : int
         With a client: what each worker process may grow by, in MB of 10^6 bytes.
     progress : bool or callable, optional
-        True: a bar, where tqdm is installed. A callable gets each
-        :class:`srs_ooc.base.records.Step`.
+        True: a bar. A callable gets each :class:`srs_ooc.base.records.Step`.
     **options
         Any other option of a run's identity, such as ``alpha``, ``subspace_size`` (or ``q``),
         ``max_features`` (or ``k``), ``fdr``, ``seed``: all that ``srs-ooc run --help`` lists, with

@@ -2,8 +2,10 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -37,12 +39,15 @@ def noted(*numbers: signal.Signals) -> Iterator[list[int]]:
 
 
 Progress = bool | Callable[[Step], Any] | None
-"""What a call takes: True for a bar where there is tqdm, a callable of steps, or nothing."""
+"""What a call takes: True for a bar, a callable of steps, or nothing."""
+
+BAR_SECONDS, LINE_SECONDS = 0.1, 10.0
+"""How long a bar stands as it is, at least, where it moves and where each is a line."""
 
 
 @contextmanager
 def shown(progress: Progress) -> Iterator[Callable[[Step], Any]]:
-    """Yield what shows steps as was asked: a bar by :mod:`tqdm.auto`, a callable, or nothing."""
+    """Yield what shows steps as was asked: a bar, a callable, or nothing."""
     if progress is True:
         with _bar() as show:
             yield show
@@ -56,29 +61,75 @@ def shown(progress: Progress) -> Iterator[Callable[[Step], Any]]:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[Step], Any]]:
-    """Yield what shows one bar of tqdm a stage; nothing where tqdm is not installed."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        yield lambda _: None
-        return
-    bar, stage = None, ""
+    """Yield what shows one bar a stage, below those of the stages before."""
+    stage: str | None = None
+    draw: Callable[[Step], Any]
+    with ExitStack() as bar:
+
+        def show(step: Step) -> None:
+            nonlocal stage, draw
+            if step.stage != stage:
+                bar.close()
+                stage, draw = step.stage, bar.enter_context(_stage_bar(step))
+            draw(step)
+
+        yield show
+
+
+@contextmanager
+def _stage_bar(first: Step) -> Iterator[Callable[[Step], None]]:
+    """Yield what shows the steps of one stage on stderr: a bar that stays where it ends.
+
+    It moves on a terminal and in a notebook; elsewhere it is a line now and then, and at the end.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}", markup=False), TaskProgressColumn(),
+               BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
+               TimeRemainingColumn(), TextColumn("{task.fields[pace]}"))  # fmt: skip
+    console = Console(stderr=True)
+    # Without its thread: it is drawn where steps are told, and a fork then is as safe as before.
+    bar = Progress(*columns, console=console, auto_refresh=False,
+                   redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+    number = bar.add_task(first.stage, total=first.total, completed=first.done, pace="")
+    seconds, draw = BAR_SECONDS, bar.refresh
+    if console.is_jupyter:  # by IPython alone: rich would want ipywidgets
+        from IPython.display import display
+
+        draw = partial(display(bar, display_id=True).update, bar)
+    elif console.is_terminal and not console.is_dumb_terminal:
+        bar.start()
+    else:
+        seconds, draw = LINE_SECONDS, partial(console.print, bar)
+    drawn = time.monotonic()
+
+    def draw_with_pace() -> None:
+        nonlocal drawn
+        speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
+        bar.update(number, pace=f"{speed:.3g} it/s" if speed else "")
+        draw()
+        drawn = time.monotonic()
 
     def show(step: Step) -> None:
-        nonlocal bar, stage
-        if bar is not None and step.stage == stage:
-            bar.update(step.done - bar.n)
-            return
-        if bar is not None:
-            bar.close()
-        stage = step.stage
-        bar = tqdm(total=step.total, initial=step.done, desc=stage or None, unit="it")
+        bar.update(number, completed=step.done)
+        if time.monotonic() - drawn >= seconds:
+            draw_with_pace()
 
     try:
         yield show
     finally:
-        if bar is not None:
-            bar.close()
+        draw_with_pace()
+        if bar.live.is_started:
+            bar.stop()
 
 
 @contextmanager
