@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
+from srs_ooc.base.records import Iteration, Outcome, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.correlation import (
@@ -35,7 +35,7 @@ from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import select_within
 from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import Job, Work, WorkerStore, from_workers, remove_part, whole_runs
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
@@ -44,7 +44,6 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import candidates_of
-from srs_ooc.runs.whole_runs import from_workers, remove_part, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
@@ -346,10 +345,6 @@ class Records:
 
     def _of(self, repeat: int, fold: int) -> str:
         return f"{self._name}-repeat-{repeat + 1}-fold-{fold + 1}"
-
-
-Watch = Callable[[Step], bool]
-"""Told where the work stands; says whether to go on."""
 
 
 @dataclass(frozen=True)

@@ -19,22 +19,29 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import (
+    Job,
+    Work,
+    WorkerStore,
+    fits_workers,
+    from_workers,
+    remove_part,
+    whole_runs,
+)
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
 from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import whole_run_nbytes
-from srs_ooc.runs.screening import Watch, is_done, search
+from srs_ooc.runs.screening import is_done, search
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
-from srs_ooc.runs.whole_runs import fits_workers, from_workers, remove_part, whole_runs
 from srs_ooc.store.store import Store
 
 HALVES = "halves"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import Part as LearningPart
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
@@ -84,7 +84,7 @@ class RunContext:
     cap_nbytes: int
     threads: int | None
     cluster: "DaskCluster | None" = None
-    watch: Callable[[Step], bool] = lambda _: True
+    watch: Watch = lambda _: True
 
     @contextmanager
     def resources(
@@ -411,9 +411,7 @@ def cluster_note(ledger: Ledger) -> ClusterNote | None:
     return ClusterNote(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
 
 
-def noting(
-    ledger: Ledger, cluster: "DaskCluster | None", watch: Callable[[Step], bool]
-) -> Callable[[Step], bool]:
+def noting(ledger: Ledger, cluster: "DaskCluster | None", watch: Watch) -> Watch:
     """Return ``watch``, with how the cluster stands noted in the ledger every few seconds."""
     if cluster is None:
         return watch

@@ -1,7 +1,7 @@
 """Searching: the screen, its closing stage, and a run worked on until it has its verdict."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.judges import closes_by_sensitivity
@@ -38,9 +38,6 @@ from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
-
-Watch = Callable[[Step], bool]
-"""Told where the work stands after each tree; says whether to go on."""
 
 
 def survivors_of(
