@@ -25,9 +25,9 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs import batches, dask_cluster, halves, resources
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
-from srs_ooc.runs.halves import HalfJob
+from srs_ooc.runs.halves import HalfJob, fits_workers
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore, fits_workers
+from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

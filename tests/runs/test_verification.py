@@ -16,7 +16,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs.jobs import remove_part
+from srs_ooc.runs.halves import remove_part
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
