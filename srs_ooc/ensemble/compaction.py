@@ -31,7 +31,6 @@ from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.learners.models import TREE
 from srs_ooc.runs.halves import named
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.task import Task, check_cluster
@@ -280,7 +279,6 @@ def compact(
         records.keep_whole(whole)
     sizes = sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(ledger, site, sizes)
-    site = replace(site, watch=noting(ledger, site.cluster, site.watch))
     ledger.set_meta(COMPACTED, [folds, repeats])
     do = _here if site.cluster is None else folds_from_workers
     done = do(job, site, records, splits)

@@ -34,7 +34,6 @@ from srs_ooc.runs.jobs import (
     WorkerStore,
 )
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
-from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import is_done, search
@@ -454,7 +453,7 @@ def select_by_halves(
     n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
     each = replace(request, iterations=n_iterations, halves=None)
     each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
-    watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
+    folder = ledger.run / HALVES_FOLDER
     done = halves_done(ledger, n_halves)
     missing = [number for number in range(n_halves) if number not in done]
 

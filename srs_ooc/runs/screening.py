@@ -19,7 +19,7 @@ from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import VALID, StageBook
-from srs_ooc.runs.resources import Resources, RunContext, noting
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import check_stages, growth_to_note, run_leases, shape_of
 from srs_ooc.runs.settling import Request
@@ -139,7 +139,6 @@ def search(
         settled["memory_mb"] = request.memory_mb
     cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
     settled |= growth_to_note(ledger)
-    watch = noting(ledger, request.cluster, watch)
     with store.unchanged():
         task = Task.of_run(spec, store, ledger.inputs)
     if spec.draws_by_weight:  # scores are kept: what follows is refused before
