@@ -36,16 +36,10 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.scratch import TextSpool, text_blocks, texts_of
 from srs_ooc.ingestion.stages import ingest_table, open_reading
-from srs_ooc.ingestion.writer import describe, write_categories_first, write_names
-from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features
+from srs_ooc.ingestion.writer import write_categories_first, write_texts
+from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, values_chunk
 from srs_ooc.store.store import Store
-from srs_ooc.store.writing import (
-    CodesWriter,
-    FloatsWriter,
-    write_coordinate,
-    write_small,
-    write_texts,
-)
+from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore
 from srs_ooc.trees.block import Block
 
 # Stores of pieces of a table, put together into the store of the whole.
@@ -61,7 +55,7 @@ class Merging:
 
     Parameters
     ----------
-    folder : Path
+    new : NewStore
         Empty; to be published by the caller.
     stores : list of Store
         Of pieces with the same rows, in the order of their features.
@@ -77,9 +71,9 @@ class Merging:
     """
 
     def __init__(
-        self, folder: Path, stores: list[Store], cap_nbytes: int, progress: ByteProgress
+        self, new: NewStore, stores: list[Store], cap_nbytes: int, progress: ByteProgress
     ) -> None:
-        self._folder, self._stores, self._tell = folder, stores, progress
+        self._new, self._stores, self._tell = new, stores, progress
         one = stores[0].manifest
         self._shape = shape = Shape(one.n_rows, sum(store.n_features for store in stores))
         dtypes = {store.manifest.values_dtype for store in stores}
@@ -87,7 +81,7 @@ class Merging:
         self._arrays = one.float_arrays
         self._dtype = np.dtype(self._values_dtype or "float64")
         n_items = next(iter(self._arrays.values()))
-        step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
+        step = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)[0]
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
         self._batch = ingest_memory.merged_features(shape, column, step, cap_nbytes)
         self._positions = stored_positions(shape.n_features)
@@ -102,34 +96,36 @@ class Merging:
             If a piece is damaged.
         """
         one, shape = self._stores[0].manifest, self._shape
-        checksums, chunk_features = self._write_codes()
+        self._write_codes()
         floats_chunk = (0, 0)
-        lengths: dict[str, int] = {}
         for name, n_items in self._arrays.items():
             floats = self._write_floats(name, n_items)
             floats_chunk = floats.chunk
-            checksums |= write_small(self._folder, f"{name}_crc32c", [floats.crcs])
-            lengths[f"{name}_crc32c"] = len(floats.crcs)
+            self._new.small(f"{name}_crc32c", [floats.crcs])
         for name in _BY_FEATURE:
-            checksums |= write_small(self._folder, name, self._by_feature(name))
-        checksums |= self._write_texts(lengths) | self._write_categories(lengths)
+            self._new.small(name, self._by_feature(name))
+        names = text_blocks(name for store in self._stores for name in store.names)
+        write_texts(self._new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
+        if any(store.manifest.kind_counts["categorical"] for store in self._stores):
+            self._new.texts("categories", text_blocks(self._categories()))
+            kinds = np.concatenate(list(self._by_feature("kinds")))
+            n_codes = np.concatenate(list(self._by_feature("n_codes")))
+            write_categories_first(self._new, kinds, n_codes)
         for name in (name for name in one.small_arrays if name in ROW_ARRAYS):
-            checksums |= write_small(self._folder, name, [self._stores[0].array(name)])
+            self._new.small(name, [self._stores[0].array(name)])
         manifests = [store.manifest for store in self._stores]
         manifest = replace(
             one,
             n_features=shape.n_features,
             kind_counts={k: sum(m.kind_counts[k] for m in manifests) for k in one.kind_counts},
-            chunk_features=chunk_features,
+            chunk_features=codes_chunk_features(shape, one.code_nbytes),
             values_dtype=self._values_dtype,
             n_missing_cells=sum(m.n_missing_cells for m in manifests),
             n_missing_features=sum(m.n_missing_features for m in manifests),
             source=source,
-            checksums=checksums,
             values_chunk=floats_chunk,
-            lengths={},
         )
-        return describe(self._folder, manifest, lengths)
+        return self._new.finish(manifest)
 
     def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
         """Yield the first feature of each batch, and its parts.
@@ -148,14 +144,13 @@ class Merging:
                 read[piece] += len(places)
             yield first, parts
 
-    def _write_codes(self) -> tuple[dict[str, int], int]:
+    def _write_codes(self) -> None:
         one, shape = self._stores[0].manifest, self._shape
         missing = np.dtype(one.code_dtype).type(one.missing_code)
         chunk_features = codes_chunk_features(shape, one.code_nbytes)
-        writer = CodesWriter(self._folder, shape, chunk_features, missing)
+        writer = CodesWriter(self._new, shape, chunk_features, missing)
         block = Block(min(self._batch, shape.n_features), one.n_rows, one.code_nbytes, tiled=False)
         with ExitStack() as stack:
-            stack.callback(writer.abandon)
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
             for first, parts in self._batches():
                 n = sum(len(places) for _, _, places in parts)
@@ -168,11 +163,10 @@ class Merging:
                 writer.write(codes)
                 self._tell("merging", (first + n) * one.n_rows, shape.n_features * one.n_rows)
             writer.close()
-        return dict(writer.checksums), chunk_features
 
     def _write_floats(self, name: str, n_items: int) -> FloatsWriter:
         shape = Shape(n_items, self._shape.n_features)
-        writer = FloatsWriter(self._folder, name, shape, self._dtype)
+        writer = FloatsWriter(self._new.folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
         for first, parts in self._batches():
             n = sum(len(places) for _, _, places in parts)
@@ -193,26 +187,6 @@ class Merging:
             for piece, start, places in parts:
                 out[places] = arrays[piece][start : start + len(places)]
             yield out
-
-    def _write_texts(self, lengths: dict[str, int]) -> dict[str, int]:
-        """Write names, row ids, places, and the coordinates that follow from them."""
-        names = text_blocks(name for store in self._stores for name in store.names)
-        ids = text_blocks(self._stores[0].row_ids)
-        checksums = write_names(self._folder, self._shape, names, ids, lengths)
-        checksums |= write_small(self._folder, "positions", [self._positions])
-        checksums |= write_coordinate(self._folder, "feature", "names", self._positions)
-        return checksums | write_coordinate(self._folder, "row", "row_ids")
-
-    def _write_categories(self, lengths: dict[str, int]) -> dict[str, int]:
-        if not any(store.manifest.kind_counts["categorical"] for store in self._stores):
-            return {}
-        checksums, n_texts, n_bytes = write_texts(
-            self._folder, "categories", text_blocks(self._categories())
-        )
-        lengths |= {"categories_bytes": n_bytes, "categories_offsets": n_texts + 1}
-        kinds = np.concatenate(list(self._by_feature("kinds")))
-        n_codes = np.concatenate(list(self._by_feature("n_codes")))
-        return checksums | write_categories_first(self._folder, kinds, n_codes)[0]
 
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
@@ -422,7 +396,8 @@ def ingest_pieces(
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
             source = _source_of(tables, stores)
-            manifest = Merging(made, stores, int(options.memory_mb * MB), tell).write(source)
+            with NewStore(made) as new:
+                manifest = Merging(new, stores, int(options.memory_mb * MB), tell).write(source)
         (folder / IDENTITY).replace(folder / FINISHED)
         with suppress(OSError):
             _clear(folder)
