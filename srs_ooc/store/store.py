@@ -41,6 +41,7 @@ from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
     chunk_file,
+    dtype_of,
     read_manifest,
     verify_file,
 )
@@ -516,7 +517,8 @@ class Store:
             with self._borrow(path / name):
                 if array in manifest.small_arrays:
                     counts["small arrays"] += 1
-                    nbytes += verify_array(path, manifest, array)
+                    verify_array(path, manifest, array)
+                    nbytes += manifest.lengths[array] * dtype_of(array).itemsize
                 else:
                     counts["coordinates" if array in COORDINATES else "codes"] += 1
                     nbytes += verify_file(path, name, crc)
