@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -228,7 +229,8 @@ def headers_of(
     InputError
         If one cannot be read, the first lacks a column that is named, or a feature is in two.
     """
-    with _emptied(folder / "names") as scratch, TextSpool(scratch, "names") as names:
+    with TemporaryDirectory(dir=folder) as scratch:
+        names = TextSpool(Path(scratch), "names")
         headers = []
         for i, table in enumerate(tables):
             its_own = options if i == 0 else _options_of(table, options, folder)
@@ -298,22 +300,11 @@ def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
     """Yield the names of a table's columns, and the options as the table settles them."""
-    with _emptied(folder / "header") as scratch, Workplace.at(scratch) as work:
+    with TemporaryDirectory(dir=folder) as scratch, Workplace.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
-        header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+        header = TextSpool(work.scratch, "header")
         reading.read_names(header)
         yield header, reading.options
-
-
-@contextmanager
-def _emptied(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder, which goes after the block."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
