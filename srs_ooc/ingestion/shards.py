@@ -82,9 +82,9 @@ class Merging:
         self._arrays = one.float_arrays
         self._dtype = np.dtype(self._values_dtype or "float64")
         n_items = next(iter(self._arrays.values()))
-        step = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)[0]
+        self._chunk = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
-        self._batch = ingest_memory.merged_features(shape, column, step, cap_nbytes)
+        self._batch = ingest_memory.merged_features(shape, column, self._chunk[0], cap_nbytes)
         self._positions = stored_positions(shape.n_features)
         self._ends = np.cumsum([store.n_features for store in stores])
 
@@ -98,11 +98,8 @@ class Merging:
         """
         one, shape = self._stores[0].manifest, self._shape
         self._write_codes()
-        floats_chunk = (0, 0)
         for name, n_items in self._arrays.items():
-            floats = self._write_floats(name, n_items)
-            floats_chunk = floats.chunk
-            self._new.small(f"{name}_crc32c", [floats.crcs])
+            self._write_floats(name, n_items)
         for name in _BY_FEATURE:
             self._new.small(name, self._by_feature(name))
         names = text_blocks(name for store in self._stores for name in store.names)
@@ -124,7 +121,7 @@ class Merging:
             n_missing_cells=sum(m.n_missing_cells for m in manifests),
             n_missing_features=sum(m.n_missing_features for m in manifests),
             source=source,
-            values_chunk=floats_chunk,
+            values_chunk=self._chunk,
         )
         return self._new.finish(manifest)
 
@@ -165,7 +162,7 @@ class Merging:
                 self._tell("merging", (first + n) * one.n_rows, shape.n_features * one.n_rows)
             writer.close()
 
-    def _write_floats(self, name: str, n_items: int) -> FloatsWriter:
+    def _write_floats(self, name: str, n_items: int) -> None:
         shape = Shape(n_items, self._shape.n_features)
         writer = FloatsWriter(self._new.folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
@@ -178,7 +175,7 @@ class Merging:
                     values[places[i], row : row + len(some)] = some
             writer.write(first, values)
         writer.sync()
-        return writer
+        self._new.small(f"{name}_crc32c", [writer.crcs])
 
     def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array of the features of the whole, in stored order."""
@@ -207,45 +204,36 @@ class Merging:
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
 
 
-def headers_of(
+def _pieces(
     tables: list[Path], options: IngestOptions, folder: Path
-) -> list[tuple[IngestOptions, int]]:
-    """Read the headers of all pieces; return the options of each, and how many features it has.
+) -> list[tuple[Path, Path, IngestOptions]]:
+    """Read the headers of all pieces; return of each the file, the store it becomes, and how.
 
     Those after the first need not have what it has: their options are those of the whole, as far as
     the piece has what they name.
-
-    Parameters
-    ----------
-    tables : list of Path
-        The pieces.
-    options : IngestOptions
-        Of the whole.
-    folder : Path
-        Where there is room for the names meanwhile.
 
     Raises
     ------
     InputError
         If one cannot be read, the first lacks a column that is named, or a feature is in two.
     """
+    pieces, sizes = [], list[int]()
     with TemporaryDirectory(dir=folder) as scratch:
         names = TextSpool(Path(scratch), "names")
-        headers = []
-        for i, table in enumerate(tables):
-            its_own = options if i == 0 else _options_of(table, options, folder)
+        for number, table in enumerate(tables):
+            its_own = options if number == 0 else _options_of(table, options, folder)
             with _read(table, its_own, folder) as (header, found):
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
-                _append(names, header, roles.special)
-            headers.append((its_own, roles.n_features))
-        _check_distinct(names, tables, [n_features for _, n_features in headers])
-    return headers
-
-
-def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> None:
-    for blob, ends in header.blocks(special):
-        texts = split_texts(blob, ends)
-        names.append(texts_of(text.decode("utf-8", "surrogateescape") for text in texts))
+                for blob, ends in header.blocks(roles.special):
+                    texts = split_texts(blob, ends)
+                    names.append(
+                        texts_of(text.decode("utf-8", "surrogateescape") for text in texts)
+                    )
+            settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+            pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
+            sizes.append(roles.n_features)
+        _check_distinct(names, tables, sizes)
+    return pieces
 
 
 def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
@@ -378,7 +366,7 @@ def ingest_pieces(
     if options.overwrite:
         ingest_memory.check_replaceable(store)
     with ingest_memory.disk_errors(store), _work_folder(store, tables, options) as folder:
-        pieces = list(_pieces(tables, options, folder))
+        pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
@@ -413,17 +401,6 @@ def _check_options(options: IngestOptions) -> None:
             "--kinds: expected one table, found pieces. Name kinds by --kind NAME=KIND, or give "
             "one table."
         )
-
-
-def _pieces(
-    tables: list[Path], options: IngestOptions, folder: Path
-) -> Iterator[tuple[Path, Path, IngestOptions]]:
-    """Yield of each piece the file, the store it becomes, and how."""
-    first = 0
-    for number, (its_own, n_features) in enumerate(headers_of(tables, options, folder)):
-        settled = replace(its_own, first_feature=first, overwrite=False)
-        yield tables[number].absolute(), folder.absolute() / f"{number:06}.zarr", settled
-        first += n_features
 
 
 @contextmanager
@@ -520,8 +497,10 @@ def _source_of(tables: list[Path], stores: list[Store]) -> dict[str, Any]:
 # Pieces of a table coded by the workers of a Dask client.
 
 
-def on_workers(client: Any, worker_memory_mb: int) -> Workers:
-    """Return what has pieces done by a client's workers, each under a cap of its own.
+def on_workers(
+    client: Any, do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
+) -> Iterator[None]:
+    """Have pieces done by a client's workers, each under a cap of its own.
 
     A piece whose worker is lost is done by another, from its beginning: what the lost one had
     written of it does not count.
@@ -529,26 +508,22 @@ def on_workers(client: Any, worker_memory_mb: int) -> Workers:
     Parameters
     ----------
     client : distributed.Client
-        Its workers have the tables and the store's folder at the same paths.
-    worker_memory_mb : int
-        What coding a piece may take, in MB of 10**6 bytes; a worker does one for each thread.
+        Its workers have the tables and the store's folder at the same paths; one does a piece for
+        each of its threads.
+    do : callable
+        Does a piece.
+    pieces : list of tuple
+        Its arguments.
     """
+    import distributed
 
-    def done(
-        do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
-    ) -> Iterator[None]:
-        import distributed
-
-        finished: Any = partial(distributed.as_completed, loop=client.loop)
-        futures = []
-        for number, (table, store, options) in enumerate(pieces):
-            capped = replace(options, memory_mb=worker_memory_mb)
-            key = f"srs_ooc_piece-{number}-{store}"
-            futures.append(client.submit(do, table, store, capped, key=key))
-        try:
-            for future in finished(futures):
-                yield future.result()
-        finally:
-            client.cancel(futures)
-
-    return done
+    finished: Any = partial(distributed.as_completed, loop=client.loop)
+    futures = [
+        client.submit(do, *piece, key=f"srs_ooc_piece-{number}-{piece[1]}")
+        for number, piece in enumerate(pieces)
+    ]
+    try:
+        for future in finished(futures):
+            yield future.result()
+    finally:
+        client.cancel(futures)

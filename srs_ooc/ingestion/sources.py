@@ -202,19 +202,24 @@ class SourceFile:
     def __str__(self) -> str:
         return self._shown
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to, replaced or removed since it was named.
+    def changed(self) -> bool:
+        """Whether the file was written to, replaced or removed since it was named."""
+        return self._stamp != _stamp_of(self.path)
 
-        Raises
-        ------
-        InputError
-            Naming it.
-        """
-        if self._stamp != _stamp_of(self.path):
-            raise InputError(
-                f"{self}: expected a file that stays as it is while it is read, found that it was "
-                "written to, replaced or removed. Ingest it again once it is complete, or a copy."
-            )
+
+def check_unchanged(source: object) -> None:
+    """Refuse a source file that was changed; what else a source is, nobody can look at.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
+    if isinstance(source, SourceFile) and source.changed():
+        raise InputError(
+            f"{source}: expected a file that stays as it is while it is read, found that it was "
+            "written to, replaced or removed. Ingest it again once it is complete, or a copy."
+        )
 
 
 def settle_source(path: Path, scratch: Path) -> SourceFile:

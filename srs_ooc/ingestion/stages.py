@@ -28,7 +28,7 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
-from srs_ooc.ingestion.sources import SourceFile, settle_source
+from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
 
@@ -180,7 +180,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     forced = options.kinds.settle(reading.source, header)
     check_kinds(header, roles, forced)
     reading.read_rows(roles, forced, rows)
-    reading.check_unchanged()
+    check_unchanged(reading.source)
     rows.settle(reading.source, reading.where, options)
     facts, kept = rows.facts, rows.kept
     columns, fits_float32, kinds, held_nbytes = reading.features(kept)
@@ -202,7 +202,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
             progress=work.tell,
             first_feature=options.first_feature,
         )
-    reading.check_unchanged()
+    check_unchanged(reading.source)
     return manifest
 
 

@@ -245,21 +245,6 @@ ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 
-def first_misfit(
-    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
-) -> tuple[int, int] | None:
-    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
-    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
-        line = values[feature]
-        if forced[feature] == BOOLEAN:
-            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
-        else:
-            wrong = (line != np.floor(line)) & ~np.isnan(line)
-        if wrong.any():
-            return feature, int(wrong.argmax())
-    return None
-
-
 Share = tuple[int, int, NDArray[Any], CodeFacts]
 """What is left of features once their values are written: first and last, codes, facts."""
 
@@ -269,7 +254,7 @@ class ColumnsWriter:
 
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self.step = smallest_batch(shape, form)
+        self._step = smallest_batch(shape, form)
         self.n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
         self._exact = np.empty(shape.n_features, np.bool_)
@@ -292,12 +277,33 @@ class ColumnsWriter:
         """Features and items of a chunk of the values, or of the ranges of codes."""
         return next(iter(self._floats.values())).chunk
 
-    @property
-    def any_order(self) -> bool:
-        """Whether shares may be made side by side; categories are written as they are made."""
-        return self._categories is None
+    def write(
+        self,
+        columns: StoredColumns,
+        batch: int,
+        n_threads: int,
+        progress: ByteProgress | None,
+    ) -> None:
+        """Write all columns: each thread reads, codes and compresses its own share of a batch.
 
-    def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
+        What is written in order is written here, as the shares come; categories are written as
+        they are made, so that shares with such are made one by one.
+        """
+        n_features, waiting = columns.n_features, deque[Future[Share]]()
+        n_threads = min(n_threads, batch // self._step) if self._categories is None else 1
+        step = max(1, batch // self._step // n_threads) * self._step
+        with ThreadPoolExecutor(n_threads) as pool:
+            for start in range(0, n_features, step):
+                stop = min(start + step, n_features)
+                waiting.append(pool.submit(self._share, start, stop, columns))
+                while len(waiting) > (n_threads if stop < n_features else 0):
+                    done = waiting.popleft().result()
+                    self._take(done)
+                    if progress:
+                        size = done[2].shape[1] * done[2].itemsize  # of a column
+                        progress("writing", done[1] * size, n_features * size)
+
+    def _share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
         values: NDArray[Any] = self._given.kept.read(columns, start, stop)
         if self._categories is not None:
@@ -317,16 +323,20 @@ class ColumnsWriter:
     def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
         """Refuse the first cell that is not of the forced kind."""
         forced = self._given.forced[start : start + len(values)]
-        if (found := first_misfit(values, forced)) is not None:
-            feature, row = found
-            where, text = self._given.cell(start + feature, row, float(values[found]))
+        for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+            line, kind = values[feature], forced[feature]
+            allowed = np.isin(line, (0, 1)) if kind == BOOLEAN else line == np.floor(line)
+            wrong = ~(allowed | np.isnan(line))
+            if not wrong.any():
+                continue
+            row = int(wrong.argmax())
+            where, text = self._given.cell(start + feature, row, float(line[row]))
             raise InputError(
-                f"{where}: expected {ACCEPTED[forced[feature]]}, or a missing value, as --kind "
-                f"NAME={NAMES[forced[feature]]} says, found {text}. Mend the cell, or leave --kind "
-                "out."
+                f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
+                f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
             )
 
-    def take(self, share: Share) -> None:
+    def _take(self, share: Share) -> None:
         """Write the codes of the next features, and note what coding found."""
         start, stop, codes, facts = share
         self._codes.write(codes)
@@ -442,7 +452,7 @@ def write_store(
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
         work = ColumnsWriter(store, shape, form, kinds)
-        _write_columns(work, columns, batch, n_threads, progress, shape.n_rows * form.code_nbytes)
+        work.write(columns, batch, n_threads, progress)
         work.close()
         _native.return_large_blocks()
         ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
@@ -477,33 +487,6 @@ def write_store(
     manifest = store.finish(manifest)
     work.sync()
     return manifest
-
-
-def _write_columns(
-    work: ColumnsWriter,
-    columns: StoredColumns,
-    batch: int,
-    n_threads: int,
-    progress: ByteProgress | None,
-    size: int,
-) -> None:
-    """Write all columns: each thread reads, codes and compresses its own share of a batch.
-
-    What is written in order is written here, as the shares come. A column has ``size`` bytes of
-    codes.
-    """
-    n_features, waiting = columns.n_features, deque[Future[Share]]()
-    n_threads = min(n_threads, batch // work.step) if work.any_order else 1
-    step = max(1, batch // work.step // n_threads) * work.step
-    with ThreadPoolExecutor(n_threads) as pool:
-        for start in range(0, n_features, step):
-            stop = min(start + step, n_features)
-            waiting.append(pool.submit(work.share, start, stop, columns))
-            while len(waiting) > (n_threads if stop < n_features else 0):
-                done = waiting.popleft().result()
-                work.take(done)
-                if progress:
-                    progress("writing", done[1] * size, n_features * size)
 
 
 def write_texts(
