@@ -7,7 +7,7 @@ import contextlib
 import math
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -135,20 +135,22 @@ class TextSpool:
 
     def find(self, text: str) -> int | None:
         """Return the first position of ``text``, or None."""
-        wanted, encoded = np.array([hash_text(text.encode())], np.uint64), text.encode()
-        for position in self._positions_of(wanted):
-            if self.get(position) == encoded:
-                return position
-        return None
+        return next((position for position, _ in self.places({text.encode()})), None)
+
+    def places(self, texts: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield each position where one of ``texts`` stands, and which.
+
+        Hashes say where to look, texts what is there.
+        """
+        for position in self._positions_of(np.array([hash_text(t) for t in texts], np.uint64)):
+            text = self.get(position)
+            if text in texts:
+                yield position, text
 
     def _positions_of(self, hashes: NDArray[np.uint64]) -> Iterator[int]:
-        for start, block in self.hash_blocks():
-            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
-
-    def hash_blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """Yield (first position, hashes) of some texts at a time."""
         for start in range(0, len(self), BLOCK):
-            yield start, self._hashes[start : start + BLOCK]
+            block = self._hashes[start : start + BLOCK]
+            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
 
     def duplicates(self, limit: int = 3) -> list[tuple[int, int]]:
         """Return up to ``limit`` pairs of positions that hold equal texts.

@@ -6,8 +6,7 @@ The Zarr library is not needed. Items are checked whatever their checksums say.
 import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -487,15 +486,3 @@ def check_files(path: Path, manifest: Manifest) -> None:
                     f"{file}: expected a chunk of values, found no file. "
                     "The store is damaged; ingest the table again."
                 )
-
-
-# How the files of a store come to be where they are read.
-
-
-Borrow = Callable[[Path], AbstractContextManager[None]]
-"""Has a file of a store be on a local disk while the block lasts, if the store has it."""
-
-
-def local(_: Path) -> AbstractContextManager[None]:
-    """Do nothing: the files of a store on a local disk are there."""
-    return nullcontext()

@@ -1,7 +1,7 @@
 """Writing the chunk files of a store, synced and with checksums.
 
-The metadata beside them, with which any Zarr client reads them, are zarr's own
-(:mod:`srs_ooc.store.zarr_group`).
+The metadata beside them, with which any Zarr client reads them, follow from the manifest
+(:mod:`srs_ooc.store.manifest`).
 """
 
 import contextlib
@@ -23,13 +23,13 @@ from srs_ooc.store.manifest import (
     Shape,
     chunk_file,
     dtype_of,
+    make_group,
     small_file,
     values_chunk,
     values_file,
 )
 from srs_ooc.store.store_memory import PAD_NBYTES, TEXTS_HELD_NBYTES
 from srs_ooc.store.values import encode
-from srs_ooc.store.zarr_group import make_group
 
 # Writing the chunk files of a store: every one of them, synced to disk, with its checksum.
 
