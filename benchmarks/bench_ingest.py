@@ -62,7 +62,7 @@ import numpy as np
 from srs_ooc.ingestion.csv import TARGET, CsvStream, TableReader, TextForm
 from srs_ooc.ingestion.sources import SourceFile
 p = int(sys.argv[2])
-stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm())
+stream = CsvStream(SourceFile(Path(sys.argv[1])), TextForm())
 slots = np.arange(p + 1, dtype=np.int32)
 slots[-1] = TARGET
 reader = TableReader(slots, stream)

@@ -25,13 +25,7 @@ from srs_ooc.store.manifest import (
     small_file,
     values_file,
 )
-from srs_ooc.store.writing import (
-    CodesWriter,
-    write_coordinate,
-    write_small,
-    write_texts,
-)
-from srs_ooc.store.zarr_group import make_group
+from srs_ooc.store.writing import CodesWriter, NewStore, write_coordinate
 from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
 
 
@@ -66,14 +60,12 @@ def make_noise_store(path: Path, n_rows: int, n_features: int) -> None:
 def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
     shape, chunk = Shape(one.n_rows, n_features), one.n_features
     codes = np.fromfile(source / chunk_file(0), dtype=np.uint8).reshape(chunk, one.n_rows)
-    writer = CodesWriter(folder, shape, chunk, np.uint8(255))
+    new = NewStore(folder)
+    writer = CodesWriter(new, shape, chunk, np.uint8(255))
     for start in range(0, n_features, chunk):
         writer.write(np.roll(codes, start // chunk, axis=1)[: n_features - start])
     writer.close()
-    names = text_blocks(f"f{i}" for i in range(n_features))
-    checksums, _, n_bytes = write_texts(folder, "names", names)
-    checksums |= writer.checksums
-    lengths = {"names_bytes": n_bytes, "names_offsets": n_features + 1}
+    new.texts("names", text_blocks(f"f{i}" for i in range(n_features)))
     _link_values(source, one, folder, n_features)
     for name in one.small_arrays:
         array = np.fromfile(small_file(source, name), dtype=dtype_of(name))
@@ -84,18 +76,15 @@ def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
         elif name == "values_crc32c":
             array = np.resize(array, _n_value_chunks(one, n_features))
         if not name.startswith("names_"):
-            checksums |= write_small(folder, name, [array])
-            lengths[name] = len(array)
-    checksums |= write_coordinate(folder, "feature", "names", stored_positions(n_features))
-    checksums |= write_coordinate(folder, "row", "row_ids")
+            new.small(name, [array])
+    write_coordinate(new, "feature", "names", stored_positions(n_features))
+    write_coordinate(new, "row", "row_ids")
     wide = dataclasses.replace(
         one,
         n_features=n_features,
         kind_counts=dict.fromkeys(one.kind_counts, 0) | {"numeric": n_features},
-        checksums=checksums,
-        lengths=lengths,
     )
-    make_group(folder, wide)
+    new.finish(wide)
 
 
 def _link_values(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
