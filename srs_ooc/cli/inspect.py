@@ -12,8 +12,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, say, write
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store
-from srs_ooc.store.store_memory import READING_NBYTES
+from srs_ooc.store.store import READING_NBYTES, Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.verification import Verification

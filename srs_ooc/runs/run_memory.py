@@ -29,8 +29,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.store_memory import making_tables_nbytes
-from srs_ooc.store.values import n_values_of
+from srs_ooc.store.values import making_tables_nbytes, n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
     block_nbytes,

@@ -32,8 +32,7 @@ from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store, Verified
-from srs_ooc.store.store_memory import verifying_nbytes
+from srs_ooc.store.store import READING_NBYTES, Store, Verified
 
 
 def verify_run(run: Path) -> Verified:
@@ -353,6 +352,8 @@ def verified_store(store: Store, memory_nbytes: int) -> Verified:
     BudgetError
         If the cap cannot hold it.
     """
-    lease = Lease("reading a store in pieces", verifying_nbytes(store.manifest))
+    # which positions were seen, kinds and counts of codes; places of categorical features
+    places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
+    lease = Lease("reading a store in pieces", READING_NBYTES + places)
     Budget.of(memory_nbytes, [lease]).check()
     return store.verify()
