@@ -39,8 +39,9 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.ingestion.ingest_memory import StoreForm, disk_of
+from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.rows import check_counts
+from srs_ooc.ingestion.scratch import disk_of
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result

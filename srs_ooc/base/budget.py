@@ -4,7 +4,7 @@ In a program of the user's own, such as a notebook, a cap is on growth: see :fun
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -153,6 +153,11 @@ class Lease:
     n_bytes: int
 
 
+def total_nbytes(leases: Iterable[Lease]) -> int:
+    """Return what some leases are of together."""
+    return sum(lease.n_bytes for lease in leases)
+
+
 @dataclass
 class Budget:
     """Grants leases under a cap.
@@ -192,7 +197,7 @@ class Budget:
     @property
     def needed_nbytes(self) -> int:
         """Bytes granted so far."""
-        return sum(lease.n_bytes for lease in self.leases)
+        return total_nbytes(self.leases)
 
     def grant(self, purpose: str, n_bytes: int) -> Lease:
         """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""

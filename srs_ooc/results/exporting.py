@@ -25,14 +25,12 @@ from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
     StoreForm,
     batch_nbytes,
-    check_disk,
-    disk_of,
     fit_batch,
     smallest_batch,
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.ingestion.rows import KeptRows, TableFacts
-from srs_ooc.ingestion.scratch import joined, text_blocks
+from srs_ooc.ingestion.scratch import check_disk, disk_of, joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.results.ranking import (
     BLOCK_NBYTES,

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.ingestion.ingest_memory import WORK_NBYTES
 from srs_ooc.native import _native
 
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
@@ -174,7 +173,7 @@ class NumbersTable:
     """What most tables have: columns of numbers without names, of which nothing is held.
 
     ``held`` and ``opening`` are leases: what is held of the table to the end, and what opening it
-    took; None where only the process can tell.
+    took; None where only the process can tell. ``work_nbytes`` are as of :class:`Table`.
     """
 
     format = ""
@@ -184,8 +183,4 @@ class NumbersTable:
     pool: TextCoder | None = None
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
-
-    @property
-    def work_nbytes(self) -> int:
-        """Memory that reading takes beyond what is read and what is held already, in bytes."""
-        return WORK_NBYTES.get(self.format, 0)
+    work_nbytes = 0
