@@ -56,7 +56,7 @@ def inspect_command(
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    Budget.of(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
+    Budget(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
     opened = open_store(store)
     if verify:
         from srs_ooc.runs.verification import verified_store

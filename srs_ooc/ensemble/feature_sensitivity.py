@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, process_nbytes, total_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
@@ -72,7 +72,7 @@ def check_reading(
     n_used = min(trees.nbytes // SPLIT_NBYTES, store.n_features)
     nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
     rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
-    budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
+    budget = Budget(cap_nbytes, later_nbytes=total_nbytes(rest))
     budget.grant("trees", nodes + 32 * n_used)
     budget.grant(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES)
     budget.leases += files.leases()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -39,13 +40,13 @@ from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
-from srs_ooc.runs.whole_runs import from_workers, whole_runs
+from srs_ooc.runs.whole_runs import from_workers, whole_run_nbytes, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store

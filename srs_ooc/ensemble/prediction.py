@@ -118,7 +118,7 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
         has_categories = bool(manifest.kind_counts.get("categorical"))
         n_columns = CsvStream(SourceFile.file(data), TextForm()).n_fields
         applying += 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
-    budget = Budget(cap_nbytes, other_nbytes=applying)
+    budget = Budget(cap_nbytes, later_nbytes=applying)
     budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
     budget.check()
 

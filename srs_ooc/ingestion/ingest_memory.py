@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.budget import Lease, program_nbytes, resident_nbytes, total_nbytes
+from srs_ooc.base.budget import Lease, program_nbytes, refusal, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.text import MB, ceil_div, counted, megabytes
+from srs_ooc.base.text import MB, ceil_div, counted
 from srs_ooc.store.manifest import VALUES_CHUNK_NBYTES, Shape, max_codes, values_chunk
 from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 
@@ -220,11 +220,7 @@ class IngestMemory:
         """
         if self.fits:
             return
-        parts = [f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in self.leases()]
-        raise BudgetError(
-            f"--memory-mb {megabytes(self.cap_nbytes):g} cannot hold the ingest of {source}, in "
-            f"MB: {', '.join(parts)}. The smallest cap that works is --memory-mb {self.least_mb}."
-        )
+        raise refusal(self.cap_nbytes, f"the ingest of {source}", self.leases(), self.least_mb)
 
     def shared(self, shape: Shape, beside_nbytes: int = 0) -> "IngestMemory":
         """Share out what the cap leaves for a table of so many rows and features.

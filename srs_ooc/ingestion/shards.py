@@ -99,7 +99,7 @@ class Merging:
         n_items = next(iter(self._arrays.values()))
         step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
-        budget = Budget(cap_nbytes, resident_nbytes())
+        budget = Budget(cap_nbytes, [], resident_nbytes())
         budget.grant("working room", ingest_memory.SLACK_NBYTES)
         budget.grant("places and names", 40 * shape.n_features)
         budget.grant("features as read and written", step * column + 8 * MB)

@@ -38,7 +38,7 @@ from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import making_tables_nbytes, n_values_of
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -382,7 +382,7 @@ def network_leases(
     if orders_nbytes is not None:
         under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(shape)
         return [*leases, Lease("targets under way on the workers", under_way)]
-    leases += value_leases(shape)
+    leases += shape.value_leases
     if shared := params.shared_nbytes(shape, n_targets):
         what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
         leases.append(Lease(what, shared))
@@ -392,12 +392,6 @@ def network_leases(
 def target_nbytes(shape: TrainingShape) -> int:
     """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
     return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
-
-
-def value_leases(shape: TrainingShape) -> list[Lease]:
-    """Return what reading the values of codes needs, where the method has use for them."""
-    making = making_tables_nbytes(shape.n_stored_rows)
-    return [Lease("reading the values of codes", making)] if shape.n_values else []
 
 
 def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0) -> Lease:

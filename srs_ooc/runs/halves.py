@@ -28,13 +28,18 @@ from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
 from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import PLACES, Run, places_of
-from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import Watch, is_done, search
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
-from srs_ooc.runs.whole_runs import fits_workers, from_workers, remove_part, whole_runs
+from srs_ooc.runs.whole_runs import (
+    fits_workers,
+    from_workers,
+    remove_part,
+    whole_run_nbytes,
+    whole_runs,
+)
 from srs_ooc.store.store import Store
 
 HALVES = "halves"

@@ -10,25 +10,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from srs_ooc.base.budget import (
-    PROCESS_NBYTES,
-    Budget,
-    Lease,
-    cap_to_name,
-    growth_counts,
-    process_nbytes,
-)
-from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.learners.models import TREE
+from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.store import Store
 from srs_ooc.store.values import making_tables_nbytes, n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
@@ -39,7 +29,6 @@ from srs_ooc.trees.block import (
     rows_nbytes,
     scratch_nbytes,
     searching_nbytes,
-    sorted_nbytes,
     thread_nbytes,
     values_nbytes,
 )
@@ -122,6 +111,12 @@ class TrainingShape:
         return max(self.n_rows, self.n_stored_rows) * self.code_nbytes
 
     @property
+    def value_leases(self) -> list[Lease]:
+        """What reading the values of codes takes, where they are read."""
+        making = making_tables_nbytes(self.n_stored_rows)
+        return [Lease("reading the values of codes", making)] if self.n_values else []
+
+    @property
     def codes_nbytes(self) -> int:
         """Bytes of all codes on disk."""
         return self.n_features * self.column_nbytes
@@ -182,11 +177,9 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         + values_nbytes(n_columns, shape.n_values)
     )
     if shape.is_decoded:
-        from srs_ooc.learners.model_learner import decoded_nbytes  # few runs are not of trees
-
         found += decoded_nbytes(n_rows, n_columns, shape.code_nbytes)
     if method.judges_candidates:
-        found += sorted_nbytes(n_rows, n_columns)
+        found += 3 * n_rows * n_columns  # rows in order of each column, and what is made of them
     if saves or method.splits_rows or asks:
         found += record_nbytes(n_rows, n_classes, limits)
         waiting = 2 * (learner.trees_per_subspace - 1)
@@ -206,8 +199,6 @@ def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     published = work_nbytes(spec, shape, spec.n_columns, saves=saves)
     if spec.model.is_tree:
         return published
-    from srs_ooc.learners.model_learner import decoded_nbytes
-
     decoded = decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
     return published + max(0, trial_of(spec, shape).work_nbytes - decoded)
 
@@ -251,11 +242,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
             leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
         if shape.has_strata:
             leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
-    if shape.n_values:
-        leases.append(values_lease(shape.n_stored_rows))
+    leases += shape.value_leases
     if shape.is_decoded:
-        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
-
         leases.append(Lease("scikit-learn and what it loads", LIBRARY_NBYTES))
     if state:
         leases.append(Lease("what the method learns", state))
@@ -279,11 +267,6 @@ def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     return Lease(f"labels of {shape.n_rows} rows", n_bytes)
 
 
-def values_lease(n_stored_rows: int) -> Lease:
-    """Return what reading the values of codes takes."""
-    return Lease("reading the values of codes", making_tables_nbytes(n_stored_rows))
-
-
 def run_leases(
     spec: RunSpec, shape: TrainingShape, *, saves: bool = False, beside_nbytes: int = 0
 ) -> list[Lease]:
@@ -301,8 +284,6 @@ def run_leases(
         leases.append(Lease("what the stage looks at besides", beside_nbytes))
     what = "tree"
     if not spec.model.is_tree:
-        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
-
         what = "model"
         more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
         leases.append(Lease(f"what {spec.model.model} loads besides", max(0, more)))
@@ -318,7 +299,7 @@ def largest_subspace(
     From published constants and the store's shape alone, never from measured memory or threads.
     ``saves``: trees are kept.
     """
-    room = cap_nbytes - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    room = cap_nbytes - PROCESS_NBYTES - total_nbytes(fixed_leases(spec, shape))
     n_probes = spec.n_columns - spec.subspace_size
     low, high = 0, shape.n_candidates
     while low < high:
@@ -331,11 +312,6 @@ def largest_subspace(
 
 
 # What a cap is spent on.
-
-
-def needed_nbytes(leases: list[Lease]) -> int:
-    """Return what some leases are of together."""
-    return sum(lease.n_bytes for lease in leases)
 
 
 @dataclass
@@ -387,8 +363,8 @@ class RunBudget(Budget):
         BudgetError
             If the cap cannot hold it.
         """
-        budget = cls(cap_nbytes, process_nbytes)
-        budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
+        leases = run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
+        budget = cls(cap_nbytes, leases, process_nbytes)
         budget.check()
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
         if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
@@ -396,42 +372,22 @@ class RunBudget(Budget):
         if not grows:  # tiles of tall tables take more than the allowance and a block of trees
             more = another_tester_nbytes(shape) - TESTS_NBYTES - each
             budget.grant("columns tested", max(0, more))
-            budget.n_testers = grant_testers(budget, shape, n_most)
-            budget.mapped = budget.fits(shape.codes_nbytes)
+            # what the first takes is in the allowance for the verdict; groups are compared by one
+            each, most = another_tester_nbytes(shape), 0 if shape.has_groups else n_most - 1
+            budget.n_testers += budget.grant_more("another worker", each, most)
+            budget.mapped = shape.codes_nbytes <= budget.free_nbytes
             return budget
-        budget.n_workers = n_workers = grant_workers(budget, each, n_most)
+        budget.n_workers += budget.grant_more("another worker", each, n_most - 1)
+        n_workers = budget.n_workers
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
-        shares = spec.model.is_tree
-        while shares and (budget.n_threads + 1) * n_workers <= n_most and budget.fits(one):
-            budget.grant("another thread for each tree", one)
-            budget.n_threads += 1
-        budget.mapped = budget.fits(shape.codes_nbytes)
+        more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
+        budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
+        budget.mapped = shape.codes_nbytes <= budget.free_nbytes
         tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1) * shape.column_nbytes
-        if not budget.mapped and budget.fits(tiles):
+        if not budget.mapped and tiles <= budget.free_nbytes:
             budget.n_readers = budget.n_threads
         return budget
-
-
-def grant_workers(budget: Budget, each_nbytes: int, threads: int | None) -> int:
-    """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
-    n_workers = 1
-    while n_workers < (threads or n_cores()) and budget.fits(each_nbytes):
-        budget.grant("another worker", each_nbytes)
-        n_workers += 1
-    return n_workers
-
-
-def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
-    """Grant more threads that test single features while the cap holds them; return how many.
-
-    What the first takes is in the allowance for the verdict. Groups are compared by one.
-    """
-    n_bytes, n_testers = another_tester_nbytes(shape), 1
-    while n_testers < threads and not shape.has_groups and budget.fits(n_bytes):
-        budget.grant("another worker", n_bytes)
-        n_testers += 1
-    return n_testers
 
 
 def another_tester_nbytes(shape: TrainingShape) -> int:
@@ -449,26 +405,9 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
 
 def n_cores() -> int:
     """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
-
-
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
-
-
-def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
-    """Check that a cap holds each of some stages, which follow each other.
-
-    Raises
-    ------
-    BudgetError
-        If it cannot, with all that the largest of them needs.
-    """
-    Budget.of(cap_nbytes, max(stages, key=needed_nbytes)).check()
-
-
-def smallest_cap(stages: list[list[Lease]]) -> int:
-    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
-    return cap_to_name(process_nbytes() + max(map(needed_nbytes, stages)))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def worker_budget(
@@ -487,109 +426,21 @@ def worker_budget(
     BudgetError
         If it holds not even one block.
     """
-    budget = RunBudget(memory_mb * MB, PROCESS_NBYTES)
-    budget.leases.append(rows_lease(spec, shape))
-    if shape.n_values:
-        budget.leases.append(values_lease(shape.n_stored_rows))
-    if reading_nbytes:
-        budget.grant("requests under way", reading_nbytes)
     each = worker_nbytes(spec, shape, saves=saves) + BATCH_NBYTES
-    budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
-    try:
-        budget.check()
-    except BudgetError as error:
-        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-    budget.n_workers = grant_workers(budget, each, n_threads)
-    budget.mapped = budget.fits(shape.codes_nbytes)
+    leases = [
+        rows_lease(spec, shape),
+        *shape.value_leases,
+        Lease("requests under way", reading_nbytes),
+        Lease(f"a block of {spec.n_columns} columns and its tree", each),
+    ]
+    budget = RunBudget(memory_mb * MB, leases, PROCESS_NBYTES)
+    budget.check("--worker-memory-mb")
+    budget.n_workers += budget.grant_more("another worker", each, n_threads - 1)
+    budget.mapped = shape.codes_nbytes <= budget.free_nbytes
     return budget
 
-
-# Files that options name, and columns that are scored.
-
-MOST_LINE_NBYTES = MB
-"""A line of more bytes is no name."""
-LINES_NBYTES = MB
-"""Bytes of the lines that are looked up together, at most, or of a single line."""
-NAME_NBYTES = 40
-"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
-LOOKING_NBYTES = 5 * MB
-"""Memory of reading lines and names, and of the fewest names."""
-SCORE_NBYTES = 25
-"""Memory of a feature while scores are read."""
-WEIGHT_NBYTES = 4
-ORDER_NBYTES = 24
-
-
-def lines_lease(what: str, n_lines: int, n_names: int) -> Lease:
-    """Return what finding the lines of a file among the names of a store takes."""
-    n_bytes = LOOKING_NBYTES + n_names + 3 * n_lines + 4 * min(n_lines, n_names)
-    return Lease(f"{n_lines} lines of {what}s", n_bytes)
-
-
-def scores_lease(n_features: int) -> Lease:
-    """Return what reading a file of scores takes."""
-    return Lease(f"scores of {n_features} features", LOOKING_NBYTES + SCORE_NBYTES * n_features)
-
-
-def names_at_once(spare_nbytes: int) -> int:
-    """Return how many names are looked at together, with memory besides that of reading lines."""
-    return spare_nbytes // NAME_NBYTES
-
-
-def scoring_leases(score_nbytes: int, block: int, n_features: int) -> list[Lease]:
-    """Return what passes need besides the process, of a score and a ``block`` of so many bytes."""
-    return [
-        Lease("scoring columns", score_nbytes),
-        Lease("a block of columns", block),
-        Lease(f"weights of {n_features} features", WEIGHT_NBYTES * n_features),
-        Lease("ledger", LEDGER_NBYTES),
-    ]
-
-
-def order_lease(n_features: int) -> Lease:
-    """Return what putting the table of scores in order takes."""
-    return Lease("the table in order", ORDER_NBYTES * n_features)
-
-
-NAMES_NBYTES = 2_000_000
-"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
 
 # What is on its way between a run and workers elsewhere.
 
 ORDERS_NBYTES = 64 * MB
 """What Dask and its messages take where the run is, besides its libraries."""
-LARGE_JOB_NBYTES = 1 << 16
-"""A larger job is sent once to each worker, not with each batch."""
-AHEAD_NBYTES = 32 * MB
-"""What iterations and outcomes under way may take."""
-AHEAD_COLUMN_NBYTES = 16
-"""A column of an iteration under way: its number, and its importance."""
-
-
-def most_iterations_ahead(n_columns: int) -> int:
-    """Return how many iterations of so many columns may be under way at once."""
-    return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
-
-
-def whole_run_nbytes(spec: RunSpec, store: Store, inputs: "Inputs") -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
-    return PROCESS_NBYTES + given + needed_nbytes(leases)
-
-
-# Whether the sizes of memory in a ledger are of a process, or of its growth.
-
-_GROWTH = "memory_is_growth"
-
-
-def is_growth(ledger: Ledger) -> bool:
-    """Return whether all sizes that were noted are of growth, as of a run made from Python."""
-    return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
-
-
-def growth_to_note(ledger: Ledger) -> dict[str, bool]:
-    """Return what to note of the sizes that work adds; one whole process makes them mixed."""
-    counts = growth_counts() and (ledger.progress().iteration == 0 or is_growth(ledger))
-    return {_GROWTH: counts} if counts != is_growth(ledger) else {}

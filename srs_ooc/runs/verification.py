@@ -335,7 +335,7 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """
     is_run = isinstance(path, Path) and (path / FILE).is_file()
     if isinstance(path, Path) and is_run:
-        Budget.of(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
+        Budget(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
         found = verify_run(path)
     else:
         found = verified_store(open_store(path), memory_nbytes)
@@ -355,5 +355,5 @@ def verified_store(store: Store, memory_nbytes: int) -> Verified:
     # which positions were seen, kinds and counts of codes; places of categorical features
     places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
     lease = Lease("reading a store in pieces", READING_NBYTES + places)
-    Budget.of(memory_nbytes, [lease]).check()
+    Budget(memory_nbytes, [lease]).check()
     return store.verify()

@@ -8,13 +8,13 @@ from pathlib import Path
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any
 
-from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work
-from srs_ooc.runs.run_memory import whole_run_nbytes
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import Watch
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 ALL_AHEAD = 1 << 30
 """Runs are begun however long one of them takes: little is kept of those that are done."""
+
+
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.values())
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
+    return PROCESS_NBYTES + given + total_nbytes(leases)
 
 
 Doer = Callable[[int, Any, int, Watch], Any]
