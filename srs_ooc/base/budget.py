@@ -189,7 +189,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         own = process_nbytes() if self.process_nbytes is None else self.process_nbytes
-        self.leases = [Lease("interpreter and libraries", own), *self.leases]
+        leases, self.leases = self.leases, [Lease("interpreter and libraries", own)]
+        for lease in leases:
+            self.grant(lease.purpose, lease.n_bytes)
 
     @property
     def free_nbytes(self) -> int:
@@ -198,7 +200,8 @@ class Budget:
 
     def grant(self, purpose: str, n_bytes: int) -> None:
         """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""
-        self.leases.append(Lease(purpose, n_bytes))
+        if n_bytes:
+            self.leases.append(Lease(purpose, n_bytes))
 
     def grant_more(self, purpose: str, n_bytes: int, most: int) -> int:
         """Grant as much again while the cap holds it, at most so often; return how often."""

@@ -59,9 +59,8 @@ if TYPE_CHECKING:
 # What that takes: candidates that are clustered, those held together, rows that are predicted.
 
 CODES_NBYTES = 1 << 25
-"""Bytes of codes that correlations are computed from, at most."""
-BLOCK_NBYTES = 1 << 25
-"""Bytes of codes that are held together, whatever the run's subspace size."""
+"""Bytes of codes that correlations are computed from at most, and that are held together, whatever
+the run's subspace size."""
 MOST_HELD_OUT = 1 << 14
 """Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
 
@@ -87,7 +86,7 @@ def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: in
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
     """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
     shape = shape_of(manifest, inputs)
-    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    block = CODES_NBYTES // (shape.n_rows * shape.code_nbytes)
     return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
@@ -466,7 +466,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
-    category_nbytes = replace(memory, texts_nbytes=0).spare_nbytes * 7 // 8
+    left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
+    category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (option, name) in enumerate(asked):

@@ -19,9 +19,6 @@ from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 
 # What stages take, whatever the format.
 
-PROGRAM_NBYTES = 46 * MB
-"""Published allowance for interpreter and libraries, differences between starts included."""
-
 SLACK_NBYTES = 14 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
 
@@ -35,16 +32,11 @@ long."""
 THREAD_NBYTES = 8 * MB
 """What the allocator keeps for each further thread of the last stage."""
 
-COMPRESSING_NBYTES = 6 * VALUES_CHUNK_NBYTES + MB // 2
-"""Chunks of values that a thread compresses, pieces of what is read, and rows picked of these."""
-
 PIECE_NBYTES = 2 * MB
 """Lines are read in pieces of so many bytes, and features of which rows are left out, too."""
 
 CATEGORY_NBYTES = 32 * MB
 """Memory that is left for the texts of categories, where the cap is large enough."""
-
-MOST_CATEGORY_NBYTES = 256 * MB
 
 COUNTED_NBYTES = 8 * MB
 """Memory of texts that are counted exactly, by what they count as, where they are not held."""
@@ -73,8 +65,8 @@ def load_libraries() -> None:
 
 
 def own_nbytes() -> int:
-    """Return what the program takes, before there is work."""
-    return program_nbytes(PROGRAM_NBYTES)
+    """Return what the program takes, before there is work, differences between starts included."""
+    return program_nbytes(46 * MB)
 
 
 @dataclass(frozen=True)
@@ -155,11 +147,6 @@ class IngestMemory:
         return self.with_rows(1, drops_rows=False).least_mb < self.least_mb
 
     @property
-    def spare_nbytes(self) -> int:
-        """What the cap leaves, in bytes."""
-        return max(0, self.cap_nbytes - total_nbytes(self.leases()))
-
-    @property
     def fits(self) -> bool:
         """Whether the cap holds it."""
         return self.cap_nbytes >= self.least_mb * MB
@@ -232,7 +219,7 @@ class IngestMemory:
         row_nbytes = 8 * shape.n_features
         room = spare - COLUMN_NBYTES * self.n_columns
         wanted = max(ENOUGH_NBYTES, 16 * row_nbytes)
-        for_panel, most = min(wanted, room - min(CATEGORY_NBYTES, room // 4)), MOST_CATEGORY_NBYTES
+        for_panel, most = min(wanted, room - min(CATEGORY_NBYTES, room // 4)), 256 * MB
         if self.texts_nbytes is not None:
             for_panel, most = min(for_panel, room // 8), spare
         panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
@@ -306,7 +293,8 @@ def coding_nbytes(
     sorting = 16 * n_rows + 8 * min(n_rows, max_codes(form.code_dtype))
     if n_rows >= LONG_ROWS and form.code_dtype == "uint8":
         sorting = LONG_NBYTES
-    each_thread = sorting + COMPRESSING_NBYTES + apart
+    # chunks of values that are compressed, pieces of what is read, and rows picked of these
+    each_thread = sorting + 6 * VALUES_CHUNK_NBYTES + MB // 2 + apart
     return n_cells * per_cell + n_threads * each_thread + (n_threads - 1) * THREAD_NBYTES
 
 

@@ -248,10 +248,8 @@ class NetworkTask:
         store, cluster, params = self.store, self.request.cluster, self.request.params
         self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
         orders = None if cluster is None else ORDERS_NBYTES
-        leases = network_leases(params, self.shape, n_targets, orders)
-        if store.reading_nbytes:
-            leases.insert(0, Lease("requests under way", store.reading_nbytes))
-        return leases
+        requests = Lease("requests under way", store.reading_nbytes)
+        return [requests, *network_leases(params, self.shape, n_targets, orders)]
 
     def _grant(self, budget: Budget) -> None:
         """Share the cap out: one worker first, then more, then the store mapped; then edges."""
@@ -339,7 +337,7 @@ class NetworkJob(Job):
         store, shape = self.store.open(), self.shape
         lease = worker_lease(self.params, shape, target_nbytes(shape))
         requests = Lease("requests under way", store.reading_nbytes)
-        leases = [requests, *shape.value_leases, lease]
+        leases = [requests, shape.values_lease, lease]
         budget = Budget(self.store.memory_mb * MB, leases, PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
         n_blocks = 1 + budget.grant_more("another worker", lease.n_bytes, n_threads - 1)

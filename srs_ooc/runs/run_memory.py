@@ -43,32 +43,16 @@ FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature (law 11)."""
 LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
-COLUMN_NBYTES = 192
-"""Bytes of drawing, tallying and judging one column of a subspace, per worker."""
 BOOTSTRAP_NBYTES = 48
 """Bytes of drawing a row, per worker."""
-ASKING_NBYTES = 64
-"""Bytes of a row that trees of a closing stage are asked about, per worker."""
-PREDICTION_NBYTES = 64
-"""Bytes of choosing the rows of a split and walking down them, per worker."""
 TESTS_NBYTES = 10 * MB
 """Allowance for closing, tests and the verdict, besides the blocks that closing shares and the
 features that are tested beside one another."""
-TESTING_NBYTES = 6 * MB
-"""What another thread of tests builds and keeps of distributions, and has of levels, at most."""
 TESTED_CELLS = 1 << 20
 """Codes that a thread tests together."""
-LEFT_NBYTES = 10 * MB
-"""What stages of other rows leave in the process, pieces of memory that cannot be given back."""
-BATCH_NBYTES = 8 * MB
-"""What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
 STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
-CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
-"""A row, where its target is a class or a number, while the effect of a feature is looked for;
-tests within strata take more. At most 37 and 95 bytes of 200,000
-rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -111,10 +95,19 @@ class TrainingShape:
         return max(self.n_rows, self.n_stored_rows) * self.code_nbytes
 
     @property
-    def value_leases(self) -> list[Lease]:
+    def values_lease(self) -> Lease:
         """What reading the values of codes takes, where they are read."""
-        making = making_tables_nbytes(self.n_stored_rows)
-        return [Lease("reading the values of codes", making)] if self.n_values else []
+        making = making_tables_nbytes(self.n_stored_rows) if self.n_values else 0
+        return Lease("reading the values of codes", making)
+
+    @property
+    def tested_row_nbytes(self) -> int:
+        """Bytes of a row while the effect of a feature is looked for; within strata more.
+
+        At most 95 bytes of 200,000 rows as measured, of classes 37; of fewer rows 3 MB more at
+        most, as codes of two bytes have so many levels.
+        """
+        return 110 if self.is_regression else 40
 
     @property
     def codes_nbytes(self) -> int:
@@ -166,29 +159,26 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     altered: a subspace's last while it grows, the others there and on their way to disk.
     """
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
-    limits, learner, method = spec.limits, spec.learner, spec.method
+    width, limits, method = shape.code_nbytes, spec.limits, spec.method
     asks = closes_by_sensitivity(spec.judging)
-    found = (
-        block_nbytes(n_columns, n_rows, shape.code_nbytes)
-        + scratch_nbytes(n_rows, n_columns, n_classes, shape.code_nbytes, n_channels)
-        + searching_nbytes(n_rows, n_classes, n_channels, limits.splitter)
-        + 2 * block_nbytes(1, n_rows, shape.code_nbytes)
-        + COLUMN_NBYTES * n_columns
-        + values_nbytes(n_columns, shape.n_values)
-    )
-    if shape.is_decoded:
-        found += decoded_nbytes(n_rows, n_columns, shape.code_nbytes)
-    if method.judges_candidates:
-        found += 3 * n_rows * n_columns  # rows in order of each column, and what is made of them
-    if saves or method.splits_rows or asks:
-        found += record_nbytes(n_rows, n_classes, limits)
-        waiting = 2 * (learner.trees_per_subspace - 1)
-        found += waiting * recorded_nbytes(n_rows, n_classes, limits)
-    if method.splits_rows:
-        found += (PREDICTION_NBYTES + 20 * n_classes) * n_rows
-    if asks:
-        found += 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * n_rows
-    return found + (BOOTSTRAP_NBYTES * n_rows if learner.bootstrap else 0)
+    records = saves or method.splits_rows or asks
+    n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
+    needs = [
+        block_nbytes(n_columns, n_rows, width),
+        values_nbytes(n_columns, shape.n_values),
+        scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
+        searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
+        2 * block_nbytes(1, n_rows, width),  # staging
+        192 * n_columns,  # of drawing, tallying and judging
+        shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
+        method.judges_candidates * 3 * n_rows * n_columns,  # rows in order, and what is made of it
+        records * record_nbytes(n_rows, n_classes, limits),
+        records * n_waiting * recorded_nbytes(n_rows, n_classes, limits),
+        method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
+        asks * (2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
+        spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
+    ]
+    return sum(needs)
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
@@ -228,26 +218,22 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
 
 def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
-    n_rows, n_features = shape.n_rows, shape.n_features
-    state = spec.sampler.state_nbytes(n_rows, n_features)
-    leases = [Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features)]
-    leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
-    if spec.concludes:
-        code_nbytes = 2 if shape.has_groups else shape.code_nbytes
-        sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
-        each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
-        closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
-        leases.append(Lease("closing, tests and verdict", closing))
-        if shape.has_groups:  # a second is made while the first is held
-            leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
-        if shape.has_strata:
-            leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
-    leases += shape.value_leases
-    if shape.is_decoded:
-        leases.append(Lease("scikit-learn and what it loads", LIBRARY_NBYTES))
-    if state:
-        leases.append(Lease("what the method learns", state))
-    return leases
+    n_rows, n_features, tests = shape.n_rows, shape.n_features, spec.concludes
+    code_nbytes = 2 if shape.has_groups else shape.code_nbytes
+    beside = held_nbytes(n_rows, shape.n_candidates, shape.n_classes, code_nbytes)
+    closing = TESTS_NBYTES + max(beside, shape.tested_row_nbytes * n_rows)
+    groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
+    return [
+        Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features),
+        rows_lease(spec, shape),
+        Lease("ledger", LEDGER_NBYTES),
+        Lease("closing, tests and verdict", tests * closing),
+        Lease("means of groups", tests * shape.has_groups * groups),
+        Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
+        shape.values_lease,
+        Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
+        Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
+    ]
 
 
 def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
@@ -257,8 +243,9 @@ def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """
     half = replace(shape, n_rows=ceil_div(shape.n_rows, 2))
     tested = max(0, another_tester_nbytes(half) - TESTS_NBYTES) if spec.concludes else 0
-    more = Lease("columns tested", tested), Lease("what earlier stages left", LEFT_NBYTES)
-    return [*fixed_leases(spec, half), *more]
+    # pieces of memory that cannot be given back
+    left = Lease("what earlier stages left", 10 * MB)
+    return [*fixed_leases(spec, half), Lease("columns tested", tested), left]
 
 
 def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
@@ -279,16 +266,16 @@ def run_leases(
     UsageError
         If the run's model is no tree, and cannot be fitted on a subspace of this shape.
     """
-    leases = fixed_leases(spec, shape)
-    if beside_nbytes:
-        leases.append(Lease("what the stage looks at besides", beside_nbytes))
-    what = "tree"
+    what, library = "tree", 0
     if not spec.model.is_tree:
-        what = "model"
-        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
-        leases.append(Lease(f"what {spec.model.model} loads besides", max(0, more)))
+        what, library = "model", trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
     n_bytes = worker_nbytes(spec, shape, saves=saves)
-    return [*leases, Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes)]
+    return [
+        *fixed_leases(spec, shape),
+        Lease("what the stage looks at besides", beside_nbytes),
+        Lease(f"what {spec.model.model} loads besides", max(0, library)),
+        Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes),
+    ]
 
 
 def largest_subspace(
@@ -367,8 +354,8 @@ class RunBudget(Budget):
         budget = cls(cap_nbytes, leases, process_nbytes)
         budget.check()
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
-        if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
-            budget.grant("what earlier stages left", more)
+        left = resident_nbytes - budget.leases[0].n_bytes
+        budget.grant("what earlier stages left", max(0, left))
         if not grows:  # tiles of tall tables take more than the allowance and a block of trees
             more = another_tester_nbytes(shape) - TESTS_NBYTES - each
             budget.grant("columns tested", max(0, more))
@@ -396,11 +383,10 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     Its columns twice, and three tiles of which they are made; tables and distributions.
     """
     n_rows = max(shape.n_rows, shape.n_stored_rows)
-    each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
-    each_row += STRATUM_ROW_NBYTES * shape.has_strata
+    each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
-    return columns + tiles + TESTING_NBYTES + each_row * n_rows
+    return columns + tiles + 6 * MB + each_row * n_rows
 
 
 def n_cores() -> int:
@@ -426,10 +412,10 @@ def worker_budget(
     BudgetError
         If it holds not even one block.
     """
-    each = worker_nbytes(spec, shape, saves=saves) + BATCH_NBYTES
+    each = worker_nbytes(spec, shape, saves=saves) + 8 * MB  # an order and its outcomes
     leases = [
         rows_lease(spec, shape),
-        *shape.value_leases,
+        shape.values_lease,
         Lease("requests under way", reading_nbytes),
         Lease(f"a block of {spec.n_columns} columns and its tree", each),
     ]
