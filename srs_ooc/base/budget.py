@@ -4,7 +4,7 @@ In a program of the user's own, such as a notebook, a cap is on growth: see :fun
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div, megabytes
 
 PROCESS_NBYTES = 56 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
@@ -116,12 +116,8 @@ def process_nbytes() -> int:
     count with the same size, as memory that one stage frees is used again by the next. Where only
     growth counts, what is published, for what is loaded meanwhile.
     """
-    return PROCESS_NBYTES if _start.get() is not None else _own_nbytes()
-
-
-@cache
-def _own_nbytes() -> int:
-    return max(PROCESS_NBYTES, _resident() + GROWTH_NBYTES)
+    own = PROCESS_NBYTES
+    return own if growth_counts() else max(own, _first_nbytes() + GROWTH_NBYTES)
 
 
 def program_nbytes(published: int) -> int:
@@ -130,7 +126,7 @@ def program_nbytes(published: int) -> int:
     What is larger is rounded up to a multiple of :data:`NAMED_NBYTES`, and so much more, so that it
     is nearly always the same from one start to the next.
     """
-    if _start.get() is not None or _first_nbytes() + NAMED_NBYTES // 2 <= published:
+    if growth_counts() or _first_nbytes() + NAMED_NBYTES // 2 <= published:
         return published
     return max(published, (ceil_div(_first_nbytes(), NAMED_NBYTES) + 1) * NAMED_NBYTES)
 
@@ -153,6 +149,22 @@ class Lease:
     n_bytes: int
 
 
+def total_nbytes(leases: Iterable[Lease]) -> int:
+    """Return what some leases are of together."""
+    return sum(lease.n_bytes for lease in leases)
+
+
+def refusal(
+    cap_nbytes: int, work: str, leases: list[Lease], least_mb: int, option: str = "--memory-mb"
+) -> BudgetError:
+    """Return the refusal of a cap that cannot hold what some work needs at once."""
+    parts = ", ".join(f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in leases)
+    return BudgetError(
+        f"{option} {megabytes(cap_nbytes):g} cannot hold {work}, in MB: {parts}. The smallest cap "
+        f"that works is {option} {least_mb}."
+    )
+
+
 @dataclass
 class Budget:
     """Grants leases under a cap.
@@ -161,51 +173,46 @@ class Budget:
     ----------
     cap_nbytes : int
         Cap on the peak resident memory of the whole process.
+    leases : list of Lease
+        What is granted besides the process; its own becomes the first.
     process_nbytes : int, optional
         What the process itself takes; :func:`process_nbytes` if not given.
-    other_nbytes : int
+    later_nbytes : int
         What another stage of the same command needs besides the process. It grants nothing, but a
         cap that is named holds it too.
     """
 
     cap_nbytes: int
-    process_nbytes: int | None = None
-    other_nbytes: int = 0
     leases: list[Lease] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, cap_nbytes: int, leases: "list[Lease]") -> "Budget":
-        """Return a budget of which so much is granted besides the process."""
-        budget = cls(cap_nbytes)
-        budget.leases.extend(leases)
-        return budget
+    process_nbytes: int | None = None
+    later_nbytes: int = 0
 
     def __post_init__(self) -> None:
         own = process_nbytes() if self.process_nbytes is None else self.process_nbytes
-        self.grant("interpreter and libraries", own)
+        leases, self.leases = self.leases, [Lease("interpreter and libraries", own)]
+        for lease in leases:
+            self.grant(lease.purpose, lease.n_bytes)
 
     @property
     def free_nbytes(self) -> int:
         """Bytes not granted yet; negative if the cap is exceeded already."""
-        return self.cap_nbytes - self.needed_nbytes
+        return self.cap_nbytes - total_nbytes(self.leases)
 
-    @property
-    def needed_nbytes(self) -> int:
-        """Bytes granted so far."""
-        return sum(lease.n_bytes for lease in self.leases)
-
-    def grant(self, purpose: str, n_bytes: int) -> Lease:
+    def grant(self, purpose: str, n_bytes: int) -> None:
         """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""
-        lease = Lease(purpose, n_bytes)
-        self.leases.append(lease)
-        return lease
+        if n_bytes:
+            self.leases.append(Lease(purpose, n_bytes))
 
-    def fits(self, n_bytes: int) -> bool:
-        """Return whether another ``n_bytes`` could be granted."""
-        return n_bytes <= self.free_nbytes
+    def grant_more(self, purpose: str, n_bytes: int, most: int) -> int:
+        """Grant as much again while the cap holds it, at most so often; return how often."""
+        n_granted = 0
+        while n_granted < most and n_bytes <= self.free_nbytes:
+            self.grant(purpose, n_bytes)
+            n_granted += 1
+        return n_granted
 
-    def check(self) -> None:
-        """Refuse a cap that cannot hold what was granted.
+    def check(self, option: str = "--memory-mb") -> None:
+        """Refuse a cap, as an option gives it, that cannot hold what was granted.
 
         Raises
         ------
@@ -214,13 +221,24 @@ class Budget:
         """
         if self.free_nbytes >= 0:
             return
-        parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
-        needed = self.needed_nbytes
-        most = max(needed, self.leases[0].n_bytes + self.other_nbytes)
-        more = f" at first ({parts}), and {ceil_div(most, MB)} MB later"
-        raise BudgetError(
-            f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, which needs "
-            f"{ceil_div(needed, MB)} MB{more if most > needed else f' ({parts})'}. The smallest "
-            f"cap that works, {NAMED_NBYTES // MB} MB for differences between starts included, is "
-            f"--memory-mb {cap_to_name(most)}."
-        )
+        leases = [*self.leases, Lease("differences between starts", NAMED_NBYTES)]
+        most = max(total_nbytes(leases), leases[0].n_bytes + self.later_nbytes + NAMED_NBYTES)
+        if most > total_nbytes(leases):
+            leases.append(Lease("more at a later stage", most - total_nbytes(leases)))
+        raise refusal(self.cap_nbytes, "the work", leases, ceil_div(most, MB), option)
+
+
+def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
+    """Check that a cap holds each of some stages, which follow each other.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot, with all that the largest of them needs.
+    """
+    Budget(cap_nbytes, max(stages, key=total_nbytes)).check()
+
+
+def smallest_cap(stages: list[list[Lease]]) -> int:
+    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
+    return cap_to_name(process_nbytes() + max(map(total_nbytes, stages)))

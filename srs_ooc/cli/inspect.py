@@ -12,8 +12,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, say, write
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store
-from srs_ooc.store.store_memory import READING_NBYTES
+from srs_ooc.store.store import READING_NBYTES, Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.verification import Verification
@@ -57,7 +56,7 @@ def inspect_command(
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    Budget.of(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
+    Budget(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
     opened = open_store(store)
     if verify:
         from srs_ooc.runs.verification import verified_store

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.budget import process_nbytes, total_nbytes
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place, place_of
@@ -264,7 +264,7 @@ def export_command(
             positions = exporting.named_positions(opened, names_file, cap_nbytes)
         else:
             n_columns = min(top or status_of(ledger).n_selected, opened.n_features)
-            later = sum(lease.n_bytes for lease in exporting.export_leases(opened, n_columns, out))
+            later = total_nbytes(exporting.export_leases(opened, n_columns, out))
             positions = exporting.ranked_positions(
                 ledger, Ranking(ledger, opened, cap_nbytes, later_nbytes=later), top
             )

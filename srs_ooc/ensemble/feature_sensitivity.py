@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, process_nbytes, total_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
@@ -53,11 +53,8 @@ PIECE = 512
 """Columns that are read together."""
 VOTES_NBYTES = 4 * MB
 """Memory for which trees vote on which rows."""
-USED_NBYTES = 160
-"""Memory of an item that trees use, whatever the rows."""
-ROW_NBYTES, DRAW_NBYTES = 160, 64
-"""Memory of a row of the store: its target and what is drawn for it, and of a training row while it
-is found which rows a tree was grown on."""
+ROW_NBYTES = 160
+"""Memory of a row of the store: its target and what is drawn for it."""
 WORK_NBYTES = 8 * MB
 """Allowance for what is read of the store beside rows."""
 
@@ -72,11 +69,12 @@ def check_reading(
     n_used = min(trees.nbytes // SPLIT_NBYTES, store.n_features)
     nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
     rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
-    budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
-    budget.grant("trees", nodes + 32 * n_used)
-    budget.grant(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES)
-    budget.leases += files.leases()
-    budget.check()
+    leases = [
+        Lease("trees", nodes + 32 * n_used),
+        Lease(f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
+        *files.leases(),
+    ]
+    Budget(cap_nbytes, leases, later_nbytes=total_nbytes(rest)).check()
 
 
 def walking_leases(
@@ -85,13 +83,14 @@ def walking_leases(
     """Return what walking the trees needs besides the process; last of all, a row."""
     manifest = store.manifest
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
-    of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
+    # and while it is found which rows a tree was grown on
+    of_rows = (ROW_NBYTES + 64) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
     row = effects_nbytes(n_features, max(1, len(manifest.classes)), code_nbytes)
     row += n_features * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),
-        Lease(f"{n_features} features that trees use", USED_NBYTES * n_features),
+        Lease(f"{n_features} features that trees use", 160 * n_features),
         Lease(f"{n_rows} rows", of_rows),
         Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
         Lease("names and places", 12 * store.n_features),
@@ -409,9 +408,8 @@ class _Measuring:
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
-        budget, nodes = Budget(cap_nbytes), NODE_NBYTES * self._largest
-        n_features = len(self._features)
-        budget.leases += walking_leases(self._spec, self._store, n_features, self._n_repeats, nodes)
+        sizes = len(self._features), self._n_repeats, NODE_NBYTES * self._largest
+        budget = Budget(cap_nbytes, walking_leases(self._spec, self._store, *sizes))
         budget.check()
         row = budget.leases[-1].n_bytes
         return int(min(len(self._rows), budget.free_nbytes // row + 1))

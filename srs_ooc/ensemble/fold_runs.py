@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -33,13 +34,19 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
-from srs_ooc.runs.halves import from_workers, remove_part, select_within, whole_runs
+from srs_ooc.runs.halves import (
+    from_workers,
+    remove_part,
+    select_within,
+    whole_run_nbytes,
+    whole_runs,
+)
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import check_stages, run_leases, shape_of, whole_run_nbytes
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
@@ -56,9 +63,8 @@ if TYPE_CHECKING:
 # What that takes: candidates that are clustered, those held together, rows that are predicted.
 
 CODES_NBYTES = 1 << 25
-"""Bytes of codes that correlations are computed from, at most."""
-BLOCK_NBYTES = 1 << 25
-"""Bytes of codes that are held together, whatever the run's subspace size."""
+"""Bytes of codes that correlations are computed from at most, and that are held together, whatever
+the run's subspace size."""
 MOST_HELD_OUT = 1 << 14
 """Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
 
@@ -84,7 +90,7 @@ def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: in
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
     """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
     shape = shape_of(manifest, inputs)
-    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    block = CODES_NBYTES // (shape.n_rows * shape.code_nbytes)
     return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, cap_to_name, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import MB
@@ -46,12 +46,6 @@ SPLIT_NBYTES = 6
 """Bytes a split takes at least in the file of trees, its share of leaves included."""
 NODE_NBYTES = 160
 """Allowance for a decoded node, its copies and what is looked up for it."""
-RECORD_NBYTES_PER_ROW = 18
-"""Bytes that the record of one tree takes at most for each row it was grown on."""
-SPLIT_NAME_NBYTES = 300
-"""Allowance for a feature's name, as thresholds are looked up."""
-LOOKING_UP_NBYTES = 24 << 20
-"""Allowance for what else that takes."""
 
 
 def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
@@ -65,11 +59,6 @@ def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
     return n_keys, min(n_keys, len(n_codes))
 
 
-def making_nbytes(n_keys: int, n_used: int) -> int:
-    """Return the bytes that looking so many splits on so many features up needs."""
-    return 6 * 8 * n_keys + SPLIT_NAME_NBYTES * n_used + LOOKING_UP_NBYTES
-
-
 def ensemble_nbytes(splits: SplitTable) -> int:
     """Return the bytes that trees and thresholds need in memory, however many trees there are."""
     table = 24 * len(splits.keys) + 8 * len(splits.features)
@@ -78,7 +67,7 @@ def ensemble_nbytes(splits: SplitTable) -> int:
 
 def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
     """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
-    record = RECORD_NBYTES_PER_ROW * n_training_rows
+    record = 18 * n_training_rows  # of one tree, at most
     n_nodes = 2 * min(trees.nbytes, SAVED_PIECE_NBYTES + record) // SPLIT_NBYTES
     return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
 
@@ -104,34 +93,32 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
     BudgetError
         If it cannot.
     """
-    manifest, code_nbytes = store.manifest, store.manifest.code_nbytes
+    manifest = store.manifest
     n_keys, n_used = most_splits(trees, store)
     applying = most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
-    applying += 2 * block_nbytes(n_used + 1, 1, code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
-    applying += TEXT_NBYTES * n_used + 24 * len(manifest.classes)
+    applying += (TEXT_NBYTES + 24) * n_used  # a name, and a cell of a row in three forms
     if isinstance(data, Store):
         applying += 24 * data.n_features + OPEN_NBYTES + data.reading_nbytes
-        applying += 2 * block_nbytes(1, data.n_rows, code_nbytes)
-    elif not isinstance(data, Path):
-        applying += 2 * CATEGORY_NBYTES
+        applying += 2 * block_nbytes(1, data.n_rows, manifest.code_nbytes)
     else:
-        has_categories = bool(manifest.kind_counts.get("categorical"))
-        n_columns = CsvStream(SourceFile(data), TextForm()).n_fields
-        applying += 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
-    budget = Budget(cap_nbytes, other_nbytes=applying)
-    budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
-    budget.check()
+        applying += 2 * CATEGORY_NBYTES * bool(manifest.kind_counts.get("categorical"))
+        if isinstance(data, Path):
+            applying += 16 * CsvStream(SourceFile(data), TextForm()).n_fields
+    looking_up = 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20)
+    leases = [Lease("looking thresholds up", looking_up)]
+    Budget(cap_nbytes, leases, later_nbytes=applying).check()
 
 
 def panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0) -> int:
     """Return how many rows at a time the cap holds, where predictions are written as they come."""
-    budget = Budget(cap_nbytes)
-    if reading_nbytes:
-        budget.grant("requests under way", reading_nbytes)
     a_row = panels.row_nbytes + 24 * len(splits.facts["classes"])
-    budget.grant("trees and thresholds", ensemble_nbytes(splits))
-    budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
-    budget.grant("a row", a_row)
+    leases = [
+        Lease("requests under way", reading_nbytes),
+        Lease("trees and thresholds", ensemble_nbytes(splits)),
+        Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
+        Lease("a row", a_row),
+    ]
+    budget = Budget(cap_nbytes, leases)
     budget.check()
     fitting = budget.free_nbytes // a_row + 1
     return int(min(fitting, MOST_PANEL_ROWS, panels.most_rows or MOST_PANEL_ROWS))
@@ -154,12 +141,14 @@ def kept_panel_rows(
     predicted = TEXT_NBYTES + OUTPUT_NBYTES * (n_outputs + 1)
     panel, rest = PANEL_NBYTES, None
     if cap_nbytes is not None:
-        budget = Budget(cap_nbytes)
-        budget.grant("trees and thresholds", trees.nbytes + ensemble_nbytes(splits))
-        budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
-        budget.grant("a row", panels.row_nbytes + 24 * n_outputs + predicted)
-        if panels.most_rows is not None:
-            budget.grant(f"predictions of {panels.most_rows} rows", predicted * panels.most_rows)
+        n_rows = panels.most_rows or 0
+        leases = [
+            Lease("trees and thresholds", trees.nbytes + ensemble_nbytes(splits)),
+            Lease(f"{len(splits.features)} columns", panels.fixed_nbytes),
+            Lease("a row", panels.row_nbytes + 24 * n_outputs + predicted),
+            Lease(f"predictions of {n_rows} rows", predicted * n_rows),
+        ]
+        budget = Budget(cap_nbytes, leases)
         budget.check()
         panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
         rest = budget.free_nbytes - panel if panels.most_rows is None else None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_UTF8, Texts
-from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, SAMPLED_NBYTES, many_texts
+from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
 from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
@@ -38,6 +38,8 @@ UNKNOWN, NUMBERS, TEXTS, CATEGORIES, ONLY_NUMBERS = range(5)
 missing was one; texts whatever they look like; numbers, texts being refused at once."""
 
 
+SAMPLED_NBYTES = 1 << 20
+"""Bytes of a text from which its rows are estimated."""
 PLAIN = b",\0."
 """Separator, comment (NUL if none) and decimal point of plain CSV, a byte each."""
 

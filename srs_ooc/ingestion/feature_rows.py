@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.budget import Lease, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
@@ -34,8 +34,15 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.reading import TableReading, Workplace
 from srs_ooc.ingestion.rows import shown
-from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, anonymous_array, joined, texts_of
-from srs_ooc.ingestion.sources import PieceReader, SourceFile
+from srs_ooc.ingestion.scratch import (
+    ScratchArray,
+    TextSpool,
+    anonymous_array,
+    check_disk,
+    joined,
+    texts_of,
+)
+from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.store.manifest import CATEGORICAL
 
 
@@ -97,7 +104,7 @@ class FeatureRows(Table):
             row_kinds=row_cells_of(kinds or {}),
         )
         self._lines = ScratchArray(scratch / "lines", np.int64)
-        n_lines = max(1, ingest_memory.SAMPLES_PANEL_NBYTES // (8 * n_samples))
+        n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
         panel = anonymous_array((n_samples, n_lines))
         reader.set_panel(panel)
         is_text: list[NDArray[np.bool_]] = []
@@ -250,6 +257,7 @@ def _fill(
 _SHOWN = 5
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
 LONGEST_LINE = 16 * MB
+PANEL_NBYTES = 3 * MB
 """A line of a sample table has no more bytes."""
 
 
@@ -343,6 +351,13 @@ def unmatched(known: Collection[str], ids: list[str]) -> dict[str, Any]:
 
 _FEW_FEATURES = 1 << 16
 """Tables of so many features are asked for the same memory, however many they have."""
+_SAMPLE_NBYTES, _CELL_NBYTES, _ID_NBYTES = 210, 64, 140
+"""Memory of a sample in both mappings, of a cell of it, and of an id that is looked up in them, as
+Python objects, beyond their texts; measured 202, 62 and 130 at 10^6 samples."""
+
+
+def _text_nbytes(text: str) -> int:
+    return len(text) if text.isascii() else 4 * len(text)
 
 
 def feature_memory(
@@ -356,11 +371,21 @@ def feature_memory(
         If the sample table cannot be read as asked.
     """
     n_samples, known = len(header) - 1, _samples(options)
-    held = [ingest_memory.samples_lease(known, n_samples, header.nbytes)]
-    if options.kinds:
-        held.append(Lease("kinds by name", ingest_memory.names_nbytes(options.kinds.names())))
-    reading = ingest_memory.feature_rows_leases(n_samples, PieceReader(source).decoder_nbytes)
-    lines = ingest_memory.lines_lease((n_samples, 1))
+    samples = _ID_NBYTES * n_samples + header.nbytes
+    for _, sample, *cells in known:
+        samples += _SAMPLE_NBYTES + _text_nbytes(sample)
+        samples += sum(_CELL_NBYTES + _text_nbytes(cell) for cell in cells)
+    held = [Lease("the samples", samples)]
+    if options.kinds:  # a name and its kind, and once more by the reader of the table
+        names = sum(4 * len(name) + 540 for name in options.kinds.names())
+        held.append(Lease("kinds by name", names))
+    panels = 2 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    decoding = N_DECODERS * PieceReader(source).decoder_nbytes
+    reading = (
+        Lease("working room", ingest_memory.SLACK_NBYTES),
+        Lease("reading features", panels + decoding),
+    )
+    lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.covariates)
@@ -438,8 +463,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
         )
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
-    ingest_memory.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
-    category_nbytes = replace(memory, texts_nbytes=0).spare_nbytes * 7 // 8
+    check_disk(work.folder, 8 * len(ids) * n_rows, 0)
+    left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
+    category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (option, name) in enumerate(asked):

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
@@ -37,8 +38,16 @@ from srs_ooc.ingestion.ingest_options import (
     cells_of,
 )
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
-from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
-from srs_ooc.ingestion.sources import PieceReader, SourceFile
+from srs_ooc.ingestion.scratch import (
+    Panels,
+    ScratchArray,
+    TextSpool,
+    anonymous_array,
+    check_disk,
+    disk_of,
+    texts_of,
+)
+from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, Shape
@@ -134,7 +143,8 @@ class TextReading:
             self._memory(1).check(self.source)
 
     def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
-        held = ingest_memory.decoding_leases(self.source, PieceReader(self.source).decoder_nbytes)
+        decoding = N_DECODERS * PieceReader(self.source).decoder_nbytes
+        held = (Lease(f"decompressing {self.source}", decoding),) if decoding else ()
         return self.options.memory(n_columns, n_rows, held)
 
     def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
@@ -172,8 +182,8 @@ class TextReading:
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
         shape = Shape(n_rows, roles.n_features)
-        disk = ingest_memory.disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
-        ingest_memory.check_disk(self._work.folder, *disk)
+        disk = disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        check_disk(self._work.folder, *disk)
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
@@ -321,9 +331,9 @@ class TableReading:
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
-        disk = ingest_memory.disk_of(shape, self._memory.form, by_rows=table.by_rows)
-        ingest_memory.check_disk(self._work.folder, *disk)
-        lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
+        disk = disk_of(shape, self._memory.form, by_rows=table.by_rows)
+        check_disk(self._work.folder, *disk)
+        lines = ingest_memory.lines_lease(table.shape[int(table.by_rows)], table.work_nbytes)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
 

@@ -36,6 +36,8 @@ from srs_ooc.store.writing import TextBlocks
 # Each such column is first spooled as text, whatever the format, and settled when all of it is
 # known.
 
+_PICKED_ROWS = 1 << 15
+"""Rows that are picked at a time where some are left out."""
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""
 
@@ -101,13 +103,13 @@ class KeptRows:
         if self.mask is None:
             return columns.read(start, stop)
         out = anonymous_array((stop - start, self.n_rows))
-        step = ingest_memory.piece_features(self.n_source_rows)
+        step = max(1, ingest_memory.PIECE_NBYTES // (8 * self.n_source_rows))
         for first in range(start, stop, step):
             values = columns.read(first, min(first + step, stop))
             for line, whole in zip(out[first - start :], values, strict=False):
                 filled = 0
-                for begin in range(0, len(whole), ingest_memory.PICKED_ROWS):  # some at a time
-                    picked = self.of(begin, whole[begin : begin + ingest_memory.PICKED_ROWS])
+                for begin in range(0, len(whole), _PICKED_ROWS):  # some at a time
+                    picked = self.of(begin, whole[begin : begin + _PICKED_ROWS])
                     line[filled : filled + len(picked)] = picked
                     filled += len(picked)
         return out
@@ -259,6 +261,9 @@ MAX_WHOLE_CLASSES = 100
 """Whole numbers are classes only where there are at most so many different ones."""
 
 _LONGEST_LABEL = 1000
+_LABELS_NBYTES, _CODES_NBYTES = MAX_CLASSES * 528, 8_000_000
+"""Memory for the labels of the most classes, of 100 bytes each; and for the distinct texts of
+strata and groups, a column at a time."""
 NUMBERED = 1 << 14
 """Rows that are numbered together."""
 
@@ -353,7 +358,7 @@ class RowColumns:
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
-        coder, start = TextCoder(ingest_memory.LABELS_NBYTES), 0
+        coder, start = TextCoder(_LABELS_NBYTES), 0
         for blob, ends in self._column.blocks():
             numbers = coder.code(blob, ends)
             codes.append(numbers)
@@ -365,7 +370,7 @@ class RowColumns:
                 raise self._error(
                     start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
-                    f"{describe_nbytes(ingest_memory.LABELS_NBYTES // 4)} in all",
+                    f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
                     f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
@@ -506,7 +511,7 @@ class RowColumns:
 
     def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, int]:
         """Return the numbers of the texts of kept rows, by first appearance; how many differ."""
-        coder, option = TextCoder(ingest_memory.CODES_NBYTES), f"--{what}"
+        coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
         codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
         mask = self.kept.mask
         for start, texts in column.numbered_blocks():

@@ -4,9 +4,11 @@ Pieces that are done lie beside the store until all of them are; after a kill th
 those that are missing.
 """
 
+import gc
 import hashlib
 import json
 import shutil
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.budget import Budget, growth_counted, resident_nbytes
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB
@@ -35,7 +37,13 @@ from srs_ooc.ingestion.ingest_options import (
     stored_positions,
 )
 from srs_ooc.ingestion.reading import Workplace
-from srs_ooc.ingestion.scratch import TextSpool, text_blocks, texts_of
+from srs_ooc.ingestion.scratch import (
+    TextSpool,
+    check_replaceable,
+    disk_errors,
+    text_blocks,
+    texts_of,
+)
 from srs_ooc.ingestion.stages import ingest_table, open_reading
 from srs_ooc.ingestion.writer import write_categories_first, write_texts
 from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, values_chunk
@@ -48,6 +56,8 @@ from srs_ooc.trees.block import Block
 # The features of each piece lie in the order of the whole, so that all of them are read from first
 # to last, once. Nothing is coded again: codes depend on a feature's own values alone.
 
+_MERGED_NBYTES = 48 * MB
+"""Memory of features of pieces that are read and written at a time."""
 _BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
 
 
@@ -83,8 +93,15 @@ class Merging:
         self._dtype = np.dtype(self._values_dtype or "float64")
         n_items = next(iter(self._arrays.values()))
         self._chunk = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)
+        step = self._chunk[0]
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
-        self._batch = ingest_memory.merged_features(shape, column, self._chunk[0], cap_nbytes)
+        budget = Budget(cap_nbytes, [], resident_nbytes())
+        budget.grant("working room", ingest_memory.SLACK_NBYTES)
+        budget.grant("places and names", 40 * shape.n_features)
+        budget.grant("features as read and written", step * column + 8 * MB)
+        budget.check()
+        more_nbytes = min(budget.free_nbytes, max(0, _MERGED_NBYTES - step * column))
+        self._batch = (1 + more_nbytes // (step * column)) * step
         self._positions = stored_positions(shape.n_features)
         self._ends = np.cumsum([store.n_features for store in stores])
 
@@ -312,16 +329,23 @@ def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
     InputError, StoreError, BudgetError
         As of :func:`srs_ooc.ingestion.stages.ingest_table`.
     """
-    ingest_memory.release()
+    _release()
     with growth_counted():  # a worker holds what is none of an ingest's
         do_here(table, store, options)
+
+
+def _release() -> None:
+    """Give back what an ingest has let go of, before another one counts what there is."""
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def do_here(table: Path, store: Path, options: IngestOptions) -> None:
     """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
     if not store.exists():
         ingest_table(table, store, options)
-        ingest_memory.release()
+        _release()
 
 
 def ingest_pieces(
@@ -364,8 +388,8 @@ def ingest_pieces(
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
     if options.overwrite:
-        ingest_memory.check_replaceable(store)
-    with ingest_memory.disk_errors(store), _work_folder(store, tables, options) as folder:
+        check_replaceable(store)
+    with disk_errors(store), _work_folder(store, tables, options) as folder:
         pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]

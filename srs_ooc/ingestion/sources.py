@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.base.text import MB
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
 # Each is fed bytes and asked for at most so many back, whatever the bytes expand to.
 
+READ_NBYTES, _START_NBYTES = 1 << 18, 4096
+"""A file is read in pieces of so many bytes; so much of its beginning is looked at first."""
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
+N_DECODERS = 2
+"""At a time: one looks at a file while another waits at its first row."""
 ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 """What decoders raise on damaged data."""
 
@@ -131,12 +135,40 @@ def decoder_of(start: bytes) -> tuple[str, int, Callable[[], Decoder]] | None:
     kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if kind is None:
         return None
-    nbytes = ingest_memory.decoder_nbytes(kind, start)
     if kind == "xz":
+        nbytes = _xz_nbytes(start)
         return kind, nbytes, lambda: lzma.LZMADecompressor(memlimit=nbytes)
     if kind == "zst":
-        return kind, nbytes, _zstd(nbytes - ingest_memory.ZSTD_NBYTES)
-    return kind, nbytes, _Gzip if kind == "gz" else bz2.BZ2Decompressor
+        window = max(_zst_window(start), 8 << 20)  # later frames may have the usual one
+        return kind, window + 10 * MB, _zstd(window)
+    return (kind, MB // 10, _Gzip) if kind == "gz" else (kind, 8 * MB, bz2.BZ2Decompressor)
+
+
+def _xz_nbytes(start: bytes) -> int:
+    """Return the memory with which the decoder agrees to begin, 20 MB or more."""
+    for power in range(24, 33):
+        limit = (1 << power) + (1 << 22)  # a dictionary, and the rest
+        try:
+            lzma.LZMADecompressor(memlimit=limit).decompress(start, 1)
+        except lzma.LZMAError as error:
+            if "limit" in str(error).lower():
+                continue
+        return limit
+    return 1 << 33
+
+
+def _zst_window(start: bytes) -> int:
+    """Return the window of the first frame (RFC 8878, section 3.1.1.1)."""
+    if len(start) < 6:
+        return 1 << 10
+    descriptor = start[4]
+    if not descriptor & 0x20:
+        base = 1 << (10 + (start[5] >> 3))
+        return base + base // 8 * (start[5] & 7)
+    at = 5 + (0, 1, 2, 4)[descriptor & 3]
+    n_bytes = (1, 2, 4, 8)[descriptor >> 6]
+    size = int.from_bytes(start[at : at + n_bytes], "little")
+    return size + 256 if n_bytes == 2 else size
 
 
 def decoded(
@@ -144,7 +176,7 @@ def decoded(
     pieces: Iterator[bytes],
     note_unused: Callable[[int], None] = lambda n_unused: None,
 ) -> Iterator[bytes]:
-    """Yield the text of compressed pieces, in pieces of at most :data:`ingest_memory.READ_NBYTES`.
+    """Yield the text of compressed pieces, in pieces of at most :data:`READ_NBYTES`.
 
     Parameters
     ----------
@@ -170,7 +202,7 @@ def decoded(
                 if not data:
                     break
                 decoder = new_decoder()
-            text = decoder.decompress(data, ingest_memory.READ_NBYTES)
+            text = decoder.decompress(data, READ_NBYTES)
             data = decoder.unused_data if decoder.eof else b""
             note_unused(len(data))
             if text:
@@ -232,7 +264,7 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
         return SourceFile(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
-        while data := sys.stdin.buffer.read(ingest_memory.READ_NBYTES):
+        while data := sys.stdin.buffer.read(READ_NBYTES):
             file.write(data)
     return SourceFile(copy, "standard input", "-")
 
@@ -297,7 +329,7 @@ class PieceReader:
         try:
             self.nbytes = source.path.stat().st_size
             with source.path.open("rb") as file:
-                start = file.read(ingest_memory.START_NBYTES)
+                start = file.read(_START_NBYTES)
         except FileNotFoundError:
             raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
@@ -320,7 +352,7 @@ class PieceReader:
             self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces of at most :data:`ingest_memory.READ_NBYTES`."""
+        """Yield the text in pieces of at most :data:`READ_NBYTES`."""
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
             yield text
@@ -328,7 +360,7 @@ class PieceReader:
     def _raw(self) -> Iterator[bytes]:
         try:
             with self.source.path.open("rb", buffering=0) as file:
-                while data := file.read(ingest_memory.READ_NBYTES):
+                while data := file.read(READ_NBYTES):
                     self.n_read += len(data)
                     self.n_used = self.n_read
                     self.crc32 = zlib.crc32(data, self.crc32)

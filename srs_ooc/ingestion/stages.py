@@ -27,7 +27,7 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
@@ -146,9 +146,9 @@ def ingest_table(
     ingest_memory.load_libraries()
     options = options or IngestOptions()
     if options.overwrite:
-        ingest_memory.check_replaceable(store)
+        check_replaceable(store)
     with (
-        ingest_memory.disk_errors(store),
+        disk_errors(store),
         published_folder(store, replaces=options.overwrite) as folder,
     ):
         with Workplace.at(folder, progress) as work:
@@ -247,9 +247,7 @@ def forecast(
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    scratch, stored = ingest_memory.disk_of(
-        shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes
-    )
+    scratch, stored = disk_of(shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes)
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
     yield f"columns: {n_columns}"
     yield f"rows: {about}{n_rows}"

@@ -18,7 +18,6 @@ from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
-from srs_ooc.base.text import MB
 from srs_ooc.learners import models
 from srs_ooc.learners.models import DEFAULT_FOLDS, BaseModel, DecodedBlock, ModelParams, Target
 from srs_ooc.learners.tree_learner import Columns
@@ -183,22 +182,6 @@ def _whole(gains: NDArray[np.float64]) -> NDArray[np.int64]:
 #
 # What an estimator takes is known to nobody before it runs. So it is run once, on made-up columns
 # of the run's shape, before a run is made or gone on with; and what it refuses is heard of then.
-
-COPIES = 6
-"""Tables of float64 that a worker may hold at once: the decoded one, the rows fitted on and those
-held out, and what a model keeps of them and works in."""
-MODEL_NBYTES = 8 * MB
-"""Published allowance for a model beyond those."""
-
-LIBRARY_NBYTES = 200_000_000
-"""Published allowance for scikit-learn and what it loads: 171 to 190 MB as measured, where pandas
-and pyarrow are installed beside it."""
-
-
-def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
-    """Return the bytes of a decoded block, of its parts, and of a model on it, as published."""
-    return n_rows * n_columns * (8 * COPIES + code_nbytes + 2) + MODEL_NBYTES
-
 
 _LONG_ENOUGH, _MOST_SETS = 0.1, 1024
 """Seconds, and parts of the columns, after which a criterion is timed."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease
-from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, smallest_cap
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Option
 from srs_ooc.base.text import MB
 from srs_ooc.networks.edges import EDGE_NBYTES, FEWEST_EDGES, find_variables
@@ -31,7 +31,6 @@ from srs_ooc.networks.weighing import (
     network_leases,
     target_nbytes,
     target_values,
-    value_leases,
     worker_lease,
 )
 from srs_ooc.runs.engine import ColumnSource
@@ -41,10 +40,7 @@ from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
     TrainingShape,
-    check_stages,
-    grant_workers,
     n_cores,
-    smallest_cap,
 )
 from srs_ooc.store.store import Store
 
@@ -236,7 +232,7 @@ class NetworkTask:
             store.n_features if targets is None else targets.n_found,
         )
         check_stages(cap_nbytes, [reading, working])
-        spare = Budget.of(cap_nbytes, reading).free_nbytes
+        spare = Budget(cap_nbytes, reading).free_nbytes
         self.rows = files.resolve(spare).rows
         self.regulators, self.targets = find_variables(store, regulators, targets, spare)
         n_rows = store.n_rows if self.rows is None else len(self.rows)
@@ -244,7 +240,7 @@ class NetworkTask:
         # Options must suit a target's regulators, of which it is none itself.
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
-        self._grant(Budget.of(cap_nbytes, granted))
+        self._grant(Budget(cap_nbytes, granted))
         self.smallest_cap_mb = smallest_cap([reading, working])
 
     def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[Lease]:
@@ -252,10 +248,8 @@ class NetworkTask:
         store, cluster, params = self.store, self.request.cluster, self.request.params
         self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
         orders = None if cluster is None else ORDERS_NBYTES
-        leases = network_leases(params, self.shape, n_targets, orders)
-        if store.reading_nbytes:
-            leases.insert(0, Lease("requests under way", store.reading_nbytes))
-        return leases
+        requests = Lease("requests under way", store.reading_nbytes)
+        return [requests, *network_leases(params, self.shape, n_targets, orders)]
 
     def _grant(self, budget: Budget) -> None:
         """Share the cap out: one worker first, then more, then the store mapped; then edges."""
@@ -266,7 +260,7 @@ class NetworkTask:
         else:
             threads = min(self.request.threads or n_cores(), len(self.targets))
             work = budget.leases[-1].n_bytes
-            self.n_workers = grant_workers(budget, work, threads)
+            self.n_workers = 1 + budget.grant_more("another worker", work, threads - 1)
             self.n_ahead = self.n_workers + 1
             self.mapped = maps(budget, self.store)
             # Edges are put in order once the workers have gone.
@@ -300,7 +294,7 @@ class NetworkTask:
 
 def maps(budget: Budget, store: Store) -> bool:
     """Grant that a store is mapped into memory, where it is no URL and the cap holds all of it."""
-    mapped = not store.reading_nbytes and budget.fits(store.manifest.codes_nbytes)
+    mapped = not store.reading_nbytes and store.manifest.codes_nbytes <= budget.free_nbytes
     if mapped:
         budget.grant("the store, mapped", store.manifest.codes_nbytes)
     return mapped
@@ -341,16 +335,13 @@ class NetworkJob(Job):
     def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
-        budget = Budget(self.store.memory_mb * MB, PROCESS_NBYTES)
-        if store.reading_nbytes:
-            budget.grant("requests under way", store.reading_nbytes)
         lease = worker_lease(self.params, shape, target_nbytes(shape))
-        budget.leases += [*value_leases(shape), lease]
-        try:
-            budget.check()
-        except BudgetError as error:
-            raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-        n_blocks, mapped = grant_workers(budget, lease.n_bytes, n_threads), maps(budget, store)
+        requests = Lease("requests under way", store.reading_nbytes)
+        leases = [requests, shape.values_lease, lease]
+        budget = Budget(self.store.memory_mb * MB, leases, PROCESS_NBYTES)
+        budget.check("--worker-memory-mb")
+        n_blocks = 1 + budget.grant_more("another worker", lease.n_bytes, n_threads - 1)
+        mapped = maps(budget, store)
         with store.unchanged():
             source = edge_source(store, self.rows, mapped=mapped, valued=shape.n_values > 0)
             opened = stack.enter_context(source)

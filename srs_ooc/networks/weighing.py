@@ -38,7 +38,6 @@ from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.store_memory import making_tables_nbytes
 from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, scratch_nbytes, values_nbytes
 from srs_ooc.trees.response import Response, TrainingRows
@@ -300,7 +299,7 @@ class EdgeParams(Params):
         if not n_copied:
             return scratch
         copies = 2 * block_nbytes(n_copied, n_rows, code_nbytes)
-        return copies + scratch + LEARNT_NBYTES * n_regulators
+        return copies + scratch + 64 * n_regulators  # what was learnt, and whether it is kept
 
     def shared_nbytes(self, shape: TrainingShape, n_targets: int) -> int:
         """Return the bytes that all targets together keep, where there are any."""
@@ -329,14 +328,6 @@ def trees_option() -> int:
 
 # What memory a network takes.
 
-LEARNT_NBYTES = 64
-"""Bytes of a regulator: what was learnt of it, and whether it is kept."""
-READING_NBYTES = 12 * MB
-"""Allowance for chunks of values: as packed, as decoded, and the tables of codes."""
-ROW_NBYTES = 64
-"""Bytes of a row: draws with replacement, and what of a target is missing."""
-COLUMN_NBYTES = 48
-"""Bytes of a regulator of one target: its number, flag, importance, weight."""
 FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
 """Targets under way on a cluster at once."""
 WEIGHT_NBYTES = 24
@@ -370,12 +361,12 @@ def network_leases(
     n_rows, n_regulators = shape.n_rows, shape.n_candidates
     genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
     shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
+    compared = 2 * block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
+    reading = 12 * MB  # chunks of values as packed, as decoded, and the tables of codes
     leases = [
         Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
-        Lease(
-            "columns that are compared", 2 * block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
-        ),
-        Lease("targets", READING_NBYTES + 3 * TOGETHER * 8 * shape.n_stored_rows),
+        Lease("columns that are compared", compared),
+        Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
         Lease("weights on their way to disk", shard),
         Lease("ledger", LEDGER_NBYTES),
         Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
@@ -383,11 +374,9 @@ def network_leases(
     if orders_nbytes is not None:
         under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(shape)
         return [*leases, Lease("targets under way on the workers", under_way)]
-    leases += value_leases(shape)
-    if shared := params.shared_nbytes(shape, n_targets):
-        what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
-        leases.append(Lease(what, shared))
-    return [*leases, worker_lease(params, shape)]
+    what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
+    shared = Lease(what, params.shared_nbytes(shape, n_targets))
+    return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
 
 
 def target_nbytes(shape: TrainingShape) -> int:
@@ -395,25 +384,20 @@ def target_nbytes(shape: TrainingShape) -> int:
     return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
 
 
-def value_leases(shape: TrainingShape) -> list[Lease]:
-    """Return what reading the values of codes needs, where the method has use for them."""
-    making = making_tables_nbytes(shape.n_stored_rows)
-    return [Lease("reading the values of codes", making)] if shape.n_values else []
-
-
 def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0) -> Lease:
     """Return what a worker takes: its block, its trees, and the results that wait for it."""
     n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
-    n_bytes = (
-        block_nbytes(n_regulators, n_rows, code_nbytes)
-        + values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values)
-        + 2 * block_nbytes(1, n_rows, code_nbytes)
-        + params.work_nbytes(shape)
-        + 2 * rows_nbytes(n_rows, "variance", 1 + shape.n_channels)
-        + ROW_NBYTES * n_rows
-        + 3 * COLUMN_NBYTES * n_regulators
-    )
-    return Lease(f"a block of {n_regulators} regulators and its trees", n_bytes + more_nbytes)
+    needs = [
+        block_nbytes(n_regulators, n_rows, code_nbytes),
+        values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values),
+        2 * block_nbytes(1, n_rows, code_nbytes),
+        params.work_nbytes(shape),
+        2 * rows_nbytes(n_rows, "variance", 1 + shape.n_channels),
+        64 * n_rows,  # draws with replacement, and what of a target is missing
+        3 * 48 * n_regulators,  # number, flag, importance, weight
+        more_nbytes,
+    ]
+    return Lease(f"a block of {n_regulators} regulators and its trees", sum(needs))
 
 
 # Where targets are worked on: blocks, and what is the same for all targets.

@@ -25,14 +25,12 @@ from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
     StoreForm,
     batch_nbytes,
-    check_disk,
-    disk_of,
     fit_batch,
     smallest_batch,
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.ingestion.rows import KeptRows, TableFacts
-from srs_ooc.ingestion.scratch import joined, text_blocks
+from srs_ooc.ingestion.scratch import check_disk, disk_of, joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.results.ranking import (
     BLOCK_NBYTES,
@@ -41,9 +39,8 @@ from srs_ooc.results.ranking import (
     file_leases,
     store_leases,
 )
-from srs_ooc.runs.inputs import SideFile, read_lines
+from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import LOOKING_NBYTES
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
 
@@ -173,7 +170,7 @@ def _batch_and_texts(
     leases = export_leases(store, n_columns, out)
     if cap is None:
         return None, 2, CATEGORY_NBYTES
-    budget = Budget.of(cap, leases)
+    budget = Budget(cap, leases)
     budget.check()
     has_categories = bool(store.manifest.kind_counts["categorical"])
     texts_nbytes = min(CATEGORY_NBYTES, budget.free_nbytes // 2) * has_categories
@@ -547,7 +544,7 @@ def _export_file(
     write = writer_of(out)
     store.values()  # or say that it keeps none
     if cap_nbytes is not None:
-        Budget.of(cap_nbytes, export_leases(store, len(wanted), out)).check()
+        Budget(cap_nbytes, export_leases(store, len(wanted), out)).check()
     with (
         published_file(out) as scratch,
         store.unchanged(),
@@ -662,7 +659,7 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
     """
     side = SideFile(file, "feature", store.n_features)
     lease = Lease(f"{side.n_lines} names", COLUMN_NBYTES * side.n_lines + LOOKING_NBYTES)
-    Budget.of(cap_nbytes, [lease]).check()
+    Budget(cap_nbytes, [lease]).check()
     names = [line.decode() for line in read_lines(file, "feature")]
     found = store.names.find(names)
     absent = np.flatnonzero(found < 0)

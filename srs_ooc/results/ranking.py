@@ -94,7 +94,7 @@ class Ranking:
         spec, manifest = ledger.spec, store.manifest
         room = None
         if cap_nbytes is not None:
-            budget = Budget(cap_nbytes, other_nbytes=later_nbytes)
+            budget = Budget(cap_nbytes, later_nbytes=later_nbytes)
             room = _room_for_order(budget, ledger, manifest.n_features, beside_nbytes)
         self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.judge == "probe"

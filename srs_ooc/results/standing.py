@@ -16,8 +16,7 @@ from srs_ooc.learners.models import ModelParams
 from srs_ooc.runs.halves import halves_asked, halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
-from srs_ooc.runs.run_memory import is_growth
-from srs_ooc.runs.screening import is_done
+from srs_ooc.runs.screening import is_done, is_growth
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict

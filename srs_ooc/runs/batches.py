@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.files import Kept, recently
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
+from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
 from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work
 from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
-from srs_ooc.runs.run_memory import most_iterations_ahead, shape_of, worker_budget
+from srs_ooc.runs.run_memory import shape_of, worker_budget
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.samplers.elimination import TREES
@@ -31,6 +32,8 @@ from srs_ooc.samplers.elimination import TREES
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskLine
 
+AHEAD_NBYTES = 32 * MB
+"""What iterations and outcomes under way may take."""
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
 BATCHES_A_THREAD = 2
@@ -200,7 +203,7 @@ class BatchExecutor:
 
     def __init__(self, line: "DaskLine", n_columns: int, round_size: int = 1) -> None:
         self._line, self._round_size, self._size = line, round_size, 1
-        self._most = most_iterations_ahead(n_columns)
+        self._most = max(2, AHEAD_NBYTES // (16 * max(n_columns, 64)))  # number and importance
         self._waiting: list[_Growing] = []
         self._under_way: dict[Future[Batch], dict[int, _Growing]] = {}
 

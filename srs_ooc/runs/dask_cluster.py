@@ -20,7 +20,6 @@ from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.runs.batches import BatchExecutor, GrowJob
 from srs_ooc.runs.jobs import Batch, Job, Tell, WorkerStore, check_version, forget, work
-from srs_ooc.runs.run_memory import LARGE_JOB_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
@@ -73,6 +72,8 @@ def teller(worker: Any, job: Job) -> Tell:
 
 # The way to the workers by Dask: batches as tasks, and what goes wrong with them in our words.
 
+LARGE_JOB_NBYTES = 1 << 16
+"""A larger job is sent once to each worker, not with each batch."""
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
 WARN_SECONDS = 10.0

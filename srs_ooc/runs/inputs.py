@@ -10,28 +10,18 @@ from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.native._native import hash_text
-from srs_ooc.runs.run_memory import (
-    LINES_NBYTES,
-    MOST_LINE_NBYTES,
-    lines_lease,
-    names_at_once,
-    scores_lease,
-)
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.arrays import PIECE_ITEMS, Names
 from srs_ooc.store.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 # Files that options name, read in bounded memory: a name a line, against those of a store.
 
@@ -39,8 +29,14 @@ SPARE_LINES = 1 << 20
 """A file may hold as many lines more than twice the names there are."""
 FEWEST = 1 << 16
 """Names looked at together at least."""
-LINES = 1 << 14
-"""Lines looked up together at most, of LINES_NBYTES, or a single line."""
+MOST_LINE_NBYTES = MB
+"""A line of more bytes is no name."""
+LINES, LINES_NBYTES = 1 << 14, MB
+"""Lines looked up together at most, and their bytes, or a single line."""
+NAME_NBYTES = 40
+"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
+LOOKING_NBYTES = 5 * MB
+"""Memory of reading lines and names, and of the fewest names."""
 
 _Line = TypeVar("_Line")
 
@@ -130,7 +126,8 @@ class SideFile:
     @property
     def lease(self) -> Lease:
         """Memory of :meth:`find_all`, and of the positions that are found, at least."""
-        return lines_lease(self.what, self.n_lines, self.n_names)
+        marks = self.n_names + 3 * self.n_lines + 4 * self.n_found
+        return Lease(f"{self.n_lines} lines of {self.what}s", LOOKING_NBYTES + marks)
 
     @property
     def n_found(self) -> int:
@@ -190,7 +187,7 @@ def hashed_names(
     It returns the position of each text among the names; -1 if it is not one of these. So many
     are looked at together as ``spare_nbytes`` of memory hold the hashes of.
     """
-    size = max(FEWEST, names_at_once(spare_nbytes))
+    size = max(FEWEST, spare_nbytes // NAME_NBYTES)
     texts = names.texts()
     for first in range(0, len(names), size):
         hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
@@ -393,7 +390,8 @@ class InputFiles:
         if self.exclude is not None or self.exclude_missing:
             leases.append(Lease(f"{n_features} marks", 2 * n_features))
         if self.scores is not None:
-            leases.append(scores_lease(n_features))
+            scores = LOOKING_NBYTES + 25 * n_features
+            leases.append(Lease(f"scores of {n_features} features", scores))
         return leases
 
     def stand_in(self) -> Inputs:

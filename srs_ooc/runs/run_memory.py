@@ -10,27 +10,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from srs_ooc.base.budget import (
-    PROCESS_NBYTES,
-    Budget,
-    Lease,
-    cap_to_name,
-    growth_counts,
-    process_nbytes,
-)
-from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.learners.models import TREE
+from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.store import Store
-from srs_ooc.store.store_memory import making_tables_nbytes
-from srs_ooc.store.values import n_values_of
+from srs_ooc.store.values import making_tables_nbytes, n_values_of
 from srs_ooc.trees.block import (
     WORK_NBYTES,
     block_nbytes,
@@ -40,7 +29,6 @@ from srs_ooc.trees.block import (
     rows_nbytes,
     scratch_nbytes,
     searching_nbytes,
-    sorted_nbytes,
     thread_nbytes,
     values_nbytes,
 )
@@ -55,32 +43,16 @@ FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature (law 11)."""
 LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
-COLUMN_NBYTES = 192
-"""Bytes of drawing, tallying and judging one column of a subspace, per worker."""
 BOOTSTRAP_NBYTES = 48
 """Bytes of drawing a row, per worker."""
-ASKING_NBYTES = 64
-"""Bytes of a row that trees of a closing stage are asked about, per worker."""
-PREDICTION_NBYTES = 64
-"""Bytes of choosing the rows of a split and walking down them, per worker."""
 TESTS_NBYTES = 10 * MB
 """Allowance for closing, tests and the verdict, besides the blocks that closing shares and the
 features that are tested beside one another."""
-TESTING_NBYTES = 6 * MB
-"""What another thread of tests builds and keeps of distributions, and has of levels, at most."""
 TESTED_CELLS = 1 << 20
 """Codes that a thread tests together."""
-LEFT_NBYTES = 10 * MB
-"""What stages of other rows leave in the process, pieces of memory that cannot be given back."""
-BATCH_NBYTES = 8 * MB
-"""What an order and its outcomes take in a worker elsewhere, at most, besides its block."""
 STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
-CLASS_ROW_NBYTES, NUMBER_ROW_NBYTES = 40, 110
-"""A row, where its target is a class or a number, while the effect of a feature is looked for;
-tests within strata take more. At most 37 and 95 bytes of 200,000
-rows as measured; of fewer 3 MB more at most, as codes of two bytes have so many levels."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -121,6 +93,21 @@ class TrainingShape:
     def column_nbytes(self) -> int:
         """Bytes of one feature's codes on disk."""
         return max(self.n_rows, self.n_stored_rows) * self.code_nbytes
+
+    @property
+    def values_lease(self) -> Lease:
+        """What reading the values of codes takes, where they are read."""
+        making = making_tables_nbytes(self.n_stored_rows) if self.n_values else 0
+        return Lease("reading the values of codes", making)
+
+    @property
+    def tested_row_nbytes(self) -> int:
+        """Bytes of a row while the effect of a feature is looked for; within strata more.
+
+        At most 95 bytes of 200,000 rows as measured, of classes 37; of fewer rows 3 MB more at
+        most, as codes of two bytes have so many levels.
+        """
+        return 110 if self.is_regression else 40
 
     @property
     def codes_nbytes(self) -> int:
@@ -172,31 +159,26 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     altered: a subspace's last while it grows, the others there and on their way to disk.
     """
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
-    limits, learner, method = spec.limits, spec.learner, spec.method
+    width, limits, method = shape.code_nbytes, spec.limits, spec.method
     asks = closes_by_sensitivity(spec.judging)
-    found = (
-        block_nbytes(n_columns, n_rows, shape.code_nbytes)
-        + scratch_nbytes(n_rows, n_columns, n_classes, shape.code_nbytes, n_channels)
-        + searching_nbytes(n_rows, n_classes, n_channels, limits.splitter)
-        + 2 * block_nbytes(1, n_rows, shape.code_nbytes)
-        + COLUMN_NBYTES * n_columns
-        + values_nbytes(n_columns, shape.n_values)
-    )
-    if shape.is_decoded:
-        from srs_ooc.learners.model_learner import decoded_nbytes  # few runs are not of trees
-
-        found += decoded_nbytes(n_rows, n_columns, shape.code_nbytes)
-    if method.judges_candidates:
-        found += sorted_nbytes(n_rows, n_columns)
-    if saves or method.splits_rows or asks:
-        found += record_nbytes(n_rows, n_classes, limits)
-        waiting = 2 * (learner.trees_per_subspace - 1)
-        found += waiting * recorded_nbytes(n_rows, n_classes, limits)
-    if method.splits_rows:
-        found += (PREDICTION_NBYTES + 20 * n_classes) * n_rows
-    if asks:
-        found += 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * n_rows
-    return found + (BOOTSTRAP_NBYTES * n_rows if learner.bootstrap else 0)
+    records = saves or method.splits_rows or asks
+    n_waiting = 2 * (spec.learner.trees_per_subspace - 1)
+    needs = [
+        block_nbytes(n_columns, n_rows, width),
+        values_nbytes(n_columns, shape.n_values),
+        scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
+        searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
+        2 * block_nbytes(1, n_rows, width),  # staging
+        192 * n_columns,  # of drawing, tallying and judging
+        shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
+        method.judges_candidates * 3 * n_rows * n_columns,  # rows in order, and what is made of it
+        records * record_nbytes(n_rows, n_classes, limits),
+        records * n_waiting * recorded_nbytes(n_rows, n_classes, limits),
+        method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
+        asks * (2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
+        spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
+    ]
+    return sum(needs)
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
@@ -207,8 +189,6 @@ def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     published = work_nbytes(spec, shape, spec.n_columns, saves=saves)
     if spec.model.is_tree:
         return published
-    from srs_ooc.learners.model_learner import decoded_nbytes
-
     decoded = decoded_nbytes(shape.n_rows, spec.n_columns, shape.code_nbytes)
     return published + max(0, trial_of(spec, shape).work_nbytes - decoded)
 
@@ -238,29 +218,22 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> "Trial":
 
 def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
-    n_rows, n_features = shape.n_rows, shape.n_features
-    state = spec.sampler.state_nbytes(n_rows, n_features)
-    leases = [Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features)]
-    leases += [rows_lease(spec, shape), Lease("ledger", LEDGER_NBYTES)]
-    if spec.concludes:
-        code_nbytes = 2 if shape.has_groups else shape.code_nbytes
-        sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
-        each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
-        closing = TESTS_NBYTES + max(held_nbytes(*sizes), each_row * n_rows)
-        leases.append(Lease("closing, tests and verdict", closing))
-        if shape.has_groups:  # a second is made while the first is held
-            leases.append(Lease("means of groups", 2 * Exchangeability.nbytes(n_rows)))
-        if shape.has_strata:
-            leases.append(Lease("tests within strata", STRATUM_ROW_NBYTES * n_rows))
-    if shape.n_values:
-        leases.append(values_lease(shape.n_stored_rows))
-    if shape.is_decoded:
-        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
-
-        leases.append(Lease("scikit-learn and what it loads", LIBRARY_NBYTES))
-    if state:
-        leases.append(Lease("what the method learns", state))
-    return leases
+    n_rows, n_features, tests = shape.n_rows, shape.n_features, spec.concludes
+    code_nbytes = 2 if shape.has_groups else shape.code_nbytes
+    beside = held_nbytes(n_rows, shape.n_candidates, shape.n_classes, code_nbytes)
+    closing = TESTS_NBYTES + max(beside, shape.tested_row_nbytes * n_rows)
+    groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
+    return [
+        Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features),
+        rows_lease(spec, shape),
+        Lease("ledger", LEDGER_NBYTES),
+        Lease("closing, tests and verdict", tests * closing),
+        Lease("means of groups", tests * shape.has_groups * groups),
+        Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
+        shape.values_lease,
+        Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
+        Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
+    ]
 
 
 def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
@@ -270,19 +243,15 @@ def half_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """
     half = replace(shape, n_rows=ceil_div(shape.n_rows, 2))
     tested = max(0, another_tester_nbytes(half) - TESTS_NBYTES) if spec.concludes else 0
-    more = Lease("columns tested", tested), Lease("what earlier stages left", LEFT_NBYTES)
-    return [*fixed_leases(spec, half), *more]
+    # pieces of memory that cannot be given back
+    left = Lease("what earlier stages left", 10 * MB)
+    return [*fixed_leases(spec, half), Lease("columns tested", tested), left]
 
 
 def rows_lease(spec: RunSpec, shape: TrainingShape) -> Lease:
     """Return what the training rows take, as trees are grown on them."""
     n_bytes = rows_nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
     return Lease(f"labels of {shape.n_rows} rows", n_bytes)
-
-
-def values_lease(n_stored_rows: int) -> Lease:
-    """Return what reading the values of codes takes."""
-    return Lease("reading the values of codes", making_tables_nbytes(n_stored_rows))
 
 
 def run_leases(
@@ -297,18 +266,16 @@ def run_leases(
     UsageError
         If the run's model is no tree, and cannot be fitted on a subspace of this shape.
     """
-    leases = fixed_leases(spec, shape)
-    if beside_nbytes:
-        leases.append(Lease("what the stage looks at besides", beside_nbytes))
-    what = "tree"
+    what, library = "tree", 0
     if not spec.model.is_tree:
-        from srs_ooc.learners.model_learner import LIBRARY_NBYTES
-
-        what = "model"
-        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
-        leases.append(Lease(f"what {spec.model.model} loads besides", max(0, more)))
+        what, library = "model", trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
     n_bytes = worker_nbytes(spec, shape, saves=saves)
-    return [*leases, Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes)]
+    return [
+        *fixed_leases(spec, shape),
+        Lease("what the stage looks at besides", beside_nbytes),
+        Lease(f"what {spec.model.model} loads besides", max(0, library)),
+        Lease(f"a block of {spec.n_columns} columns and its {what}", n_bytes),
+    ]
 
 
 def largest_subspace(
@@ -319,7 +286,7 @@ def largest_subspace(
     From published constants and the store's shape alone, never from measured memory or threads.
     ``saves``: trees are kept.
     """
-    room = cap_nbytes - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    room = cap_nbytes - PROCESS_NBYTES - total_nbytes(fixed_leases(spec, shape))
     n_probes = spec.n_columns - spec.subspace_size
     low, high = 0, shape.n_candidates
     while low < high:
@@ -332,11 +299,6 @@ def largest_subspace(
 
 
 # What a cap is spent on.
-
-
-def needed_nbytes(leases: list[Lease]) -> int:
-    """Return what some leases are of together."""
-    return sum(lease.n_bytes for lease in leases)
 
 
 @dataclass
@@ -388,51 +350,31 @@ class RunBudget(Budget):
         BudgetError
             If the cap cannot hold it.
         """
-        budget = cls(cap_nbytes, process_nbytes)
-        budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
+        leases = run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
+        budget = cls(cap_nbytes, leases, process_nbytes)
         budget.check()
         n_most, each = threads or n_cores(), budget.leases[-1].n_bytes
-        if (more := resident_nbytes - budget.leases[0].n_bytes) > 0:
-            budget.grant("what earlier stages left", more)
+        left = resident_nbytes - budget.leases[0].n_bytes
+        budget.grant("what earlier stages left", max(0, left))
         if not grows:  # tiles of tall tables take more than the allowance and a block of trees
             more = another_tester_nbytes(shape) - TESTS_NBYTES - each
             budget.grant("columns tested", max(0, more))
-            budget.n_testers = grant_testers(budget, shape, n_most)
-            budget.mapped = budget.fits(shape.codes_nbytes)
+            # what the first takes is in the allowance for the verdict; groups are compared by one
+            each, most = another_tester_nbytes(shape), 0 if shape.has_groups else n_most - 1
+            budget.n_testers += budget.grant_more("another worker", each, most)
+            budget.mapped = shape.codes_nbytes <= budget.free_nbytes
             return budget
-        budget.n_workers = n_workers = grant_workers(budget, each, n_most)
+        budget.n_workers += budget.grant_more("another worker", each, n_most - 1)
+        n_workers = budget.n_workers
         sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
         one = n_workers * thread_nbytes(*sizes, spec.learner.splitter)
-        shares = spec.model.is_tree
-        while shares and (budget.n_threads + 1) * n_workers <= n_most and budget.fits(one):
-            budget.grant("another thread for each tree", one)
-            budget.n_threads += 1
-        budget.mapped = budget.fits(shape.codes_nbytes)
+        more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
+        budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
+        budget.mapped = shape.codes_nbytes <= budget.free_nbytes
         tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1) * shape.column_nbytes
-        if not budget.mapped and budget.fits(tiles):
+        if not budget.mapped and tiles <= budget.free_nbytes:
             budget.n_readers = budget.n_threads
         return budget
-
-
-def grant_workers(budget: Budget, each_nbytes: int, threads: int | None) -> int:
-    """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
-    n_workers = 1
-    while n_workers < (threads or n_cores()) and budget.fits(each_nbytes):
-        budget.grant("another worker", each_nbytes)
-        n_workers += 1
-    return n_workers
-
-
-def grant_testers(budget: Budget, shape: TrainingShape, threads: int) -> int:
-    """Grant more threads that test single features while the cap holds them; return how many.
-
-    What the first takes is in the allowance for the verdict. Groups are compared by one.
-    """
-    n_bytes, n_testers = another_tester_nbytes(shape), 1
-    while n_testers < threads and not shape.has_groups and budget.fits(n_bytes):
-        budget.grant("another worker", n_bytes)
-        n_testers += 1
-    return n_testers
 
 
 def another_tester_nbytes(shape: TrainingShape) -> int:
@@ -441,35 +383,17 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     Its columns twice, and three tiles of which they are made; tables and distributions.
     """
     n_rows = max(shape.n_rows, shape.n_stored_rows)
-    each_row = NUMBER_ROW_NBYTES if shape.is_regression else CLASS_ROW_NBYTES
-    each_row += STRATUM_ROW_NBYTES * shape.has_strata
+    each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
-    return columns + tiles + TESTING_NBYTES + each_row * n_rows
+    return columns + tiles + 6 * MB + each_row * n_rows
 
 
 def n_cores() -> int:
     """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
-
-
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
-
-
-def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
-    """Check that a cap holds each of some stages, which follow each other.
-
-    Raises
-    ------
-    BudgetError
-        If it cannot, with all that the largest of them needs.
-    """
-    Budget.of(cap_nbytes, max(stages, key=needed_nbytes)).check()
-
-
-def smallest_cap(stages: list[list[Lease]]) -> int:
-    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
-    return cap_to_name(process_nbytes() + max(map(needed_nbytes, stages)))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def worker_budget(
@@ -488,109 +412,21 @@ def worker_budget(
     BudgetError
         If it holds not even one block.
     """
-    budget = RunBudget(memory_mb * MB, PROCESS_NBYTES)
-    budget.leases.append(rows_lease(spec, shape))
-    if shape.n_values:
-        budget.leases.append(values_lease(shape.n_stored_rows))
-    if reading_nbytes:
-        budget.grant("requests under way", reading_nbytes)
-    each = worker_nbytes(spec, shape, saves=saves) + BATCH_NBYTES
-    budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
-    try:
-        budget.check()
-    except BudgetError as error:
-        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-    budget.n_workers = grant_workers(budget, each, n_threads)
-    budget.mapped = budget.fits(shape.codes_nbytes)
+    each = worker_nbytes(spec, shape, saves=saves) + 8 * MB  # an order and its outcomes
+    leases = [
+        rows_lease(spec, shape),
+        shape.values_lease,
+        Lease("requests under way", reading_nbytes),
+        Lease(f"a block of {spec.n_columns} columns and its tree", each),
+    ]
+    budget = RunBudget(memory_mb * MB, leases, PROCESS_NBYTES)
+    budget.check("--worker-memory-mb")
+    budget.n_workers += budget.grant_more("another worker", each, n_threads - 1)
+    budget.mapped = shape.codes_nbytes <= budget.free_nbytes
     return budget
 
-
-# Files that options name, and columns that are scored.
-
-MOST_LINE_NBYTES = MB
-"""A line of more bytes is no name."""
-LINES_NBYTES = MB
-"""Bytes of the lines that are looked up together, at most, or of a single line."""
-NAME_NBYTES = 40
-"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
-LOOKING_NBYTES = 5 * MB
-"""Memory of reading lines and names, and of the fewest names."""
-SCORE_NBYTES = 25
-"""Memory of a feature while scores are read."""
-WEIGHT_NBYTES = 4
-ORDER_NBYTES = 24
-
-
-def lines_lease(what: str, n_lines: int, n_names: int) -> Lease:
-    """Return what finding the lines of a file among the names of a store takes."""
-    n_bytes = LOOKING_NBYTES + n_names + 3 * n_lines + 4 * min(n_lines, n_names)
-    return Lease(f"{n_lines} lines of {what}s", n_bytes)
-
-
-def scores_lease(n_features: int) -> Lease:
-    """Return what reading a file of scores takes."""
-    return Lease(f"scores of {n_features} features", LOOKING_NBYTES + SCORE_NBYTES * n_features)
-
-
-def names_at_once(spare_nbytes: int) -> int:
-    """Return how many names are looked at together, with memory besides that of reading lines."""
-    return spare_nbytes // NAME_NBYTES
-
-
-def scoring_leases(score_nbytes: int, block: int, n_features: int) -> list[Lease]:
-    """Return what passes need besides the process, of a score and a ``block`` of so many bytes."""
-    return [
-        Lease("scoring columns", score_nbytes),
-        Lease("a block of columns", block),
-        Lease(f"weights of {n_features} features", WEIGHT_NBYTES * n_features),
-        Lease("ledger", LEDGER_NBYTES),
-    ]
-
-
-def order_lease(n_features: int) -> Lease:
-    """Return what putting the table of scores in order takes."""
-    return Lease("the table in order", ORDER_NBYTES * n_features)
-
-
-NAMES_NBYTES = 2_000_000
-"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
 
 # What is on its way between a run and workers elsewhere.
 
 ORDERS_NBYTES = 64 * MB
 """What Dask and its messages take where the run is, besides its libraries."""
-LARGE_JOB_NBYTES = 1 << 16
-"""A larger job is sent once to each worker, not with each batch."""
-AHEAD_NBYTES = 32 * MB
-"""What iterations and outcomes under way may take."""
-AHEAD_COLUMN_NBYTES = 16
-"""A column of an iteration under way: its number, and its importance."""
-
-
-def most_iterations_ahead(n_columns: int) -> int:
-    """Return how many iterations of so many columns may be under way at once."""
-    return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
-
-
-def whole_run_nbytes(spec: RunSpec, store: Store, inputs: "Inputs") -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
-    return PROCESS_NBYTES + given + needed_nbytes(leases)
-
-
-# Whether the sizes of memory in a ledger are of a process, or of its growth.
-
-_GROWTH = "memory_is_growth"
-
-
-def is_growth(ledger: Ledger) -> bool:
-    """Return whether all sizes that were noted are of growth, as of a run made from Python."""
-    return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
-
-
-def growth_to_note(ledger: Ledger) -> dict[str, bool]:
-    """Return what to note of the sizes that work adds; one whole process makes them mixed."""
-    counts = growth_counts() and (ledger.progress().iteration == 0 or is_growth(ledger))
-    return {_GROWTH: counts} if counts != is_growth(ledger) else {}

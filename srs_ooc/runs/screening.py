@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
@@ -21,7 +22,7 @@ from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import VALID, StageBook
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import PLACES, Run, places_of
-from srs_ooc.runs.run_memory import check_stages, growth_to_note, run_leases, shape_of
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict, conclude
@@ -138,7 +139,9 @@ def search(
     if request.memory_mb is not None:
         settled["memory_mb"] = request.memory_mb
     cap_nbytes = int(settled.get("memory_mb", ledger.meta("memory_mb"))) * MB
-    settled |= growth_to_note(ledger)
+    counts = growth_counts() and (before.iteration == 0 or is_growth(ledger))
+    if counts != is_growth(ledger):  # one whole process makes them mixed
+        settled[_GROWTH] = counts
     with store.unchanged():
         task = Task.of_run(spec, store, ledger.inputs)
     if spec.draws_by_weight:  # scores are kept: what follows is refused before
@@ -151,6 +154,15 @@ def search(
     state = _searched(ledger, context, until, settled)  # its blocks are given back by now
     if state is not None:
         conclude(ledger, context, until, state, began - before.seconds)
+
+
+_GROWTH = "memory_is_growth"
+"""Record of the ledger that says whether the sizes of memory there are of growth."""
+
+
+def is_growth(ledger: Run) -> bool:
+    """Return whether all sizes that were noted are of growth, as of a run made from Python."""
+    return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
 
 
 def _searched(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.budget import Budget, Lease, check_stages
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.records import Watch
@@ -33,7 +33,6 @@ from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
     TrainingShape,
-    check_stages,
     half_leases,
     run_leases,
     shape_of,
@@ -278,7 +277,7 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     )
     reading = [*files.leases(), Lease("ledger", LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
-    spare = Budget.of(cap_nbytes, reading).free_nbytes
+    spare = Budget(cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too
         draft = RunDraft._settled(store, files.stand_in(), request.options, request)
         check_stages(cap_nbytes, [reading, *draft.stages()])

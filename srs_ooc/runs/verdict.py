@@ -49,7 +49,6 @@ from srs_ooc.runs.feature_tests import (
 )
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import NAMES_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
@@ -409,6 +408,8 @@ def _first_by_worth(
 
 # Names of the features that a verdict ranks, kept so that they can be read without the store.
 
+NAMES_NBYTES = 2_000_000
+"""Bytes of names that a verdict keeps at most, the first by rank before the others."""
 RANKED_NAMES = "ranked_names"
 """Name of the ledger's arrays with them."""
 LEVELS = "levels"

@@ -29,8 +29,7 @@ from srs_ooc.runs.run_trees import TREES_FILE, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store, Verified
-from srs_ooc.store.store_memory import verifying_nbytes
+from srs_ooc.store.store import READING_NBYTES, Store, Verified
 
 
 def verify_run(run: Path) -> Verified:
@@ -186,7 +185,7 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """
     is_run = isinstance(path, Path) and (path / FILE).is_file()
     if isinstance(path, Path) and is_run:
-        Budget.of(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
+        Budget(memory_nbytes, [Lease("reading a run in pieces", CHECKING_NBYTES)]).check()
         found = verify_run(path)
     else:
         found = verified_store(open_store(path), memory_nbytes)
@@ -203,6 +202,8 @@ def verified_store(store: Store, memory_nbytes: int) -> Verified:
     BudgetError
         If the cap cannot hold it.
     """
-    lease = Lease("reading a store in pieces", verifying_nbytes(store.manifest))
-    Budget.of(memory_nbytes, [lease]).check()
+    # which positions were seen, kinds and counts of codes; places of categorical features
+    places = 4 * store.n_features + 24 * store.manifest.kind_counts["categorical"]
+    lease = Lease("reading a store in pieces", READING_NBYTES + places)
+    Budget(memory_nbytes, [lease]).check()
     return store.verify()

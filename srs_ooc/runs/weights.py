@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, resident_nbytes
+from srs_ooc.base.budget import Lease, check_stages, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import check_stages, order_lease, scoring_leases
+from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
@@ -132,7 +132,17 @@ def needs_of(spec: RunSpec, store: Store, task: Task) -> list[Lease]:
     if parts is None:
         return []
     score, scan = parts
-    return scoring_leases(score.nbytes, scan.nbytes, store.n_features)
+    return scoring_leases(score, scan, store.n_features)
+
+
+def scoring_leases(score: ColumnScore, scan: Scan, n_features: int) -> list[Lease]:
+    """Return what passes over the columns need besides the process."""
+    return [
+        Lease("scoring columns", score.nbytes),
+        Lease("a block of columns", scan.nbytes),
+        Lease(f"weights of {n_features} features", 4 * n_features),
+        Lease("ledger", LEDGER_NBYTES),
+    ]
 
 
 def _parts_of(spec: RunSpec, store: Store, task: Task) -> tuple[ColumnScore, Scan] | None:
@@ -219,8 +229,8 @@ def score_table(
         score = params.score(scan.n_rows, n_features, key)
         if score is None:
             raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-        leases = scoring_leases(score.nbytes, scan.nbytes, n_features)
-        return score, scan, [*leases, order_lease(n_features)]
+        order = Lease("the table in order", 24 * n_features)
+        return score, scan, [*scoring_leases(score, scan, n_features), order]
 
     n_features = store.n_features
     with store.unchanged():

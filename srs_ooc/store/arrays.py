@@ -34,7 +34,6 @@ from srs_ooc.store.manifest import (
     verified_pieces,
     wrong,
 )
-from srs_ooc.store.store_memory import TEXTS_NBYTES
 
 # What must hold of the items of the small arrays, whatever their checksums say.
 
@@ -264,6 +263,8 @@ class SmallFile(Closing):
 
 _BLOCK = 1 << 14
 _TOGETHER = 1 << 9
+TEXTS_NBYTES = 1 << 20
+"""Bytes of texts that are read together."""
 
 
 def text_of(data: bytes, file: Path) -> str:

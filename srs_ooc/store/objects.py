@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import WRITABLE, Url
 from srs_ooc.store.manifest import ATTRIBUTE, parse
-from srs_ooc.store.store_memory import OBJECT_PART_NBYTES, OBJECT_PIECE_NBYTES
 
 if TYPE_CHECKING:
     from zarr import Group
@@ -32,6 +32,10 @@ ATTEMPTS = 6
 """Times that a request is made in all."""
 FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
 """Seconds before the second attempt, which double with each further one, and at most."""
+PIECE_NBYTES = 4 * MB
+"""Bytes of an object that are asked for at a time where all of it is read."""
+PART_NBYTES = 5 * 1024 * 1024
+"""Bytes of a part of an object as it is written: the least that S3 takes."""
 TIMEOUT = 30.0
 """Seconds until a request that has not been answered in full has failed."""
 
@@ -95,8 +99,8 @@ class Objects:
     def pieces(self, name: str) -> Iterator[memoryview]:
         """Yield the bytes of an object, some at a time; errors as of :meth:`look`."""
         size, _ = self.look(name)
-        for start in range(0, size, OBJECT_PIECE_NBYTES):
-            yield self.range(name, start, min(OBJECT_PIECE_NBYTES, size - start))[0]
+        for start in range(0, size, PIECE_NBYTES):
+            yield self.range(name, start, min(PIECE_NBYTES, size - start))[0]
 
     def read(self, name: str) -> bytes:
         """Return a small object, in one request; errors as of :meth:`look`."""
@@ -113,7 +117,7 @@ class Objects:
         self._tried(
             name,
             lambda: self._api.put(
-                self._store, self._at(name), data, chunk_size=OBJECT_PART_NBYTES, max_concurrency=1
+                self._store, self._at(name), data, chunk_size=PART_NBYTES, max_concurrency=1
             ),
         )
 

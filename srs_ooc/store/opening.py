@@ -14,9 +14,8 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.remote_cache import CacheOptions, Mirror
+from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror
 from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
-from srs_ooc.store.store_memory import MOST_REQUESTS, Geometry, cache_nbytes, requests_nbytes
 from srs_ooc.trees.block import Block
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class RemoteStore(Store):
 
     def __init__(self, url: Url, objects: Objects, manifest: Manifest, cache: CacheOptions) -> None:
         self._objects, self.cache = objects, cache
-        key = (str(url), manifest.fingerprint, str(cache.path), cache_nbytes(cache.megabytes))
+        key = (str(url), manifest.fingerprint, str(cache.path), cache.most_nbytes)
         mirror = _open.get(key)
         if mirror is None:
             mirror = _open[key] = Mirror(objects, manifest, cache)
@@ -142,7 +141,7 @@ class RemoteStore(Store):
         super().__init__(mirror.path, manifest)
         self._place = self._url = url
         geometry = Geometry(manifest)
-        self._reading_nbytes = requests_nbytes(geometry, mirror.n_slots(geometry))
+        self._reading_nbytes = geometry.reading_nbytes(mirror.n_slots(geometry))
 
     @property
     def _borrow(self) -> Borrow:

@@ -21,13 +21,8 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.arrays import codes_changed
-from srs_ooc.store.manifest import Manifest, chunk_file, verify_file
+from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of, verify_file
 from srs_ooc.store.objects import Objects
-from srs_ooc.store.store_memory import (
-    Geometry,
-    cache_nbytes,
-    small_arrays_nbytes,
-)
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
 #
@@ -134,6 +129,69 @@ class SlotFile:
 
 
 # The blocks of a store at a URL that lie on a local disk, and the requests for the others.
+
+BLOCK_NBYTES = 1 << 16
+"""A request takes 10 to 100 ms wherever it goes, in which a connection carries MBs: less than this
+is not worth one."""
+REQUEST_NBYTES = 1 << 20
+"""Neighbouring blocks are asked for together up to this."""
+MOST_REQUESTS = 16
+"""Requests under way at once; fewer where columns are longer than a request shall be."""
+
+
+class Geometry:
+    """How the columns of a store make blocks of neighbours, none of which crosses a chunk file.
+
+    Attributes
+    ----------
+    columns : int
+        Columns of a block; the last one of a chunk may have fewer.
+    per_chunk, n_blocks : int
+        Blocks of a chunk file, and of the store.
+    slot_nbytes : int
+        Bytes of a whole block.
+    per_request, n_requests : int
+        Blocks of a request at most, and requests under way at once.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._column_nbytes = manifest.n_rows * manifest.code_nbytes
+        self._chunk_features = manifest.chunk_features
+        fitting = max(1, BLOCK_NBYTES // self._column_nbytes)
+        self.columns = min(fitting, self._chunk_features)
+        self.per_chunk = ceil_div(self._chunk_features, self.columns)
+        self.n_blocks = manifest.n_chunks * self.per_chunk
+        self.slot_nbytes = self.columns * self._column_nbytes
+        self.per_request = max(1, REQUEST_NBYTES // self.slot_nbytes)
+        largest = self.per_request * self.slot_nbytes
+        self.n_requests = max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
+
+    def place(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the block of each feature and its place there."""
+        chunk, inside = np.divmod(features, self._chunk_features)
+        block, within = np.divmod(inside, self.columns)
+        return chunk * self.per_chunk + block, within
+
+    def nbytes(self, block: int) -> int:
+        """Return the bytes of a block."""
+        first = block % self.per_chunk * self.columns
+        return min(self.columns, self._chunk_features - first) * self._column_nbytes
+
+    def bytes_of(self, first: int, count: int) -> tuple[int, int, int]:
+        """Return the chunk, the offset and the bytes of ``count`` blocks from ``first`` on."""
+        chunk, block = divmod(first, self.per_chunk)
+        nbytes = sum(self.nbytes(first + i) for i in range(count))
+        return chunk, block * self.slot_nbytes, nbytes
+
+    def reading_nbytes(self, n_slots: int) -> int:
+        """Return the memory of reading by way of ``n_slots`` slots.
+
+        The library that reads URLs and its connections; requests under way, received and being
+        written; of a slot what it holds, since when, and looking for one to give up.
+        """
+        under_way = 2 * self.n_requests * self.per_request * self.slot_nbytes
+        return 24 * MB + under_way + 48 * n_slots + 4 * self.n_blocks
+
 
 Fetch = Callable[[int, int, int], memoryview]
 """``fetch(chunk, offset, nbytes)`` returns bytes of a chunk file of codes."""
@@ -303,7 +361,8 @@ class BlockCache:
 
 # Where and how much is kept on a local disk of stores at a URL.
 
-DIR_VARIABLE = "SRS_OOC_CACHE_DIR"
+DIR_VARIABLE, MB_VARIABLE = "SRS_OOC_CACHE_DIR", "SRS_OOC_CACHE_MB"
+DEFAULT_CACHE_MB = 2048
 
 
 @dataclass(frozen=True)
@@ -329,6 +388,22 @@ class CacheOptions:
             return Path(given).absolute()
         caches = os.environ.get("XDG_CACHE_HOME")
         return (Path(caches) if caches else Path.home() / ".cache") / "srs-ooc"
+
+    @property
+    def most_nbytes(self) -> int:
+        """The bound in bytes: as given, or ``SRS_OOC_CACHE_MB``, or 2048 MB.
+
+        Raises
+        ------
+        UsageError
+            If the environment holds no number.
+        """
+        if self.megabytes is not None:
+            return self.megabytes * MB
+        text = os.environ.get(MB_VARIABLE, str(DEFAULT_CACHE_MB))
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
+            raise UsageError(f"{MB_VARIABLE}: expected MB as a whole number, found {text!r}.")
+        return int(text) * MB
 
 
 # What is kept on a local disk of a store at a URL: its small arrays whole, its columns in blocks.
@@ -366,7 +441,10 @@ class Mirror:
 
     def __init__(self, objects: Objects, manifest: Manifest, options: CacheOptions) -> None:
         self.objects, self.manifest = objects, manifest
-        self._nbytes = cache_nbytes(options.megabytes)
+        self._nbytes = options.most_nbytes
+        self._small_nbytes = sum(
+            n * dtype_of(name).itemsize for name, n in manifest.lengths.items()
+        )
         try:
             self.path, lock = _own_folder(options.path, manifest.fingerprint)
         except OSError as error:
@@ -434,7 +512,7 @@ class Mirror:
 
     def n_slots(self, geometry: Geometry) -> int:
         """Return how many blocks there is room for."""
-        left = max(0, self._nbytes - small_arrays_nbytes(self.manifest))
+        left = max(0, self._nbytes - self._small_nbytes)
         return min(geometry.n_blocks, left // geometry.slot_nbytes)
 
     def _check_room(self, slot_nbytes: int) -> None:
@@ -445,7 +523,7 @@ class Mirror:
         UsageError
             If it does not; the size that would do is named.
         """
-        needed = small_arrays_nbytes(self.manifest) + FEWEST_SLOTS * slot_nbytes
+        needed = self._small_nbytes + FEWEST_SLOTS * slot_nbytes
         if self._nbytes < needed:
             raise UsageError(
                 f"--cache-mb: expected at least {ceil_div(needed, MB)} for {self.objects.url}, "

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import Closing
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import (
@@ -46,7 +47,6 @@ from srs_ooc.store.manifest import (
     verify_file,
     verify_group,
 )
-from srs_ooc.store.store_memory import scanning_nbytes
 from srs_ooc.store.values import (
     ValuesReader,
     ValueTables,
@@ -60,6 +60,8 @@ from srs_ooc.trees.block import Block
 # The column store, open for reading: paging subspaces of its codes into blocks.
 
 ALL_ROWS = np.zeros(0, dtype=np.int32)
+READING_NBYTES = 8 * MB
+"""Allowance for pieces of files, a chunk of values and its code, and what is read of them."""
 
 
 class ColumnStore(Closing):
@@ -591,8 +593,9 @@ class Scan:
         self._rows, self._excluded = rows, excluded
         self._reader = store.values() if values else None
         self.n_rows = store.n_rows if rows is None else len(rows)
-        chunk_nbytes = 0 if self._reader is None else self._reader.chunk_nbytes
-        self.nbytes = scanning_nbytes(store.manifest, block_columns, chunk_nbytes)
+        # a block as read and as numbers, and what making them takes: a chunk, or tables of codes
+        making = 128 * store.n_rows if self._reader is None else 2 * self._reader.chunk_nbytes
+        self.nbytes = 24 * block_columns * store.n_rows + making
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
         """Yield the first position and the columns (m, n_rows) of each block, float32 or float64.

@@ -339,6 +339,11 @@ def n_values_of(manifest: Manifest) -> int:
 Ranges = Iterable[tuple[int, NDArray[np.float64], NDArray[np.float64]]]
 
 
+def making_tables_nbytes(n_rows: int) -> int:
+    """Return the memory of making the tables of the values of codes, of a store of ``n_rows``."""
+    return 20 * MB + 48 * n_rows
+
+
 class ValueTables(Closing):
     """The values of codes in a file without a name, read by column into blocks.
 

@@ -28,7 +28,6 @@ from srs_ooc.store.manifest import (
     values_chunk,
     values_file,
 )
-from srs_ooc.store.store_memory import PAD_NBYTES, TEXTS_HELD_NBYTES
 from srs_ooc.store.values import encode
 
 # Writing the chunk files of a store: every one of them, synced to disk, with its checksum.
@@ -203,7 +202,7 @@ class CodesWriter:
         if self._file is None:
             return
         size = self._chunk_features * self._shape.n_rows * self._fill.itemsize
-        padding = np.full(PAD_NBYTES // self._fill.itemsize, self._fill).tobytes()
+        padding = np.full((1 << 20) // self._fill.itemsize, self._fill).tobytes()
         while self._file.nbytes < size:
             self._file.write(padding[: size - self._file.nbytes])
         self._file.close()
@@ -283,6 +282,8 @@ class FloatsWriter:
 # Zarr strings (``vlen-utf8``: a count, then each text after its length), all numbers uint32.
 
 _BLOCK = 1 << 12
+TEXTS_HELD_NBYTES = 8 * MB
+"""Texts to be written in another order are read at once if no more bytes of them are there."""
 
 
 def write_coordinate(

@@ -219,14 +219,6 @@ def granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) ->
     return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
 
 
-def sorted_nbytes(n_rows: int, n_columns: int) -> int:
-    """Return the bytes of the rows in order of each column, and of what is made of them.
-
-    In use are those of the columns of one subset, split by split, which are far fewer.
-    """
-    return 3 * n_rows * n_columns
-
-
 def effects_nbytes(n_slots: int, n_outputs: int, code_nbytes: int) -> int:
     """Return the bytes of a row: its codes, as they are and altered, and its effects."""
     return n_slots * (2 * code_nbytes + 8 * n_outputs) + 8 * n_outputs + 64

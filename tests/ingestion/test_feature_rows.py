@@ -36,7 +36,7 @@ def ingest(tmp_path, capsys):
 
 @pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())])
 def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
-    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.SAMPLES_PANEL_NBYTES", 8 * 3 * 2)
+    monkeypatch.setattr("srs_ooc.ingestion.feature_rows.PANEL_NBYTES", 8 * 3 * 2)
     status, out, err = ingest(pack(MATRIX))
     assert (status, err) == (0, "")
     assert "samples without a label, left out: 1 (s3)" in out

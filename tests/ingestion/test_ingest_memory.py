@@ -17,18 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import srs_ooc
-from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.budget import growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.ingest_memory import (
+    PIECE_NBYTES,
     SLACK_NBYTES,
     IngestMemory,
     StoreForm,
     batch_nbytes,
     fit_batch,
-    largest_stage,
-    piece_nbytes,
     smallest_batch,
     table_nbytes,
 )
@@ -385,7 +384,7 @@ def test_what_is_shared_out_stays_within_what_the_cap_leaves(monkeypatch):
             # of a third of the rows more features make a chunk
             kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
             if kept.n_rows < shape.n_rows:
-                apart = piece_nbytes(shape.n_rows)
+                apart = max(PIECE_NBYTES, 8 * shape.n_rows)
             batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
             assert batch % smallest_batch(kept, form) == 0
             assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
@@ -424,7 +423,7 @@ def test_more_rows_or_columns_never_take_less(n_columns, n_rows, more, keeps):
     form = StoreForm(values_dtype="float64" if keeps else None)
 
     def needed(n_columns, n_rows, drops_rows=True):
-        return largest_stage(n_columns, n_rows, form, drops_rows=drops_rows)[1]
+        return total_nbytes(plan(1, n_columns, n_rows, form, drops_rows=drops_rows).leases())
 
     assert needed(n_columns, n_rows) <= needed(n_columns + more, n_rows)
     assert needed(n_columns, n_rows) <= needed(n_columns, n_rows + more)

@@ -16,7 +16,7 @@ import srs_ooc.estimators
 import srs_ooc.extend
 import srs_ooc.testing
 from srs_ooc import ingest
-from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
@@ -27,7 +27,7 @@ from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
 from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import TrainingShape, needed_nbytes, run_leases
+from srs_ooc.runs.run_memory import TrainingShape, run_leases
 from srs_ooc.runs.run_trees import TREES_FILE
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request, settle
@@ -189,7 +189,7 @@ def needs_of(shape, options, cap_nbytes, *, saves):
         spec = settle(Options(**options, **size), form, "", cap_nbytes, saves_trees=saves)
         found[f"{what} q"] = spec.subspace_size
         leases = run_leases(spec, form, saves=saves)
-        found[f"smallest cap at {what} q"] = PROCESS_NBYTES + needed_nbytes(leases)
+        found[f"smallest cap at {what} q"] = PROCESS_NBYTES + total_nbytes(leases)
     return found
 
 

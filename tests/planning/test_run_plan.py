@@ -13,7 +13,7 @@ from command import srs_ooc as command
 from stores import make_store, noise_table
 
 import srs_ooc
-from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.cli import cli
@@ -36,7 +36,6 @@ from srs_ooc.planning.speed import cold_seconds, measured_speed, memory_plan
 from srs_ooc.runs.run_memory import (
     fixed_leases,
     largest_subspace,
-    needed_nbytes,
     work_nbytes,
 )
 from srs_ooc.runs.session import RunDraft
@@ -61,7 +60,7 @@ def drafted(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options)
 def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     planned = drafted(memory_mb=2000, threads=2)
     memory = memory_plan(planned)
-    assert memory.needed_nbytes + memory.free_nbytes == 2000 * MB
+    assert total_nbytes(memory.leases) + memory.free_nbytes == 2000 * MB
     spec, shape = planned.spec, planned.shape
     work = work_nbytes(spec, shape, spec.subspace_size + 1, saves=False)
     leases = [lease.n_bytes for lease in memory.leases]
@@ -94,7 +93,7 @@ def test_the_largest_subspace_just_fits():
     q = largest_subspace(spec, shape, 400 * MB)
     assert 64 < q < 20_000
     assert drafted(**asked, subspace_size="max").spec.subspace_size == q
-    room = 400 * MB - PROCESS_NBYTES - needed_nbytes(fixed_leases(spec, shape))
+    room = 400 * MB - PROCESS_NBYTES - total_nbytes(fixed_leases(spec, shape))
     assert work_nbytes(spec, shape, q, saves=False) <= room
     assert work_nbytes(spec, shape, q + 1, saves=False) > room
 

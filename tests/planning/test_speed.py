@@ -11,7 +11,7 @@ from command import srs_ooc as srs_ooc_command
 from object_server import serving
 
 import srs_ooc
-from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.cli.plan import plan_lines
@@ -21,7 +21,7 @@ from srs_ooc.planning import speed
 from srs_ooc.planning.run_plan import draft_asked, largest_held, plan_values
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
 from srs_ooc.runs.feature_tests import MarginalTests
-from srs_ooc.runs.run_memory import RunBudget, largest_subspace, needed_nbytes
+from srs_ooc.runs.run_memory import RunBudget, largest_subspace
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -165,7 +165,7 @@ def asked_of(given, memory_mb, **more):
 def caps_from_the_least(store, given):
     """The least cap that a run of a hundred columns is accepted with, some above, and plenty."""
     draft = RunDraft.of(store, asked_of(given, 1000, subspace_size="100"))
-    needed = PROCESS_NBYTES + max(map(needed_nbytes, draft.stages()))
+    needed = PROCESS_NBYTES + max(map(total_nbytes, draft.stages()))
     return [ceil_div(needed, MB) + more for more in (0, 1, 2, 4, 1000)]
 
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 import srs_ooc as package
-from srs_ooc.base.budget import NAMED_NBYTES
+from srs_ooc.base.budget import NAMED_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.runs import halves
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import TrainingShape, half_leases, needed_nbytes, run_leases
+from srs_ooc.runs.run_memory import TrainingShape, half_leases, run_leases
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import MOST_HALVES, Request, settle
 from srs_ooc.runs.spec import Options
@@ -365,7 +365,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
     options = Options(subspace_size="1", judge="tests" if by_tests else "probe")
     spec = settle(options, shape, "", 10**12)
     whole, half = (
-        needed_nbytes(run_leases(spec, one))
+        total_nbytes(run_leases(spec, one))
         for one in (shape, replace(shape, n_rows=ceil_div(n_rows, 2)))
     )
     assert half <= whole + NAMED_NBYTES
@@ -374,7 +374,7 @@ def test_a_half_needs_no_more_than_a_named_cap_holds(
 def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
     shape = TrainingShape(100_000, 500, 500, 2, 1)
     needs = {
-        needed_nbytes(half_leases(settle(Options(subspace_size=q), shape, "", 10**12), shape))
+        total_nbytes(half_leases(settle(Options(subspace_size=q), shape, "", 10**12), shape))
         for q in ("1", "100", "500")
     }
     assert len(needs) == 1

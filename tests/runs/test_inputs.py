@@ -24,9 +24,8 @@ from srs_ooc.results import exporting
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.runs import inputs
 from srs_ooc.runs import verdict as conclusion
-from srs_ooc.runs.inputs import SideFile, read_lines
+from srs_ooc.runs.inputs import NAME_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import NAME_NBYTES
 from srs_ooc.runs.session import work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

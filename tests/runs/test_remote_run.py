@@ -20,7 +20,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.runs.run_memory import TrainingShape
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
-from srs_ooc.store import store_memory
+from srs_ooc.store import remote_cache
 
 pytest.importorskip("obstore")
 PINS = read()["runs"]
@@ -76,7 +76,7 @@ def results(run, store):
 @pytest.mark.slow
 def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_path, monkeypatch):
     set_patience(monkeypatch, 2, 0.001, 0.001, 2.0)
-    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 60)  # a request a column
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 60)  # a request a column
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     whole = package.run(store, out=tmp_path / "whole", iterations=150, **QUICK)
     with serving(store.parent) as server:

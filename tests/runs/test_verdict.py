@@ -12,7 +12,7 @@ from scipy import stats
 from stores import make_store, noise_table
 
 import srs_ooc as package
-from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.conditional_tests import beside_others, cost
@@ -28,7 +28,6 @@ from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import (
     RunBudget,
     another_tester_nbytes,
-    needed_nbytes,
     run_leases,
     shape_of,
 )
@@ -412,7 +411,7 @@ def test_threads_that_test_features_stay_within_the_cap(tmp_path):
     opened, request = Store.open(store), Request(Options(seed=SEED), iterations=1, memory_mb=4000)
     draft = RunDraft.of(opened, request)
     shape = shape_of(opened.manifest, draft.inputs)
-    least = PROCESS_NBYTES + needed_nbytes(run_leases(draft.spec, shape))
+    least = PROCESS_NBYTES + total_nbytes(run_leases(draft.spec, shape))
     for cap, expected in (
         (least, 1),
         (least + another_tester_nbytes(shape) - 1, 1),

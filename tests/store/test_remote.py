@@ -15,7 +15,7 @@ from stores import make_store
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.store import remote_cache, store_memory
+from srs_ooc.store import remote_cache
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.opening import open_store, open_zarr
 from srs_ooc.store.remote_cache import CacheOptions
@@ -47,8 +47,8 @@ def server(store):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, server):
     set_patience(monkeypatch, 6, 0.001, 0.002, STALL)
-    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
-    monkeypatch.setattr(store_memory, "REQUEST_NBYTES", 16 * N)
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
+    monkeypatch.setattr(remote_cache, "REQUEST_NBYTES", 16 * N)
     server.fault = lambda number, path, part: None
     server.requests.clear()
 
@@ -95,11 +95,9 @@ def copied(store, url):
 def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
     server, store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(remote_cache, "MB", 1000)
     opened = remote(server, tmp_path)
-    opened._mirror._nbytes = room = (  # of 225 blocks
-        store_memory.small_arrays_nbytes(opened.manifest) + 130 * 4 * N
-    )
+    monkeypatch.setattr(remote_cache, "MB", 1000)
+    opened._mirror._nbytes = room = opened._mirror._small_nbytes + 130 * 4 * N  # of 225 blocks
     random = np.random.default_rng(1)
     local = Store.open(store)
     with opened.columns(mapped=False) as columns:
@@ -276,7 +274,7 @@ def test_two_processes_do_not_share_a_folder(server, tmp_path):
 def test_a_cache_without_room_for_a_gather_is_refused_with_the_room_it_takes(
     server, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(store_memory, "BLOCK_NBYTES", 1 << 14)
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 1 << 14)
     with pytest.raises(UsageError, match=r"--cache-mb: expected at least 3 .*found 1\."):
         remote(server, tmp_path).columns(mapped=False)
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.ingestion.ingest_memory import WORK_NBYTES
 from srs_ooc.native import _native
 
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
@@ -125,6 +124,8 @@ class Table(Protocol):
     held, opening : tuple of Lease, or None
         Only of our own: what is held of the table to the end, and what opening it took; None where
         only the process can tell.
+    work_nbytes : int
+        Memory that reading takes beyond what is read and what is held already.
     """
 
     format: str = ""
@@ -136,11 +137,7 @@ class Table(Protocol):
     pool: TextCoder | None = None
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
-
-    @property
-    def work_nbytes(self) -> int:
-        """Memory that reading takes beyond what is read and what is held already, in bytes."""
-        return WORK_NBYTES.get(self.format, 0)
+    work_nbytes: int = 0
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.

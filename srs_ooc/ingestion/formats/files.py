@@ -219,14 +219,18 @@ def _main_key(keys: list[str], what: str) -> str:
     )
 
 
+_SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
+_LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
+
+
 def _open_sparse(
     path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
 ) -> Table:
-    held, opening = ingest_memory.sparse_leases(nbytes, max(shape))
-    lines = ingest_memory.lines_lease(
-        shape, ingest_memory.WORK_NBYTES[in_memory.SparseTable.format]
-    )
-    options.memory(shape[1], shape[0], (*held, lines), opening).check(what)
+    nbytes += 24 * max(shape)
+    held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    both = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
+    lines = ingest_memory.lines_lease(shape[0], in_memory.SparseTable.work_nbytes)
+    options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
     import scipy.sparse
 
     try:
@@ -237,7 +241,7 @@ def _open_sparse(
             "read. Get the file again."
         ) from error
     table = in_memory.SparseTable(matrix, what)
-    table.held, table.opening = held, opening
+    table.held, table.opening = held, (both,)
     return table
 
 
@@ -364,10 +368,13 @@ class SvmlightTable(in_memory.SparseTable):
             self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
-        self.held, self.opening = ingest_memory.svmlight_leases(
-            self._n_cells, self._n_rows, shape[1]
-        )
-        held = (*self.held, ingest_memory.lines_lease(shape, self.work_nbytes))
+        n_cells, labels = self._n_cells, 80 * self._n_rows
+        cells = Lease("cells", 16 * n_cells + labels + 8 * shape[1])
+        self.held = (Lease("SciPy", _SCIPY_NBYTES), cells)
+        # row by row, column by column, and one of them growing
+        loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
+        self.opening = (Lease("SciPy and the cells", loading),)
+        held = (*self.held, ingest_memory.lines_lease(shape[0], self.work_nbytes))
         return self._options.memory(shape[1], shape[0], held, self.opening)
 
 
@@ -497,6 +504,8 @@ class ArrowFile(Table):
         If PyArrow is not installed.
     """
 
+    work_nbytes = 40 * MB  # to read, decode and free; measured 8 to 30 MB
+
     def __init__(self, path: Path, what: str, options: IngestOptions, *, parquet: bool) -> None:
         try:
             import pyarrow
@@ -523,15 +532,23 @@ class ArrowFile(Table):
         self.held = self._held(self.shape[1])
 
     def _held(self, n_columns: int) -> tuple[Lease, ...]:
-        footer = length_of_footer(self._path) if self.format == "parquet" else None
-        return ingest_memory.arrow_leases(self._what, n_columns, self._path.stat().st_size, footer)
+        """Return what PyArrow holds: a footer decoded, or a whole batch, which may be the only one.
+
+        Decoding a footer took 12 to 23 times its size.
+        """
+        if self.format == "parquet":
+            nbytes = 24 * length_of_footer(self._path)
+        else:
+            nbytes = self._path.stat().st_size + 1100 * n_columns
+        pyarrow = Lease("PyArrow", 36 * MB)  # and a file open; measured 38, 4 in the program's
+        return pyarrow, Lease(f"what PyArrow holds of {self._what}", nbytes)
 
     def _check_footer(self, options: IngestOptions) -> None:
         """Refuse a cap before a large footer of Parquet is decoded."""
         if self.format != "parquet" or self._held(0)[1].n_bytes <= ingest_memory.LOOK_NBYTES:
             return
         if size := size_of(self._path):
-            held = (*self._held(size[1]), ingest_memory.lines_lease(size, self.work_nbytes))
+            held = (*self._held(size[1]), ingest_memory.lines_lease(size[0], self.work_nbytes))
             options.memory(size[1], size[0], held).check(self._what)
 
     def _open(self) -> None:

@@ -15,14 +15,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import REQUIRED, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import (
-    TEXTS_NBYTES,
     IngestMemory,
-    grown_lease,
     lines_lease,
     many_texts,
+    own_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -400,6 +401,7 @@ class SparseTable(Table):
     """A SciPy sparse matrix or array, made dense some columns at a time."""
 
     format = "scipy.sparse"
+    work_nbytes = 4 * MB  # two threads make columns dense at once
 
     def __init__(self, matrix: Any, what: str) -> None:
         check_shape(matrix.shape, what)
@@ -660,9 +662,11 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
 def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     """Return what the ingest of a table takes that is read by columns or by rows."""
     held = getattr(table, "held", None)
-    lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
+    if held is None:  # it was given, or others opened it
+        grown = max(0, resident_nbytes() - own_nbytes())
+        held = (Lease("what is held of the table", grown),)
+    lines = lines_lease(table.shape[int(table.by_rows)], table.work_nbytes)
     n_rows, n_columns = table.shape
-    leases = (*((grown_lease(),) if held is None else held), lines)
-    taken = options.memory(n_columns, n_rows, leases, getattr(table, "opening", ()))
+    taken = options.memory(n_columns, n_rows, (*held, lines), getattr(table, "opening", ()))
     holds = bool(options.kinds) or (table.text_columns is not None and table.text_columns.any())
-    return replace(taken, texts_nbytes=TEXTS_NBYTES if holds else None)
+    return replace(taken, texts_nbytes=2 * MB if holds else None)  # before texts are read
