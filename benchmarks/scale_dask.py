@@ -3,7 +3,6 @@
 Real trees: milliseconds an iteration with 1 and 2 threads, and with 1 and 2 worker processes of one
 machine, the fastest of some turns taken one after another. What it takes to start is left out: each
 figure is the difference of a long and a short run. All four runs must end with the same ranking.
-``saturate_dask.py`` shows how many workers one coordinator keeps busy.
 
     python benchmarks/scale_dask.py [--folder FOLDER] [--features 100000]
 """
