@@ -330,7 +330,7 @@ def problem_of(size: str) -> str:
 
 def store_main() -> None:
     """Write a store without values, as a process of its own: ``scale.py store NxP.zarr``."""
-    from cold_store import write_without_values
+    from bench_cold import write_without_values
     from more_problems import PROBLEMS
 
     path = Path(sys.argv[1])
@@ -403,8 +403,8 @@ def bound_main() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
+    from bench_cold import chunk_files, drop_cache
     from bench_tree import Case, our_milliseconds
-    from cold_store import chunk_files, drop_cache
 
     from srs_ooc.store.store import Store
     from srs_ooc.trees.block import Block
