@@ -79,7 +79,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measured import MB, Record, Results, measure, srs_ooc, subcommand
+from measured import MB, Measured, Record, Results, measure, srs_ooc, subcommand
 
 _POOL = 100_003
 _STEP = 7919
@@ -192,6 +192,16 @@ def whole_run(folder: Path, iterations: int) -> None:
     )
 
 
+def an_iteration(store: Path, few: int, many: int, *options: object) -> tuple[float, Measured]:
+    """Return milliseconds an iteration, of a long less a short run, and the long run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        short, long = (
+            srs_ooc("run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *options)
+            for t in (few, many)
+        )
+    return 1e3 * (long.seconds - short.seconds) / (many - few), long
+
+
 def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> None:
     """Print the cost of an iteration and the memory of a run at p = 10^4, 10^5, 10^6."""
     first_cost = first_peak = 0.0
@@ -201,13 +211,7 @@ def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> 
             common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1, "--judge", "probe")
             warm = ("--out", Path(scratch) / "warm.run", "--iterations", few)
             srs_ooc("run", store, *warm, *common)  # page cache and clock speed
-            short, long = (
-                srs_ooc(
-                    "run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *common
-                )
-                for t in (few, many)
-            )
-        cost = 1e3 * (long.seconds - short.seconds) / (many - few)
+        cost, long = an_iteration(store, few, many, *common)
         first_cost, first_peak = first_cost or cost, first_peak or long.peak_mb
         extra = (long.peak_mb - first_peak) * MB / max(1, p - 10_000)
         print(
@@ -288,7 +292,7 @@ def less_main() -> None:
 
 TABLES = ("50x1000000", "72x850000", "1000x1000000", "500x10000000", "17000x450000", "60000x5000")
 N_RELEVANT, MOST_MB, MOST_CELLS, FEW_ROWS = 20, 20_000, 1_000_000_000, 200
-PEERS = ("lightgbm", "extra_trees_default", "ranksum", "adastamps")
+PEERS = ("lightgbm", "extra_trees_default", "ranksum")
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
 
@@ -305,7 +309,6 @@ def needed_mb(peer: str, n: int, p: int) -> float:
         "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
         "extra_trees_default": 3 * n * p + 1700 * p,
         "ranksum": 1000 * n * 64,
-        "adastamps": n * p / 5,
     }
     return (n * p + more.get(peer, 11 * n * p)) / MB
 

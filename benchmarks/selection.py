@@ -308,8 +308,7 @@ class Benchmark:
             if own:
                 print(table(name, own))
                 bounds += reach(name, own)
-        print("\n".join(bounds) + "\n")
-        print(overview(self._asked.problems, results))
+        print("\n".join(bounds))
 
 
 SCORES = {
@@ -381,34 +380,6 @@ def reach(name: str, results: list[Record]) -> list[str]:
         cells = (name, judge, f"{mean(false):.3f}", f"{bound:.3f}", str(len(false)), verdict)
         lines.append("| " + " | ".join(cells) + " |")
     return lines
-
-
-def overview(problems: Sequence[str], results: list[Record]) -> str:
-    """Return one table of all problems and methods: power / false share, CPU seconds, peak MB."""
-    methods = [name for name in METHODS if any(r["method"] == name for r in results)]
-    lines = [
-        "| problem | " + " | ".join(METHODS[name].label for name in methods) + " |",
-        "|---" * (len(methods) + 1) + "|",
-    ]
-    for problem in problems:
-        on_it = [result for result in results if result["problem"] == problem]
-        cells = [_cell([r for r in on_it if r["method"] == name]) for name in methods]
-        if any(cells):
-            lines.append(f"| {problem} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(results: list[Record]) -> str:
-    if not results:
-        return ""
-    peak = f"{mean(result['peak MB'] for result in results):.0f} MB"
-    done = [result for result in results if not result["late"]]
-    late = f", {len(results) - len(done)} out of time" if len(done) < len(results) else ""
-    if not done:
-        return f"out of time, {peak}"
-    power, false = _mean(_values(done, "power")), _mean(_values(done, "false share"))
-    cpu = mean(result["CPU s"] for result in done)
-    return f"{power} / {false}, {cpu:.0f} s, {peak} ({len(done)}{late})"
 
 
 def main() -> None:

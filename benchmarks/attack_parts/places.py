@@ -305,22 +305,39 @@ def _chmod_all(folder: Path, *, writable: bool) -> None:
 
 def _permissions(tally: Tally, folder: Path, outside: Path) -> None:
     """Run every command as one who may read, and write nowhere but outside."""
+    right = _commands(folder, outside)
+    _chmod_all(folder, writable=False)
+    try:
+        _only_outside(tally, "permissions", folder, right, _obeys)
+    finally:
+        _chmod_all(folder, writable=True)
+
+
+def _commands(folder: Path, outside: Path) -> dict[Words, str]:
+    """Return commands that write nowhere but outside, and what each says; nothing is left there."""
     commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
     right = {words: _said(words, must(*words)) for words in commands}
     for _, out in writers(folder, outside):
         fresh(out)
-    _chmod_all(folder, writable=False)
-    try:
-        for words in commands:
-            done = finish(*words, before=_obeys)
-            tally.add("commands of one who may not write there")
-            if done.status or _said(words, done.out) != right[words]:
-                what = f"{done.status} {done.err.strip()[:300]}"
-                tally.breaks.append(f"permissions, {words[0]}: {what}")
-        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
-            _refused(tally, "permissions", words, out, _obeys)
-    finally:
-        _chmod_all(folder, writable=True)
+    return right
+
+
+def _only_outside(
+    tally: Tally,
+    where: str,
+    folder: Path,
+    right: dict[Words, str],
+    before: Callable[[], None] | None,
+) -> None:
+    """Run commands in a folder that nothing can be written into, and those that would."""
+    for words, expected in right.items():
+        done = finish(*words, before=before)
+        tally.add(f"commands that write outside: {where}")
+        if done.status or _said(words, done.out) != expected:
+            what = f"{done.status} {done.err.strip()[:300]}"
+            tally.breaks.append(f"{where}, {words[0]}: {what}")
+    for words, out in [*writers(folder, folder), *growers(folder, folder)]:
+        _refused(tally, where, words, out, before)
 
 
 def _said(words: Words, printed: str) -> str:
@@ -363,22 +380,13 @@ def _unreadable(tally: Tally, folder: Path, n_each: int) -> None:
 
 
 def _read_only_mount(tally: Tally, folder: Path, outside: Path) -> None:
-    commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
-    right = {words: _said(words, must(*words)) for words in commands}
-    for _, out in writers(folder, outside):
-        fresh(out)
+    right, where = _commands(folder, outside), "a read-only mount"
     if not (mount("--bind", folder, folder) and mount("-o", "remount,bind,ro", folder)):
         return
     try:
-        for words in commands:
-            done = finish(*words)
-            tally.add("commands on a read-only mount")
-            if done.status or _said(words, done.out) != right[words]:
-                tally.breaks.append(f"read-only mount, {words[0]}: {done.status} {done.err[:300]}")
-        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
-            _refused(tally, "a read-only mount", words, out, None)
-        _refused(tally, "a read-only mount", ("resume", folder / "t.run", "--iterations", 900),
-                 folder / "none", None)  # fmt: skip
+        _only_outside(tally, where, folder, right, None)
+        _refused(tally, where, ("resume", folder / "t.run", "--iterations", 900), folder / "none",
+                 None)  # fmt: skip
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
 
