@@ -44,7 +44,7 @@ all cores. Levels are counted in one real tree. The closing stage and the tests 
 
     python benchmarks/scale.py sizes --folder FOLDER [--only 1000x1000000 ...] [--turns 1]
         [--before PYTHON] [--before-iterations N] [--peers lightgbm ranksum ...] [--limit 900]
-        [--options TEXT] [--figure FILE.svg]
+        [--options TEXT]
 
 What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are
 more of the run, such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
@@ -525,29 +525,6 @@ class Sizes(Results):
         return [record for size in sizes for record in found if record["size"] == size]
 
 
-def figure_main() -> None:
-    """Draw the bounds, as a process of its own: ``scale.py figure RESULTS FILE SIZE ...``."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    bounds = Sizes(Path(sys.argv[1])).bounds(sys.argv[3:])
-    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
-    for i, kind in enumerate(("disk", "memory", "work")):
-        places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
-        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"{kind} alone")
-    for place, b in enumerate(bounds):
-        label = None if place else "the run took"
-        axes.plot([b["took"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
-    axes.set_yticks(range(len(bounds)), [b["size"].replace("x", " x ") for b in bounds])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds")
-    axes.legend(fontsize="small")
-    figure.savefig(sys.argv[2])
-
-
 def sizes_main() -> None:
     """Make, run, compare, bound, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -559,7 +536,6 @@ def sizes_main() -> None:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), metavar="NAME")
     parser.add_argument("--limit", type=float, default=900, help="seconds of a peer")
     parser.add_argument("--options", default="", help="more options of the run")
-    parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     options, folder = asked.options.split(), asked.folder.absolute()
     results = Sizes(folder / "sizes.jsonl")
@@ -580,11 +556,8 @@ def sizes_main() -> None:
         if not options:
             results.have(size, BOUND, 0, partial(bound_of, store, ours))
     print(results.table(asked.only))
-    if asked.figure:
-        words = map(str, [__file__, "figure", folder / "sizes.jsonl", asked.figure, *asked.only])
-        subprocess.run([sys.executable, *words], check=True)
 
 
 if __name__ == "__main__":
-    parts = {"store": store_main, "bound": bound_main, "figure": figure_main}  # of ``sizes``
+    parts = {"store": store_main, "bound": bound_main}  # of ``sizes``
     subcommand(ingest=ingest_main, run=run_main, less=less_main, sizes=sizes_main, **parts)

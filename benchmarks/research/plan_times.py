@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -28,7 +27,7 @@ import srs_ooc as package
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import find_srs_ooc, srs_ooc
+from measured import said, srs_ooc
 
 N_CAUSES = 5
 """Of each table so many columns go with the target, by half a standard deviation."""
@@ -100,13 +99,12 @@ Times = tuple[float, float, float]
 def of_run(store: Path) -> Times:
     """Plan the default command, then run it."""
     begun = time.perf_counter()
-    plan = subprocess.run([find_srs_ooc(), "plan", str(store), "--json"],
-                          check=True, capture_output=True)  # fmt: skip
+    plan = json.loads(said("plan", store, "--json"))
     planning = time.perf_counter() - begun
     run = store.with_suffix(".run")
     taken = srs_ooc("run", store, "--out", run).seconds
     shutil.rmtree(run)
-    return json.loads(plan.stdout)["total_seconds"], taken, planning
+    return plan["total_seconds"], taken, planning
 
 
 def row(folder: Path, name: str, repeats: int) -> float:
