@@ -233,18 +233,13 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
 
 
 def said_of_missing(labels: Sequence[str]) -> str:
-    """Say that some labels stand for missing values, and what to do then."""
+    """Say that some labels stand for missing values, and what to do then.
+
+    The option takes them for missing beside what is so by default.
+    """
     verb = "stands" if len(labels) == 1 else "stand"
-    return (
-        f"{_named(labels)} {verb} for missing values: empty such cells, or say "
-        f"{missing_options(labels)}"
-    )
-
-
-def missing_options(labels: Sequence[str]) -> str:
-    """Return the options that take some labels for missing, beside what is so by default."""
-    words = ("", "NA", "nan", *labels[:NAMED])
-    return " ".join(f"--missing {quote(word)}" for word in words)
+    options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
+    return f"{_named(labels)} {verb} for missing values: empty such cells, or say {options}"
 
 
 def _named(labels: Sequence[str]) -> str:

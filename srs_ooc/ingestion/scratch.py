@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,13 +240,13 @@ class Panels(Closing):
 
     Parameters
     ----------
-    path : Path or None
-        Scratch file to create; without one the table stays in memory, in one panel.
+    path : Path
+        Scratch file to create.
     n_features : int
         Features, in stored order.
     n_rows_held : int
-        Rows there is memory for: all of the table without a file; else those of one panel, or of
-        two, one of which is written to the file while the other is filled.
+        Rows there is memory for: those of one panel, or of two, one of which is written to the file
+        while the other is filled.
 
     Attributes
     ----------
@@ -254,25 +254,21 @@ class Panels(Closing):
         The panel being filled.
     """
 
-    def __init__(self, path: Path | None, n_features: int, n_rows_held: int) -> None:
+    def __init__(self, path: Path, n_features: int, n_rows_held: int) -> None:
         self.n_features, self.n_rows = n_features, 0
-        self._panel_rows = panel_rows = n_rows_held if path is None else max(1, n_rows_held // 2)
+        self._panel_rows = panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows))
         self._other: NDArray[np.float64] | None = None
         self._writing: Future[None] | None = None
-        self._file = None if path is None else path.open("w+b")
-        if path is not None:
-            self._pool = ThreadPoolExecutor(1)
-            if n_rows_held > 1:
-                self._other = anonymous_array((n_features, panel_rows))
+        self._file, self._pool = path.open("w+b"), ThreadPoolExecutor(1)
+        if n_rows_held > 1:
+            self._other = anonymous_array((n_features, panel_rows))
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
         self.n_rows += n_filled
-        if self._file is None:
-            return
         self._wait()
-        self._writing = self._pool.submit(self._write, self._file, self.panel, n_filled)
+        self._writing = self._pool.submit(self._write, self.panel, n_filled)
         if self._other is None:
             self._wait()
         else:
@@ -283,27 +279,24 @@ class Panels(Closing):
         if writing is not None:
             writing.result()
 
-    def _write(self, file: BinaryIO, panel: NDArray[np.float64], n_filled: int) -> None:
+    def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
         step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
         if n_filled == self._panel_rows:
             step = self.n_features
         for start in range(0, self.n_features if n_filled else 0, step):
             piece = panel[start : start + step, :n_filled]
-            file.write(np.ascontiguousarray(piece).data)
-        file.flush()
+            self._file.write(np.ascontiguousarray(piece).data)
+        self._file.flush()
 
     def seal(self) -> None:
         """End filling; give the memory of panels that are in the file back."""
-        if self._file is not None:
-            self._wait()
-            self._pool.shutdown()
-            self._other = None
-            del self.panel
+        self._wait()
+        self._pool.shutdown()
+        self._other = None
+        del self.panel
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        if self._file is None:
-            return self.panel[start:stop]
         out, handle = anonymous_array((stop - start, self.n_rows)), self._file.fileno()
         for first in range(0, self.n_rows, self._panel_rows):
             n_rows = min(self._panel_rows, self.n_rows - first)
@@ -312,10 +305,7 @@ class Panels(Closing):
         return out
 
     def close(self) -> None:
-        """Close and delete the file, and let go of the memory."""
-        if self._file is None:
-            del self.panel
-            return
+        """Close and delete the file."""
         self._pool.shutdown()
         self._file.close()
         Path(self._file.name).unlink(missing_ok=True)

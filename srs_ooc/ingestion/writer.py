@@ -34,6 +34,7 @@ from srs_ooc.store.manifest import (
     Shape,
     codes_chunk_features,
     max_codes,
+    values_chunk,
 )
 from srs_ooc.store.values import CodeFacts, code_columns
 from srs_ooc.store.writing import (
@@ -269,13 +270,9 @@ class ColumnsWriter:
         self._floats: dict[str, FloatsWriter] = {}
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
+        self.floats_chunk = values_chunk(wide, dtype.itemsize)
         for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
             self._floats[name] = FloatsWriter(store.folder, name, wide, dtype)
-
-    @property
-    def floats_chunk(self) -> tuple[int, int]:
-        """Features and items of a chunk of the values, or of the ranges of codes."""
-        return next(iter(self._floats.values())).chunk
 
     def write(
         self,
