@@ -6,7 +6,7 @@ and ``inspect``.
 
     SRS_OOC_DATA=FOLDER python benchmarks/every_format.py
 
-Needs pandas, polars, PyArrow and SciPy, and ``zstandard`` before Python 3.14.
+Needs pandas, polars, PyArrow and SciPy, and ``backports.zstd`` before Python 3.14.
 """
 
 import bz2
@@ -49,14 +49,14 @@ def csv_text(values: np.ndarray, labels: list[str], separator: str = ",") -> byt
 
 def text_files(folder: Path, text: bytes, tabs: bytes) -> Iterator[tuple[Path, list[str]]]:
     """Write the text tables; yield each with its options."""
-    import zstandard
+    from backports import zstd
 
     packed = {
         "plain.csv": text,
         "packed.csv.gz": gzip.compress(text),
         "packed.csv.xz": lzma.compress(text),
         "packed.csv.bz2": bz2.compress(text),
-        "packed.csv.zst": zstandard.compress(text),
+        "packed.csv.zst": zstd.compress(text),
         "tabs.tsv": tabs,
         "windows.csv": b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
         "decimal_comma.csv": text.replace(b",", b";").replace(b".", b","),
