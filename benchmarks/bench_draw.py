@@ -29,8 +29,7 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problem_tables import columns, write_table
-from srs_ooc.synthetic.problems import Madelon
+from srs_ooc.synthetic.problems import Madelon, columns, write_table
 
 PEER_PASSES = 4
 WARM_SECONDS = 1.5

@@ -29,8 +29,7 @@ from cold_store import chunk_files, drop_cache
 
 from srs_ooc.store.manifest import chunk_file
 from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.synthetic.problem_tables import write_table
-from srs_ooc.synthetic.problems import Madelon
+from srs_ooc.synthetic.problems import Madelon, write_table
 from srs_ooc.trees.block import Block
 
 DRAWS = 40

@@ -26,7 +26,7 @@ from srs_ooc.store.manifest import (
     values_file,
 )
 from srs_ooc.store.writing import CodesWriter, NewStore, write_coordinate
-from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
+from srs_ooc.synthetic.problems import Problem, describe, feature_name, truth_path
 
 
 class Noise:

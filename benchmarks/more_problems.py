@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problem_tables import (
+from srs_ooc.synthetic.problems import (
     CELL_LIMIT,
     STEPS,
+    Bits,
     Cells,
+    Chain,
+    Planted,
     Problem,
     additive_classes,
     check_shape,
@@ -31,6 +34,7 @@ from srs_ooc.synthetic.problem_tables import (
     find_planted,
     hash_grid,
     noise_cells,
+    parity,
     rows,
     shuffled_classes,
     signs,
@@ -39,7 +43,6 @@ from srs_ooc.synthetic.problem_tables import (
     uniforms,
     write_table,
 )
-from srs_ooc.synthetic.problems import Bits, Chain, Planted, parity
 
 _PLACES = 1
 _NOISE_COLUMN = np.zeros(1, dtype=np.uint32)

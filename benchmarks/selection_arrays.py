@@ -20,7 +20,7 @@ def synthetic(folder: Path) -> None:
     """Write the arrays of a generated table, piece by piece."""
     from more_problems import PROBLEMS
 
-    from srs_ooc.synthetic.problem_tables import rows
+    from srs_ooc.synthetic.problems import rows
 
     record = json.loads((folder / "table.zarr.truth.json").read_text())
     problem = PROBLEMS[record["problem"]](**record["parameters"])
