@@ -83,11 +83,6 @@ class KeptRows:
         self.n_source_rows = n_rows
         self.n_rows = n_rows if self.mask is None else int(self.mask.sum())
 
-    @property
-    def n_dropped(self) -> int:
-        """Rows that are not kept."""
-        return self.n_source_rows - self.n_rows
-
     def source_row(self, row: int) -> int:
         """Return the row of the source that kept row ``row`` is."""
         return row if self.mask is None else int(np.flatnonzero(self.mask)[row])
@@ -126,12 +121,6 @@ class KeptRows:
         for block in blocks_of(array):
             yield self.of(start, block)
             start += len(block)
-
-    def numbers(self) -> Iterator[int]:
-        """Yield the number of each kept row, from 1."""
-        for row in range(self.n_source_rows):
-            if self.mask is None or self.mask[row]:
-                yield row + 1
 
 
 def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
@@ -324,7 +313,7 @@ class RowColumns:
             target_name=self._column.label,
             classes=classes,
             row_id_name=id_name,
-            n_dropped_rows=self.kept.n_dropped,
+            n_dropped_rows=self.kept.n_source_rows - self.kept.n_rows,
             row_columns={what: [column.label for column in columns[what]] for what in arrays},
             inferred=inferred,
             row_ids=row_ids,
@@ -543,8 +532,10 @@ class RowColumns:
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
         if "row_ids" not in self._columns:
-            numbers = map(str, self.kept.numbers())
-            return (text_blocks(numbers) if self.kept.n_dropped else None), None
+            mask = self.kept.mask
+            if mask is None:
+                return None, None
+            return text_blocks(str(row + 1) for row in range(len(mask)) if mask[row]), None
         (column,) = self._columns["row_ids"]
         remedy = "Mend them, or take others; --ignore leaves the column out."
         check_distinct(self._source, column, "row ids", remedy)
@@ -553,9 +544,8 @@ class RowColumns:
 
 def class_order(labels: list[str]) -> list[int]:
     """Return the order of labels: numerical if all are numbers, else as text."""
-    keys: list[Any]
+    places = range(len(labels))
     try:
-        keys = [(float(label), label) for label in labels]
+        return sorted(places, key=lambda i: (float(labels[i]), labels[i]))
     except ValueError:
-        keys = list(labels)
-    return sorted(range(len(labels)), key=keys.__getitem__)
+        return sorted(places, key=labels.__getitem__)

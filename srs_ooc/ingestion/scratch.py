@@ -6,7 +6,6 @@ Panels of rows are filled in memory and lie column-major in a file.
 import contextlib
 import math
 import mmap
-import os
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -260,7 +259,8 @@ class Panels(Closing):
         self.panel = anonymous_array((n_features, panel_rows))
         self._other: NDArray[np.float64] | None = None
         self._writing: Future[None] | None = None
-        self._file, self._pool = path.open("w+b"), ThreadPoolExecutor(1)
+        self._path, self._file = path, path.open("wb")
+        self._pool = ThreadPoolExecutor(1)
         if n_rows_held > 1:
             self._other = anonymous_array((n_features, panel_rows))
 
@@ -280,10 +280,9 @@ class Panels(Closing):
             writing.result()
 
     def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
-        step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
-        if n_filled == self._panel_rows:
-            step = self.n_features
-        for start in range(0, self.n_features if n_filled else 0, step):
+        is_full = n_filled == self._panel_rows
+        step = self.n_features if is_full else max(1, _COPY_NBYTES // (n_filled * ITEMSIZE))
+        for start in range(0, self.n_features, step):
             piece = panel[start : start + step, :n_filled]
             self._file.write(np.ascontiguousarray(piece).data)
         self._file.flush()
@@ -297,38 +296,27 @@ class Panels(Closing):
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out, handle = anonymous_array((stop - start, self.n_rows)), self._file.fileno()
-        for first in range(0, self.n_rows, self._panel_rows):
-            n_rows = min(self._panel_rows, self.n_rows - first)
-            offset = (first * self.n_features + start * n_rows) * ITEMSIZE
-            _read_panel(handle, out[:, first : first + n_rows], offset)
+        out = anonymous_array((stop - start, self.n_rows))
+        with self._path.open("rb") as file:
+            for first in range(0, self.n_rows, self._panel_rows):
+                lines = out[:, first : min(first + self._panel_rows, self.n_rows)]
+                n_rows = lines.shape[1]
+                file.seek((first * self.n_features + start * n_rows) * ITEMSIZE)
+                step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
+                for row in range(0, len(lines), step):
+                    part = lines[row : row + step]
+                    piece = part if part.flags.c_contiguous else np.empty(part.shape)
+                    if file.readinto(piece.reshape(-1).view(np.uint8).data) < piece.nbytes:
+                        place = file.tell()
+                        raise OSError(
+                            f"the scratch file ended at byte {place}: something truncated it"
+                        )
+                    if piece is not part:
+                        part[...] = piece
         return out
 
     def close(self) -> None:
         """Close and delete the file."""
         self._pool.shutdown()
         self._file.close()
-        Path(self._file.name).unlink(missing_ok=True)
-
-
-def _read_panel(handle: int, out: NDArray[np.float64], offset: int) -> None:
-    """Read lines (m, n) that lie in a file from ``offset`` on, some at a time."""
-    n_rows = out.shape[1]
-    step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
-    for row in range(0, len(out), step):
-        part, place = out[row : row + step], offset + row * n_rows * ITEMSIZE
-        if part.flags.c_contiguous:
-            _read_all(handle, part, place)
-        else:
-            piece = np.empty(part.shape)
-            _read_all(handle, piece, place)
-            part[...] = piece
-
-
-def _read_all(handle: int, into: NDArray[np.float64], offset: int) -> None:
-    view = into.reshape(-1).view(np.uint8).data
-    while view.nbytes:
-        n_read = os.preadv(handle, [view], offset)
-        if n_read == 0:
-            raise OSError(f"the scratch file ended at byte {offset}: something truncated it")
-        view, offset = view[n_read:], offset + n_read
+        self._path.unlink(missing_ok=True)

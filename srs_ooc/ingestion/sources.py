@@ -4,6 +4,7 @@ A source is a file under its own name, or a scratch copy of standard input.
 """
 
 import bz2
+import codecs
 import contextlib
 import importlib
 import lzma
@@ -272,10 +273,16 @@ class PieceReader:
             self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces of at most :data:`ingest_memory.READ_NBYTES`."""
+        """Yield the text in pieces of at most :data:`ingest_memory.READ_NBYTES`.
+
+        A mark of the byte order at its beginning is left out.
+        """
+        mark = codecs.BOM_UTF8
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
-            yield text
+            if rest := text.removeprefix(mark):
+                yield rest
+            mark = b""
 
     def _raw(self) -> Iterator[bytes]:
         try:

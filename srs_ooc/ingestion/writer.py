@@ -129,11 +129,16 @@ class CategoryCoder:
         Which features are texts, and the texts.
     code_dtype : {'uint8', 'uint16'}
         Bounds the categories of a feature.
+
+    Attributes
+    ----------
+    texts : TextsWriter
+        Writes the categories; to be closed.
     """
 
     def __init__(self, store: NewStore, kinds: FeatureKinds, code_dtype: str) -> None:
         self._kinds, self._code_dtype = kinds, code_dtype
-        self._texts = TextsWriter(store, "categories")
+        self.texts = TextsWriter(store, "categories")
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
@@ -161,7 +166,7 @@ class CategoryCoder:
             n_codes = int(facts.n_codes[i])
             self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
             texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
-            self._texts.write(*joined(texts))
+            self.texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
 
     def _order_texts(self) -> None:
@@ -226,10 +231,6 @@ class CategoryCoder:
             "--ignore A,B; if they are categories all the same, say --kind NAME=categorical; if "
             "each row is a feature and each column a sample, say --orient features."
         )
-
-    def close(self) -> None:
-        """End both arrays."""
-        self._texts.close()
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -358,7 +359,7 @@ class ColumnsWriter:
         """End the codes and the categories, and write the facts."""
         self._codes.close()
         if self._categories is not None:
-            self._categories.close()
+            self._categories.texts.close()
             write_categories_first(self._store, self._kinds, self._n_codes)
         arrays: dict[str, NDArray[Any]] = {
             "n_missing": self.n_missing,

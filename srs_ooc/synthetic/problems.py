@@ -113,9 +113,7 @@ def rows(problem: Problem, start: int, stop: int) -> NDArray[np.float64]:
 def columns(problem: Problem, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
     """Return the features at ``positions`` as float64 (len(positions), n_rows)."""
     values = np.empty((len(positions), problem.n_rows))
-    step = max(1, PIECE_CELLS // max(1, len(positions)))
-    for start in range(0, problem.n_rows, step):
-        stop = min(start + step, problem.n_rows)
+    for start, stop in pieces(problem.n_rows, len(positions)):
         np.divide(problem.cells(start, stop, positions).T, STEPS, out=values[:, start:stop])
     return values
 
@@ -134,10 +132,9 @@ def check_shape(n_rows: int, n_features: int, seed: int) -> None:
 def distinct_places(key: int, n_places: int, n_features: int) -> NDArray[np.uint32]:
     """Return distinct random source positions, in the order drawn: uint32 (n_places,)."""
     drawn: dict[int, None] = {}
-    for counter in count():
-        drawn[below(key, counter, n_features)] = None
-        if len(drawn) == n_places:
-            break
+    counter = count()
+    while len(drawn) < n_places:
+        drawn[below(key, next(counter), n_features)] = None
     return np.array(list(drawn), dtype=np.uint32)
 
 
@@ -580,11 +577,9 @@ class Madelon(Planted):
     @cached_property
     def _vertices(self) -> NDArray[np.float64]:
         """Cluster centres in units of CLASS_SEP, (n_clusters, d); odd ones are of class 1."""
-        for attempt in count():
-            vertices = _draw_vertices(derive(self._key(_VERTICES), attempt), self.n_informative)
-            if 2**self.n_informative > MAX_CLUSTERS or _depends_on_all(vertices):
-                return vertices
-        raise AssertionError("unreachable")
+        key, d = self._key(_VERTICES), self.n_informative
+        drawn = (_draw_vertices(derive(key, attempt), d) for attempt in count())
+        return next(v for v in drawn if 2**d > MAX_CLUSTERS or _depends_on_all(v))
 
     @cached_property
     def _mixing(self) -> NDArray[np.float64]:
