@@ -29,6 +29,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
 
 from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.ingest_memory import StoreForm
@@ -40,7 +41,6 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
 from srs_ooc.synthetic.problems import Noise
 
 READERS = (1, 4, 16)

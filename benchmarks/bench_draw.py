@@ -22,8 +22,7 @@ import numpy as np
 from scale import an_iteration, make
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.synthetic.problem_tables import columns
-from srs_ooc.synthetic.problems import Madelon
+from srs_ooc.synthetic.problems import Madelon, columns
 
 PEER_PASSES = 4
 CAP_MB = 4000

@@ -30,8 +30,7 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problem_tables import Problem, write_table
-from srs_ooc.synthetic.problems import Chain, Madelon
+from srs_ooc.synthetic.problems import Chain, Madelon, Problem, write_table
 
 PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of a seed, q
     "madelon": (lambda seed: Madelon(1000, 50_000, 20, seed), 2500),

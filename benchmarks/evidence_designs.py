@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problem_tables import Problem, rows
+from srs_ooc.synthetic.problems import Problem, rows
 
 N, P = 800, 1000
 Values = NDArray[np.float64]

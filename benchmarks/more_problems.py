@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problem_tables import (
+from srs_ooc.synthetic.problems import (
     CELL_LIMIT,
     STEPS,
+    Bits,
     Cells,
+    Chain,
+    Planted,
     Problem,
     additive_classes,
     check_shape,
@@ -33,6 +36,7 @@ from srs_ooc.synthetic.problem_tables import (
     find_planted,
     hash_grid,
     noise_cells,
+    parity,
     rows,
     shuffled_classes,
     signs,
@@ -41,7 +45,6 @@ from srs_ooc.synthetic.problem_tables import (
     uniforms,
     write_table,
 )
-from srs_ooc.synthetic.problems import Bits, Chain, Planted, parity
 
 PIECE_ROWS = 100
 _PLACES = 1

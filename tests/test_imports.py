@@ -24,9 +24,7 @@ def imported_by(folder: Path, *modules: str) -> list[str]:
     return packages
 
 
-@pytest.mark.parametrize(
-    "modules", [["srs_ooc"], ["srs_ooc.cli"], ["srs_ooc.synthetic.problem_tables"]]
-)
+@pytest.mark.parametrize("modules", [["srs_ooc"], ["srs_ooc.cli"], ["srs_ooc.synthetic.problems"]])
 def test_heavy_libraries_load_only_where_used(tmp_path: Path, modules: list[str]) -> None:
     packages = imported_by(tmp_path, *modules)
     assert "srs_ooc" in packages

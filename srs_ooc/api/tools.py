@@ -352,8 +352,7 @@ def synth(
     UsageError
         If the problem, a parameter or the path cannot be used.
     """
-    from srs_ooc.synthetic.problem_tables import describe, write_table
-    from srs_ooc.synthetic.problems import PROBLEMS
+    from srs_ooc.synthetic.problems import PROBLEMS, describe, write_table
 
     with python_spelling(), growth_counted():
         kind: Any = PROBLEMS.get(problem)

@@ -126,15 +126,6 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-def _check_files(tables: tuple[Path, ...]) -> None:
-    for source in tables:
-        if source.is_fifo() or source.is_char_device():
-            raise InputError(
-                f"{source}: expected a file, which is read more than once, found a pipe or a "
-                "device. Give a text table on standard input with `-` as SOURCE."
-            )
-
-
 _PATH = click.Path(path_type=Path)
 _Option = Callable[[Any], Any]
 _FILE: dict[str, Any] = {"type": _PATH, "metavar": "FILE"}
@@ -232,7 +223,12 @@ def ingest_command(
     are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
     options, side = _options_of(given)
-    _check_files(tables)
+    for source in tables:
+        if source.is_fifo() or source.is_char_device():
+            raise InputError(
+                f"{source}: expected a file, which is read more than once, found a pipe or a "
+                "device. Give a text table on standard input with `-` as SOURCE."
+            )
     if dry_run:
         check_single(tables, "--dry-run")
         for line in list(forecast(tables[0], made_first_at(store), options, side)):

@@ -10,7 +10,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import say, with_options
 
 if TYPE_CHECKING:
-    from srs_ooc.synthetic.problem_tables import Problem
+    from srs_ooc.synthetic.problems import Problem
 
 _OUT = click.argument("out", type=click.Path(path_type=Path))
 _FEATURES = click.option(
@@ -104,7 +104,7 @@ for _name, (_help, _options) in _PROBLEMS.items():
 
 
 def _write(problem: "Problem", out: Path) -> None:
-    from srs_ooc.synthetic.problem_tables import truth_path, write_table
+    from srs_ooc.synthetic.problems import truth_path, write_table
 
     write_table(problem, out)
     say(

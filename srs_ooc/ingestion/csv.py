@@ -311,7 +311,7 @@ def find_separator(start: str, comment: str | None, point: str) -> str:
     point : str
         The decimal point, which is no separator.
     """
-    lines = _LINE.findall(_QUOTED.sub("", start.removeprefix("\ufeff")))
+    lines = _LINE.findall(_QUOTED.sub("", start))
     lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
     whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
     if not whole:
@@ -392,7 +392,6 @@ def _hint(text: str) -> str:
 # Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces.
 
 _NAMES_AT_A_TIME = 1 << 14
-_BOM = b"\xef\xbb\xbf"
 _N_AHEAD = 4
 
 
@@ -454,7 +453,7 @@ class CsvStream:
 
     def _rewind(self) -> None:
         self.pieces = PieceReader(self.source)
-        self._iterator = _without_bom(self.pieces.pieces())
+        self._iterator = self.pieces.pieces()
         self._rest, self._start = b"", 0
 
     def _read_header(self) -> None:
@@ -508,14 +507,6 @@ class CsvStream:
         pieces = self.pieces
         found = {"nbytes": pieces.n_read, "crc32": pieces.crc32}
         return {"name": self.source.name, "format": f"csv{pieces.suffix}"} | found
-
-
-def _without_bom(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    for first in pieces:
-        if text := first.removeprefix(_BOM):
-            yield text
-        break
-    yield from pieces
 
 
 def check_utf8(texts: Texts, what: str) -> None:

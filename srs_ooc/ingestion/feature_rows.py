@@ -291,7 +291,7 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     assert options.samples is not None
     source, form = SourceFile(options.samples), options.text
     pieces = PieceReader(source).pieces()
-    first = next(pieces, b"").removeprefix(b"\xef\xbb\xbf")
+    first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
     filled = (row for row in rows if row)

@@ -136,8 +136,16 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
             rows = csv.reader(_bounded(stream, file))
             is_first = True
             for row in rows:
-                if row and not (is_first and [cell.strip() for cell in row] == ["name", "kind"]):
-                    yield _pair(row, f"{file}, line {rows.line_num}")
+                cells = [cell.strip() for cell in row]
+                if cells and not (is_first and cells == ["name", "kind"]):
+                    where = f"{file}, line {rows.line_num}"
+                    if len(row) != 2:
+                        raise InputError(
+                            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
+                            "for example chromosome,categorical."
+                        )
+                    _check_kind(cells[1], where)
+                    yield row[0], cells[1]
                 is_first = is_first and not row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
@@ -154,17 +162,6 @@ def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
                 f"{describe_nbytes(LONGEST_LINE)}. Give a CSV file."
             )
         yield line
-
-
-def _pair(row: list[str], where: str) -> tuple[str, str]:
-    if len(row) != 2:
-        raise InputError(
-            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write for example "
-            "chromosome,categorical."
-        )
-    kind = row[1].strip()
-    _check_kind(kind, where)
-    return row[0], kind
 
 
 def _check_kind(kind: str, where: str) -> None:

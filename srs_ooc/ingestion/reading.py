@@ -361,10 +361,7 @@ class TableReading:
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
 
     def features(self, kept: KeptRows) -> Features:
-        """Return the features, checked; a table of rows is turned into columns here.
-
-        By panels on disk, or all in memory where there is room.
-        """
+        """Return the features, checked; a table of rows is turned into columns here."""
         table, memory, texts = self._table, self._memory, self._table.text_columns
         holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         self._found = kinds = self._kinds(holds_texts, kept)
@@ -379,11 +376,7 @@ class TableReading:
             held = cost + ingest_memory.CATEGORY_WORK_NBYTES
         if not table.by_rows:
             return self, self._fits_float32, kinds, held
-        shape = Shape(self.n_rows, self.n_features)
-        holds = memory.has_room(shape, held)
-        held += ingest_memory.table_nbytes(shape) if holds else 0
-        path = None if holds else self._work.scratch / "panels"
-        n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
+        path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
         panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
         with self.naming_the_cap():
             self._spool(panels)

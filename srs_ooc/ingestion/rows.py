@@ -85,11 +85,6 @@ class KeptRows:
         self.n_source_rows = n_rows
         self.n_rows = n_rows if self.mask is None else int(self.mask.sum())
 
-    @property
-    def n_dropped(self) -> int:
-        """Rows that are not kept."""
-        return self.n_source_rows - self.n_rows
-
     def source_row(self, row: int) -> int:
         """Return the row of the source that kept row ``row`` is."""
         return row if self.mask is None else int(np.flatnonzero(self.mask)[row])
@@ -128,12 +123,6 @@ class KeptRows:
         for block in blocks_of(array):
             yield self.of(start, block)
             start += len(block)
-
-    def numbers(self) -> Iterator[int]:
-        """Yield the number of each kept row, from 1."""
-        for row in range(self.n_source_rows):
-            if self.mask is None or self.mask[row]:
-                yield row + 1
 
 
 def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
@@ -235,18 +224,13 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
 
 
 def said_of_missing(labels: Sequence[str]) -> str:
-    """Say that some labels stand for missing values, and what to do then."""
+    """Say that some labels stand for missing values, and what to do then.
+
+    The option takes them for missing beside what is so by default.
+    """
     verb = "stands" if len(labels) == 1 else "stand"
-    return (
-        f"{_named(labels)} {verb} for missing values: empty such cells, or say "
-        f"{missing_options(labels)}"
-    )
-
-
-def missing_options(labels: Sequence[str]) -> str:
-    """Return the options that take some labels for missing, beside what is so by default."""
-    words = ("", "NA", "nan", *labels[:NAMED])
-    return " ".join(f"--missing {quote(word)}" for word in words)
+    options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
+    return f"{_named(labels)} {verb} for missing values: empty such cells, or say {options}"
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -334,7 +318,7 @@ class RowColumns:
             target_name=self._column.label,
             classes=classes,
             row_id_name=id_name,
-            n_dropped_rows=self.kept.n_dropped,
+            n_dropped_rows=self.kept.n_source_rows - self.kept.n_rows,
             row_columns={what: [column.label for column in columns[what]] for what in arrays},
             inferred=inferred,
             row_ids=row_ids,
@@ -553,8 +537,10 @@ class RowColumns:
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
         if "row_ids" not in self._columns:
-            numbers = map(str, self.kept.numbers())
-            return (text_blocks(numbers) if self.kept.n_dropped else None), None
+            mask = self.kept.mask
+            if mask is None:
+                return None, None
+            return text_blocks(str(row + 1) for row in range(len(mask)) if mask[row]), None
         (column,) = self._columns["row_ids"]
         remedy = "Mend them, or take others; --ignore leaves the column out."
         check_distinct(self._source, column, "row ids", remedy)
@@ -563,9 +549,8 @@ class RowColumns:
 
 def class_order(labels: list[str]) -> list[int]:
     """Return the order of labels: numerical if all are numbers, else as text."""
-    keys: list[Any]
+    places = range(len(labels))
     try:
-        keys = [(float(label), label) for label in labels]
+        return sorted(places, key=lambda i: (float(labels[i]), labels[i]))
     except ValueError:
-        keys = list(labels)
-    return sorted(range(len(labels)), key=keys.__getitem__)
+        return sorted(places, key=labels.__getitem__)

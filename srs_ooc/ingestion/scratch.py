@@ -7,12 +7,11 @@ import contextlib
 import errno
 import math
 import mmap
-import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,13 +245,13 @@ class Panels(Closing):
 
     Parameters
     ----------
-    path : Path or None
-        Scratch file to create; without one the table stays in memory, in one panel.
+    path : Path
+        Scratch file to create.
     n_features : int
         Features, in stored order.
     n_rows_held : int
-        Rows there is memory for: all of the table without a file; else those of one panel, or of
-        two, one of which is written to the file while the other is filled.
+        Rows there is memory for: those of one panel, or of two, one of which is written to the file
+        while the other is filled.
 
     Attributes
     ----------
@@ -260,25 +259,22 @@ class Panels(Closing):
         The panel being filled.
     """
 
-    def __init__(self, path: Path | None, n_features: int, n_rows_held: int) -> None:
+    def __init__(self, path: Path, n_features: int, n_rows_held: int) -> None:
         self.n_features, self.n_rows = n_features, 0
-        self._panel_rows = panel_rows = n_rows_held if path is None else max(1, n_rows_held // 2)
+        self._panel_rows = panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows))
         self._other: NDArray[np.float64] | None = None
         self._writing: Future[None] | None = None
-        self._file = None if path is None else path.open("w+b")
-        if path is not None:
-            self._pool = ThreadPoolExecutor(1)
-            if n_rows_held > 1:
-                self._other = anonymous_array((n_features, panel_rows))
+        self._path, self._file = path, path.open("wb")
+        self._pool = ThreadPoolExecutor(1)
+        if n_rows_held > 1:
+            self._other = anonymous_array((n_features, panel_rows))
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
         self.n_rows += n_filled
-        if self._file is None:
-            return
         self._wait()
-        self._writing = self._pool.submit(self._write, self._file, self.panel, n_filled)
+        self._writing = self._pool.submit(self._write, self.panel, n_filled)
         if self._other is None:
             self._wait()
         else:
@@ -289,65 +285,47 @@ class Panels(Closing):
         if writing is not None:
             writing.result()
 
-    def _write(self, file: BinaryIO, panel: NDArray[np.float64], n_filled: int) -> None:
-        step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
-        if n_filled == self._panel_rows:
-            step = self.n_features
-        for start in range(0, self.n_features if n_filled else 0, step):
+    def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
+        is_full = n_filled == self._panel_rows
+        step = self.n_features if is_full else max(1, _COPY_NBYTES // (n_filled * ITEMSIZE))
+        for start in range(0, self.n_features, step):
             piece = panel[start : start + step, :n_filled]
-            file.write(np.ascontiguousarray(piece).data)
-        file.flush()
+            self._file.write(np.ascontiguousarray(piece).data)
+        self._file.flush()
 
     def seal(self) -> None:
         """End filling; give the memory of panels that are in the file back."""
-        if self._file is not None:
-            self._wait()
-            self._pool.shutdown()
-            self._other = None
-            del self.panel
+        self._wait()
+        self._pool.shutdown()
+        self._other = None
+        del self.panel
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        if self._file is None:
-            return self.panel[start:stop]
-        out, handle = anonymous_array((stop - start, self.n_rows)), self._file.fileno()
-        for first in range(0, self.n_rows, self._panel_rows):
-            n_rows = min(self._panel_rows, self.n_rows - first)
-            offset = (first * self.n_features + start * n_rows) * ITEMSIZE
-            _read_panel(handle, out[:, first : first + n_rows], offset)
+        out = anonymous_array((stop - start, self.n_rows))
+        with self._path.open("rb") as file:
+            for first in range(0, self.n_rows, self._panel_rows):
+                lines = out[:, first : min(first + self._panel_rows, self.n_rows)]
+                n_rows = lines.shape[1]
+                file.seek((first * self.n_features + start * n_rows) * ITEMSIZE)
+                step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
+                for row in range(0, len(lines), step):
+                    part = lines[row : row + step]
+                    piece = part if part.flags.c_contiguous else np.empty(part.shape)
+                    if file.readinto(piece.reshape(-1).view(np.uint8).data) < piece.nbytes:
+                        place = file.tell()
+                        raise OSError(
+                            f"the scratch file ended at byte {place}: something truncated it"
+                        )
+                    if piece is not part:
+                        part[...] = piece
         return out
 
     def close(self) -> None:
-        """Close and delete the file, and let go of the memory."""
-        if self._file is None:
-            del self.panel
-            return
+        """Close and delete the file."""
         self._pool.shutdown()
         self._file.close()
-        Path(self._file.name).unlink(missing_ok=True)
-
-
-def _read_panel(handle: int, out: NDArray[np.float64], offset: int) -> None:
-    """Read lines (m, n) that lie in a file from ``offset`` on, some at a time."""
-    n_rows = out.shape[1]
-    step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
-    for row in range(0, len(out), step):
-        part, place = out[row : row + step], offset + row * n_rows * ITEMSIZE
-        if part.flags.c_contiguous:
-            _read_all(handle, part, place)
-        else:
-            piece = np.empty(part.shape)
-            _read_all(handle, piece, place)
-            part[...] = piece
-
-
-def _read_all(handle: int, into: NDArray[np.float64], offset: int) -> None:
-    view = into.reshape(-1).view(np.uint8).data
-    while view.nbytes:
-        n_read = os.preadv(handle, [view], offset)
-        if n_read == 0:
-            raise OSError(f"the scratch file ended at byte {offset}: something truncated it")
-        view, offset = view[n_read:], offset + n_read
+        self._path.unlink(missing_ok=True)
 
 
 # The disk of an ingest: room for it, and its errors in the user's terms.

@@ -142,8 +142,8 @@ class Merging:
         )
         return self._new.finish(manifest)
 
-    def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
-        """Yield the first feature of each batch, and its parts.
+    def _batches(self) -> Iterator[tuple[int, int, list[tuple[int, int, NDArray[np.intp]]]]]:
+        """Yield the first feature of each batch, how many it has, and its parts.
 
         A part is the piece, the first of its features as stored there, and their places in the
         batch: they follow each other in both.
@@ -157,7 +157,7 @@ class Merging:
                 places = np.flatnonzero(which == piece)
                 parts.append((piece, int(read[piece]), places))
                 read[piece] += len(places)
-            yield first, parts
+            yield first, len(positions), parts
 
     def _write_codes(self) -> None:
         one, shape = self._stores[0].manifest, self._shape
@@ -167,8 +167,7 @@ class Merging:
         block = Block(min(self._batch, shape.n_features), one.n_rows, one.code_nbytes, tiled=False)
         with ExitStack() as stack:
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
-            for first, parts in self._batches():
-                n = sum(len(places) for _, _, places in parts)
+            for first, n, parts in self._batches():
                 codes = np.empty((n, one.n_rows), one.code_dtype)
                 for piece, start, places in parts:
                     items = np.arange(start, start + len(places), dtype=np.uint32)
@@ -183,8 +182,7 @@ class Merging:
         shape = Shape(n_items, self._shape.n_features)
         writer = FloatsWriter(self._new.folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
-        for first, parts in self._batches():
-            n = sum(len(places) for _, _, places in parts)
+        for first, n, parts in self._batches():
             values = np.empty((n, n_items), self._dtype)
             for piece, start, places in parts:
                 stored = np.arange(start, start + len(places))
@@ -197,8 +195,8 @@ class Merging:
     def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array of the features of the whole, in stored order."""
         arrays = [store.array(name) for store in self._stores]
-        for _, parts in self._batches():
-            out = np.empty(sum(len(places) for _, _, places in parts), arrays[0].dtype)
+        for _, n, parts in self._batches():
+            out = np.empty(n, arrays[0].dtype)
             for piece, start, places in parts:
                 out[places] = arrays[piece][start : start + len(places)]
             yield out
@@ -206,7 +204,7 @@ class Merging:
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
         found = [store.categories() for store in self._stores]
-        for _, parts in self._batches():
+        for _, _, parts in self._batches():
             stored = {
                 int(place): (piece, start + i)
                 for piece, start, places in parts

@@ -4,6 +4,8 @@ A source is a file under its own name, or a scratch copy of standard input.
 """
 
 import bz2
+import codecs
+import contextlib
 import importlib
 import lzma
 import sys
@@ -24,8 +26,6 @@ READ_NBYTES, _START_NBYTES = 1 << 18, 4096
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
 N_DECODERS = 2
 """At a time: one looks at a file while another waits at its first row."""
-ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
-"""What decoders raise on damaged data."""
 
 
 class _Gzip:
@@ -56,68 +56,21 @@ class _Gzip:
 
 
 def _zstd(window: int) -> "Callable[[], Decoder]":
-    limit = max(window, 1 << 10)
-    log = limit.bit_length() if limit & (limit - 1) else limit.bit_length() - 1
-    for module in ("compression.zstd", "zstandard"):
-        try:
+    log = (max(window, 1 << 10) - 1).bit_length()
+    for module in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
             library: Any = importlib.import_module(module)
-        except ImportError:
-            continue
-        if module == "zstandard":
-            return lambda: _Zstandard(library, 1 << log)
-        options = {library.DecompressionParameter.window_log_max: max(log, 10)}
-        return lambda: library.ZstdDecompressor(options=options)
+            options = {library.DecompressionParameter.window_log_max: log}
+            return lambda: library.ZstdDecompressor(options=options)
     raise UsageError(
-        "reading zstd-compressed tables takes Python 3.14 or the package zstandard, found neither. "
-        "Run `pip install 'srs-ooc[zst]'`, or decompress the table first, or pipe it in: "
+        "reading zstd-compressed tables takes Python 3.14 or the package backports.zstd, found "
+        "neither. Run `pip install 'srs-ooc[zst]'`, or decompress the table first, or pipe it in: "
         "`zstd -dc TABLE | srs-ooc ingest - STORE`."
     )
 
 
-class _Zstandard:
-    """The package zstandard with the interface of the standard library's decompressors.
-
-    Its incremental decoder hands back all a piece of input expands to, so input is fed a little at
-    a time: a block of text is at most 128 kB, and takes at least 3 bytes.
-    """
-
-    _STEP = 256  # 8 MB of text at the very most
-
-    def __init__(self, library: Any, max_window: int) -> None:
-        self._error = library.ZstdError
-        self._decoder = library.ZstdDecompressor(max_window_size=max_window).decompressobj()
-        self._input, self._text = b"", b""
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._decoder.eof) and not self._text
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._decoder.unused_data) + self._input
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._input and not self._text
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        data = self._input + data
-        at = 0
-        parts, n_held = [self._text], len(self._text)
-        try:
-            while at < len(data) and n_held < max_length and not self._decoder.eof:
-                parts.append(self._decoder.decompress(data[at : at + self._STEP]))
-                n_held += len(parts[-1])
-                at += self._STEP
-        except self._error as error:
-            raise ValueError(str(error)) from error
-        text = b"".join(parts)
-        self._input, self._text = data[at:], text[max_length:]
-        return text[:max_length]
-
-
-Decoder = _Gzip | _Zstandard | bz2.BZ2Decompressor | lzma.LZMADecompressor
-"""Of one member, stream or frame, with the interface of the standard library's."""
+Decoder = _Gzip | bz2.BZ2Decompressor | lzma.LZMADecompressor
+"""Of one member, stream or frame; zstd's has the same interface."""
 
 
 def decoder_of(start: bytes) -> tuple[str, int, Callable[[], Decoder]] | None:
@@ -191,7 +144,7 @@ def decoded(
     Raises
     ------
     EOFError
-        If the data end too early; the decoder's own errors (:data:`ERRORS`) if they are damaged.
+        If the data end too early; the decoder's own errors if they are damaged.
     """
     decoder = new_decoder()
     for piece in pieces:
@@ -352,10 +305,16 @@ class PieceReader:
             self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces of at most :data:`READ_NBYTES`."""
+        """Yield the text in pieces of at most :data:`READ_NBYTES`.
+
+        A mark of the byte order at its beginning is left out.
+        """
+        mark = codecs.BOM_UTF8
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
-            yield text
+            if rest := text.removeprefix(mark):
+                yield rest
+            mark = b""
 
     def _raw(self) -> Iterator[bytes]:
         try:
@@ -375,7 +334,9 @@ class PieceReader:
     ) -> Iterator[bytes]:
         try:
             yield from decoded(new_decoder, self._raw(), self._note_unused)
-        except ERRORS as error:
+        except InputError:
+            raise
+        except Exception as error:  # each decoder has an error of its own
             names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
             damaged = InputError(
                 f"{self.source}: expected {names[kind]}-compressed text, found damage after "

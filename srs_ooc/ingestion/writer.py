@@ -34,6 +34,7 @@ from srs_ooc.store.manifest import (
     Shape,
     codes_chunk_features,
     max_codes,
+    values_chunk,
 )
 from srs_ooc.store.values import CodeFacts, code_columns
 from srs_ooc.store.writing import (
@@ -128,11 +129,16 @@ class CategoryCoder:
         Which features are texts, and the texts.
     code_dtype : {'uint8', 'uint16'}
         Bounds the categories of a feature.
+
+    Attributes
+    ----------
+    texts : TextsWriter
+        Writes the categories; to be closed.
     """
 
     def __init__(self, store: NewStore, kinds: FeatureKinds, code_dtype: str) -> None:
         self._kinds, self._code_dtype = kinds, code_dtype
-        self._texts = TextsWriter(store, "categories")
+        self.texts = TextsWriter(store, "categories")
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
@@ -160,7 +166,7 @@ class CategoryCoder:
             n_codes = int(facts.n_codes[i])
             self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
             texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
-            self._texts.write(*joined(texts))
+            self.texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
 
     def _order_texts(self) -> None:
@@ -226,10 +232,6 @@ class CategoryCoder:
             "each row is a feature and each column a sample, say --orient features."
         )
 
-    def close(self) -> None:
-        """End both arrays."""
-        self._texts.close()
-
 
 def _is_utf8(text: bytes) -> bool:
     try:
@@ -269,13 +271,9 @@ class ColumnsWriter:
         self._floats: dict[str, FloatsWriter] = {}
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
+        self.floats_chunk = values_chunk(wide, dtype.itemsize)
         for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
             self._floats[name] = FloatsWriter(store.folder, name, wide, dtype)
-
-    @property
-    def floats_chunk(self) -> tuple[int, int]:
-        """Features and items of a chunk of the values, or of the ranges of codes."""
-        return next(iter(self._floats.values())).chunk
 
     def write(
         self,
@@ -361,7 +359,7 @@ class ColumnsWriter:
         """End the codes and the categories, and write the facts."""
         self._codes.close()
         if self._categories is not None:
-            self._categories.close()
+            self._categories.texts.close()
             write_categories_first(self._store, self._kinds, self._n_codes)
         arrays: dict[str, NDArray[Any]] = {
             "n_missing": self.n_missing,

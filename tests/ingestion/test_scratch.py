@@ -14,23 +14,17 @@ from srs_ooc.ingestion.scratch import Panels, TextSpool, text_blocks
 def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_held, data):
     table = np.random.default_rng(p * n).normal(size=(p, n))
     path = tmp_path_factory.mktemp("s") / "panels"
-    for rows in (rows_held, 0):  # 0: all in memory
-        with Panels(path, p, min(rows, n)) if rows else Panels(None, p, n) as spool:
-            assert path.exists() == (rows > 0)
-            check_panels(spool, table, data)
-        assert not path.exists()
-
-
-def check_panels(spool, table, data):
-    (p, n), panel_rows = table.shape, spool.panel.shape[1]
-    for start in range(0, n, panel_rows):
-        part = table[:, start : start + panel_rows]
-        spool.panel[:, : part.shape[1]] = part
-        spool.flush(part.shape[1])
-    spool.seal()
-    start = data.draw(st.integers(0, p - 1))
-    stop = data.draw(st.integers(start + 1, p))
-    np.testing.assert_array_equal(spool.read(start, stop), table[start:stop])
+    with Panels(path, p, min(rows_held, n)) as spool:
+        panel_rows = spool.panel.shape[1]
+        for start in range(0, n, panel_rows):
+            part = table[:, start : start + panel_rows]
+            spool.panel[:, : part.shape[1]] = part
+            spool.flush(part.shape[1])
+        spool.seal()
+        start = data.draw(st.integers(0, p - 1))
+        stop = data.draw(st.integers(start + 1, p))
+        np.testing.assert_array_equal(spool.read(start, stop), table[start:stop])
+    assert not path.exists()
 
 
 def as_texts(texts: list[str]) -> Texts:

@@ -19,10 +19,11 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.synthetic import problem_tables
-from srs_ooc.synthetic.problem_tables import (
+from srs_ooc.synthetic import problems
+from srs_ooc.synthetic.problems import (
     CELL_LIMIT,
     STEPS,
+    Madelon,
     columns,
     csv_pieces,
     describe,
@@ -35,7 +36,6 @@ from srs_ooc.synthetic.problem_tables import (
     write_csv,
     write_table,
 )
-from srs_ooc.synthetic.problems import Madelon
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -85,15 +85,15 @@ def test_text_reads_back_as_the_table() -> None:
 @pytest.mark.parametrize("piece", [1, 7, 31, 100])
 def test_pieces_do_not_show(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(csv_pieces(PROBLEM))
-    monkeypatch.setattr(problem_tables, "PIECE_CELLS", piece)
-    monkeypatch.setattr(problem_tables, "NAMES_AT_ONCE", 4)
+    monkeypatch.setattr(problems, "PIECE_CELLS", piece)
+    monkeypatch.setattr(problems, "NAMES_AT_ONCE", 4)
     found = list(csv_pieces(PROBLEM))
     assert b"".join(found) == whole
     assert max(map(len, found)) <= max(8 * piece + 8 * piece // 31 + 8, 40)
 
 
 def test_every_cell_has_its_text() -> None:
-    words = problem_tables._words().tobytes()
+    words = problems._words().tobytes()
     assert len(words) == 8 * (2 * CELL_LIMIT + 1)
     for cell in (-CELL_LIMIT, -10_001, -10_000, -1, 0, 1, 9_999, 10_000, CELL_LIMIT):
         at = 8 * (cell + CELL_LIMIT)
@@ -155,8 +155,8 @@ def test_the_store_holds_names_values_and_truth(tmp_path: Path) -> None:
 
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(PROBLEM_STORE, tmp_path / "one.zarr")
-    monkeypatch.setattr(problem_tables, "N_THREADS", 1)
-    monkeypatch.setattr(problem_tables, "WORK_NBYTES", 1)
+    monkeypatch.setattr(problems, "N_THREADS", 1)
+    monkeypatch.setattr(problems, "WORK_NBYTES", 1)
     write_table(PROBLEM_STORE, tmp_path / "other.zarr")
     assert files(tmp_path / "one.zarr") == files(tmp_path / "other.zarr")
 
@@ -206,7 +206,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         yield b"f0,"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(problem_tables, "csv_pieces", filling)
+    monkeypatch.setattr(problems, "csv_pieces", filling)
     with pytest.raises(UsageError, match="No space left on device"):
         write_table(PROBLEM_OUTPUT, tmp_path / "t.csv")
     assert names(tmp_path) == []
@@ -220,7 +220,7 @@ def test_no_table_without_its_truth(
     def failing(problem: Madelon) -> None:
         raise error
 
-    monkeypatch.setattr(problem_tables, "describe", failing)
+    monkeypatch.setattr(problems, "describe", failing)
     with pytest.raises((UsageError, KeyboardInterrupt)):
         write_table(PROBLEM_OUTPUT, tmp_path / name)
     assert names(tmp_path) == []

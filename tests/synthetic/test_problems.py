@@ -27,17 +27,21 @@ from tree_reference import grow_tree
 from srs_ooc.base.errors import UsageError
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic import problem_tables as problems
-from srs_ooc.synthetic.problem_tables import (
+from srs_ooc.synthetic import problems
+from srs_ooc.synthetic.problems import (
     CELL_LIMIT,
+    FLIPPED,
     STEPS,
+    Blocks,
+    Chain,
+    Madelon,
+    Noise,
     Problem,
     columns,
     describe,
     rows,
     truth_path,
 )
-from srs_ooc.synthetic.problems import FLIPPED, Blocks, Chain, Madelon, Noise
 from srs_ooc.trees.response import TreeLimits
 
 SMALL = {

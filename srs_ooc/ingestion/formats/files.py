@@ -2,7 +2,6 @@
 
 import io
 import lzma
-import os
 import re
 import shutil
 import zipfile
@@ -83,28 +82,19 @@ class NpyTable(Table):
             yield from in_memory.item_blocks(self._lines(n_rows, np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
-        if line_nbytes > _LONG:
-            yield from self._single_cells(position, line_nbytes)
-            return
-        step = max(1, ingest_memory.PIECE_NBYTES // line_nbytes)
+        is_long = line_nbytes > _LONG
+        step = _N_CELLS if is_long else max(1, ingest_memory.PIECE_NBYTES // line_nbytes)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
-            yield self._lines(n_columns, rows)[:, position].tolist()
+            if is_long:  # a line of one item for each cell
+                places, first = rows * n_columns + position, self._offset
+                cells = read_lines(self._path, self._dtype, first, 1, places, self._what)
+                yield cells[:, 0].tolist()
+            else:
+                yield self._lines(n_columns, rows)[:, position].tolist()
 
     def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
         return read_lines(self._path, self._dtype, self._offset, n_items, positions, self._what)
-
-    def _single_cells(self, position: int, line_nbytes: int) -> Iterator[list[Any]]:
-        first = self._offset + position * self._dtype.itemsize
-        with self._path.open("rb", buffering=0) as file:
-            for start in range(0, self.shape[0], _N_CELLS):
-                rows = range(start, min(start + _N_CELLS, self.shape[0]))
-                cells = np.zeros(len(rows), self._dtype)
-                for cell, row in zip(cells.reshape(-1, 1), rows, strict=True):
-                    n_read = os.preadv(file.fileno(), [cell.data], first + row * line_nbytes)
-                    if n_read < cell.nbytes:
-                        raise _cut_short(self._what)
-                yield cells.tolist()
 
 
 def read_lines(
@@ -133,7 +123,10 @@ def read_lines(
                 "until the ingest has ended."
             ) from error
         if len(found) < count * n_items:
-            raise _cut_short(what)
+            raise InputError(
+                f"{what}: expected as many bytes as when the file was opened, found its end "
+                "before. Leave the file alone until the ingest has ended, and ingest it again."
+            )
         return found.reshape(count, n_items)
 
     if (np.diff(positions) == 1).all():  # a run, read at once
@@ -142,13 +135,6 @@ def read_lines(
     for line, position in zip(out, positions.tolist(), strict=True):
         line[...] = read(position, 1)[0]
     return out
-
-
-def _cut_short(what: str) -> InputError:
-    return InputError(
-        f"{what}: expected as many bytes as when the file was opened, found its end before. Leave "
-        "the file alone until the ingest has ended, and ingest it again."
-    )
 
 
 def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Table:

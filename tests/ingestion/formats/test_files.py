@@ -18,7 +18,6 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion import scratch
-from srs_ooc.ingestion.ingest_memory import IngestMemory
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -128,23 +127,17 @@ def test_sparse_npz_and_its_cap(tmp_path):
         srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
-def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
-    """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
+def test_several_panels_and_pieces(tmp_path, monkeypatch):
+    """Rows come in pieces that end inside a panel and at its end."""
     monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    made = []
 
     def panels(path, n_features, n_rows_held):
-        made.append(path)
-        return scratch.Panels(path, n_features, min(10, n_rows_held) if path else n_rows_held)
+        return scratch.Panels(path, n_features, min(10, n_rows_held))
 
     monkeypatch.setattr("srs_ooc.ingestion.reading.Panels", panels)
-    if on_disk:
-        monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
-    assert [path is not None for path in made] == [on_disk]
 
 
 def test_a_target_in_long_rows(tmp_path, monkeypatch):
