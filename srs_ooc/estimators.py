@@ -6,9 +6,7 @@ and, of a classifier or regressor, its trees; the folder is removed. Only this m
 scikit-learn.
 """
 
-import errno
 import os
-import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,14 +37,11 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.rows import check_counts
-from srs_ooc.ingestion.scratch import disk_of
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.feature_record import fields_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
-from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
 
 __all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
@@ -198,10 +193,6 @@ def python_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _named(cache_dir: str | Path | None) -> str:
-    return "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
-
-
 @contextmanager
 def workspace(cache_dir: str | Path | None) -> Iterator[Path]:
     """Yield a folder of its own in ``cache_dir``, or in the system's; it is removed after.
@@ -214,31 +205,14 @@ def workspace(cache_dir: str | Path | None) -> Iterator[Path]:
     try:
         folder = TemporaryDirectory(prefix="srs-ooc-", dir=cache_dir)
     except OSError as error:
+        named = "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
         raise type(error)(
             error.errno,
-            f"{_named(cache_dir)}: expected a folder that exists and can be written, found: "
+            f"{named}: expected a folder that exists and can be written, found: "
             f"{error.strerror}. Make it, or name another with cache_dir",
         ) from error
     with folder:
         yield Path(folder.name)
-
-
-def require_disk(folder: Path, n_bytes: int, cache_dir: str | Path | None) -> None:
-    """Refuse a folder with less room.
-
-    Raises
-    ------
-    OSError
-        Of ``errno.ENOSPC``, with both numbers.
-    """
-    free = shutil.disk_usage(folder).free
-    if n_bytes <= free:
-        return
-    raise OSError(
-        errno.ENOSPC,
-        f"{_named(cache_dir)}: expected room for a store of up to {n_bytes / 1e6:,.0f} MB, found "
-        f"{free / 1e6:,.0f} MB free. Make room, or name another folder with cache_dir",
-    )
 
 
 class SRSSelector(SelectorMixin, BaseEstimator):
@@ -464,9 +438,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         ValueError
             If the table or an option is not as expected.
         OSError
-            If ``cache_dir`` is missing or has no room.
-        srs_ooc.base.errors.BudgetError
-            If ``memory_mb`` cannot hold the work.
+            If ``cache_dir`` is missing.
+        srs_ooc.base.errors.StoreError, srs_ooc.base.errors.BudgetError
+            If the disk has no room; if ``memory_mb`` cannot hold the work.
         """
         with python_errors(), workspace(self.cache_dir) as folder:
             if is_store(X):
@@ -498,13 +472,6 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         groups: Any,
     ) -> Store:
         """Return the store of a table, made in ``folder``."""
-        shape = Shape(*X.shape)
-        keeps_values = shape.n_rows <= MOST_ROWS_OF_VALUES
-        form = StoreForm(values_dtype="float64" if keeps_values else None)
-        _, n_bytes = disk_of(shape, form, by_rows=False)
-        require_disk(folder, n_bytes, self.cache_dir)
-        if self.verbose:
-            print(f"[{type(self).__name__}] up to {n_bytes / 1e6:.0f} MB of disk in {folder}")
         ingest(
             X,
             folder / "fit.zarr",
@@ -513,7 +480,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             weights=weights,
             groups=None if groups is None else list(groups),
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
-            keep_values=keeps_values,
+            keep_values=X.shape[0] <= MOST_ROWS_OF_VALUES,
             min_class_rows=self.min_class_rows,
         )
         return Store.open(folder / "fit.zarr")

@@ -4,7 +4,7 @@ A part returns its :class:`State` and takes it back by ``restore``. The ledger w
 all parts in one transaction and knows no method: only names, arrays and JSON.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -176,6 +176,9 @@ class Step:
     n_kept: int = 0
     unit: str = "iterations"
 
+
+Watch = Callable[[Step], bool]
+"""Told where work stands after each piece of it; says whether to go on."""
 
 # What a part of a run has learnt, as the ledger commits it and hands it back.
 

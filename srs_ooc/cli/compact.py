@@ -9,8 +9,15 @@ import click
 
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, echo_json, stream_csv, stream_table
-from srs_ooc.cli.progress import RunProgress, progress_option, watched
+from srs_ooc.cli.output import (
+    FILE,
+    PROGRESS_OPTIONS,
+    RUN_STORE_OPTION,
+    echo_json,
+    stream_csv,
+    stream_table,
+    with_options,
+)
 from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
@@ -20,6 +27,7 @@ from srs_ooc.ensemble.compaction import (
     compact,
 )
 from srs_ooc.ensemble.fold_runs import Site
+from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.run import Run
 
 if TYPE_CHECKING:
@@ -48,7 +56,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               help="Workers; results do not depend on it.  "
               "[default: the cores there are]")  # fmt: skip
 @with_cluster
-@progress_option
+@with_options(PROGRESS_OPTIONS)
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(

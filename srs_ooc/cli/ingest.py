@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -12,13 +13,13 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, describe_counts, say, with_options
-from srs_ooc.cli.progress import byte_progress, progress_option
+from srs_ooc.cli.output import PROGRESS_OPTIONS, STORE, describe_counts, say, with_options
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest import made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
+from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import NO_TARGET, Manifest
 from srs_ooc.store.store import Store
 
@@ -196,7 +197,7 @@ _OPTIONS = [
     _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
           "exported."),
     _flag("--overwrite", "Replace STORE, once the new one is complete."),
-    progress_option,
+    *PROGRESS_OPTIONS,
     _flag("--dry-run", "Say what the ingest would take, and write nothing."),
     _text("--dask", "ADDRESS", "Code pieces on the workers of a Dask scheduler, as "
           "tcp://HOST:PORT, or local:N for N processes of this machine, each under --memory-mb."),
@@ -243,17 +244,20 @@ def ingest_command(
     if any(str(table) == "-" for table in tables):
         check_single(tables, "standard input")
 
+    progress = RunProgress(shows=shows)
+    tell = progress.show_bytes
+
     def make(path: Path) -> Manifest:
         if not has_workers:
             table = tables[0] if len(tables) == 1 else list(tables)
-            return make_store(table, path, options, side, progress)
+            return make_store(table, path, options, side, tell)
         from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
         with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
-            return make_store(list(tables), path, options, side, progress, cluster.client)
+            return make_store(list(tables), path, options, side, tell, cluster.client)
 
-    with byte_progress(shows) as progress:
-        manifest = make_at(store, make, overwrite=options.overwrite, progress=progress)
+    with closing(progress):
+        manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
     report_store(store, manifest)
 
 

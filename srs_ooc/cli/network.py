@@ -13,8 +13,16 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say, with_options
-from srs_ooc.cli.progress import RunProgress, progress_option, watched
+from srs_ooc.cli.output import (
+    FILE,
+    MEMORY_OPTION,
+    PROGRESS_OPTIONS,
+    SAFE_OPTION,
+    STORE,
+    echo_json,
+    say,
+    with_options,
+)
 from srs_ooc.cli.run_options import ByPart, option_of, read_config, with_cluster
 from srs_ooc.networks.network_plan import PLANNED_OUT, QUICK_SECONDS, plan_of_network
 from srs_ooc.networks.network_run import work_on_network
@@ -25,6 +33,7 @@ from srs_ooc.networks.network_task import (
     owner_of,
     settle_network,
 )
+from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.store.opening import open_store
 
 # ``srs-ooc network --plan``: what a network would need and take, for a reader.
@@ -89,7 +98,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 @SAFE_OPTION
 @MEMORY_OPTION
 @with_cluster
-@progress_option
+@with_options(PROGRESS_OPTIONS)
 def network_command(
     store: Place, out: Path | None, memory_mb: int, only_plan: bool, as_json: bool, **given: Any
 ) -> None:

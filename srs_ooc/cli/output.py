@@ -15,6 +15,7 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import cell_text, no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
+from srs_ooc.results.live import LINES, NOTHING
 
 FILE = click.Path(path_type=Path)
 MEMORY_OPTION = click.option(
@@ -42,6 +43,13 @@ TOP_OPTION = click.option(
 CSV_OPTION = click.option(
     "--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below."
 )
+PROGRESS_OPTIONS = [
+    click.option("-q", "--quiet", "shows", flag_value=NOTHING, default=None,
+                 help="Show no progress."),
+    click.option("-v", "--verbose", "shows", flag_value=LINES, default=None,
+                 help="Show progress as a line every second, with the time, on a terminal too."),
+]  # fmt: skip
+"""Of commands that show progress: ``shows`` is as :class:`RunProgress` takes it."""
 RECORD_OPTIONS = [
     TOP_OPTION,
     CSV_OPTION,

@@ -10,8 +10,7 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli.output import FILE, STORE, say, with_options
-from srs_ooc.cli.progress import RunProgress, progress_option, watched
+from srs_ooc.cli.output import FILE, PROGRESS_OPTIONS, STORE, say, with_options
 from srs_ooc.cli.run_options import (
     ByPart,
     Count,
@@ -23,6 +22,7 @@ from srs_ooc.cli.run_options import (
     with_cluster,
 )
 from srs_ooc.results.feature_record import held_text, why_none
+from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.run import Run
@@ -55,7 +55,7 @@ WORK_OPTIONS = [
                  "[default: as last asked for; 0 for a new run]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
-    progress_option,
+    *PROGRESS_OPTIONS,
 ]  # fmt: skip
 
 

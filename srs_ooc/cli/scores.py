@@ -12,9 +12,16 @@ from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import RECORD_OPTIONS, STORE, say, with_options, write_records
-from srs_ooc.cli.progress import RunProgress, progress_option
+from srs_ooc.cli.output import (
+    PROGRESS_OPTIONS,
+    RECORD_OPTIONS,
+    STORE,
+    say,
+    with_options,
+    write_records,
+)
 from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
+from srs_ooc.results.live import RunProgress
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.weights import ScoreRecord, score_table
@@ -34,7 +41,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
     show_default=True,
     help="Seed of the passes over more than 3000 rows, which draw by chance.",
 )
-@with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, progress_option])
+@with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, *PROGRESS_OPTIONS])
 def scores_command(
     store: Place,
     seed: int,

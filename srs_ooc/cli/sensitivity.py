@@ -14,13 +14,14 @@ from srs_ooc.cli.output import (
     CSV_OPTION,
     FILE,
     MEMORY_OPTION,
+    PROGRESS_OPTIONS,
     RUN_STORE_OPTION,
     SAFE_OPTION,
     TOP_OPTION,
     stream_json,
+    with_options,
     write_records,
 )
-from srs_ooc.cli.progress import RunProgress, progress_option
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
@@ -29,6 +30,7 @@ from srs_ooc.ensemble.feature_sensitivity import (
     SensitivityRecord,
     sensitivity,
 )
+from srs_ooc.results.live import RunProgress
 
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 10}
 
@@ -54,7 +56,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @SAFE_OPTION
 @MEMORY_OPTION
 @RUN_STORE_OPTION
-@progress_option
+@with_options(PROGRESS_OPTIONS)
 def sensitivity_command(
     run: Path,
     top: int | None,

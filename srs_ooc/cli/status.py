@@ -1,7 +1,6 @@
 """``srs-ooc status``, ``runs`` and ``remove``."""
 
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -53,15 +52,11 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       trees_nbytes              bytes of the trees kept; null if none are
       memory_is_growth          whether peak_rss_mb is by how much the process grew, as
                                 of runs made from Python
-      cluster                   only of a run that was on a cluster, as last noted:
-                                workers, threads; orders, waiting (orders out, and
-                                the iterations or runs in them); stage, unit,
-                                done, total; a_second; noted (seconds since 1970)
       halves                    only of a run with --halves: asked, done; n_selected by
                                 each; agreement of the first 20 features of two that
                                 share no row (mean share)
     Of the folder of a network: state, targets, targets_asked, identity,
-    peak_rss_mb, seconds, cluster (null if it never was on one).
+    peak_rss_mb, seconds.
     """
     Budget(memory_mb * MB, [Lease("ledger and verdict", READING_NBYTES)]).check()
     with closing(Run(run, writable=False)) as ledger:
@@ -95,7 +90,6 @@ def _lines(status: Status, run: str) -> list[tuple[str, str]]:
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
-        *([] if status.cluster is None else [("cluster", _cluster(vars(status.cluster)))]),
         *([("halves", f"{halves['done']} of {halves['asked']} done")] if halves else []),
     ]  # fmt: skip
 
@@ -107,7 +101,6 @@ def _network_lines(values: dict[str, Any]) -> list[tuple[str, str]]:
         ("memory", f"{values['peak_rss_mb']:.0f} MB (peak)"),
         ("time", f"{values['seconds']:.1f} s of work"),
         ("network", _listed(values["identity"])),
-        *([] if values["cluster"] is None else [("cluster", _cluster(values["cluster"]))]),
     ]
 
 
@@ -131,17 +124,6 @@ def _next(status: Status, run: str) -> str:
     is_enough = status.n_selected or status.ranks_only
     more = "" if is_enough else f"; more iterations: srs-ooc resume {run} --iterations T"
     return f"srs-ooc resume {run}" if status.state == "stopped" else f"srs-ooc features {run}{more}"
-
-
-def _cluster(note: dict[str, Any]) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note["noted"]))
-    unit, speed = note["unit"], note["a_second"]
-    speed = "" if speed is None else f", {speed:.3g} {unit} a second"
-    return (
-        f"{counted(note['workers'], 'worker')} with {counted(note['threads'], 'thread')}{speed}, "
-        f"{counted(note['orders'], 'order')} out with {counted(note['waiting'], 'part')} "
-        f"({note['stage'] or 'iterations'}: {note['done']:,} of {note['total']:,}; noted {when})"
-    )
 
 
 def _listed(values: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from shlex import quote
 from typing import Any
 
@@ -14,7 +15,10 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.ensemble.fold_runs import (
     Fold,
     FoldJob,
+    FoldRecord,
+    Records,
     Site,
+    WholeRecord,
     check_room,
     folds_from_workers,
     nest_fold,
@@ -22,15 +26,14 @@ from srs_ooc.ensemble.fold_runs import (
     room_for,
     score_sizes,
 )
+from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.learners.models import TREE
 from srs_ooc.runs.halves import named
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.task import Task, check_cluster
-from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.store.store import Store
 
 # Accuracy on rows held out against the number of features, and the size that is enough.
@@ -38,6 +41,10 @@ from srs_ooc.store.store import Store
 N_FOLDS, N_REPEATS = 5, 2
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 """Numbers of features that are tried."""
+
+
+COMPACTED = "compacted"
+"""Fact of a ledger that says how many folds and repeats were asked for last."""
 
 
 def sizes_up_to(most: int, *others: int) -> list[int]:
@@ -263,7 +270,7 @@ def compact(
     room = room_for(ledger.spec, ledger.inputs, manifest)
     asked = [max_features] if max_features else []
     check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
-    records = Records(Records.folder_of(ledger.run, n_iterations, folds))
+    records = Records(ledger, folds)
     whole = records.whole()
     if whole is None:
         whole = nest_run(ledger, site)
@@ -272,7 +279,7 @@ def compact(
         records.keep_whole(whole)
     sizes = sizes_up_to(min(len(whole.order), room), *asked)
     job = FoldJob.of(ledger, site, sizes)
-    site = replace(site, watch=noting(ledger, site.cluster, site.watch))
+    ledger.set_meta(COMPACTED, [folds, repeats])
     do = _here if site.cluster is None else folds_from_workers
     done = do(job, site, records, splits)
     return None if done is None else _small_set(whole, done, site.store, max_features)
@@ -294,6 +301,27 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
             return None
         done.append(record)
     return done
+
+
+def curve_of(ledger: Run) -> Curve | None:
+    """Return what sets are worth, of the folds that are done of what was asked for last.
+
+    None if none is done since the run has as many iterations as it has.
+    """
+    if not ledger.has_meta(COMPACTED):
+        return None
+    n_folds, n_repeats = ledger.meta(COMPACTED)
+    records, numbers = Records(ledger, n_folds), product(range(n_repeats), range(n_folds))
+    done = [record for place in numbers if (record := records.fold(*place)) and record.scores]
+    return _curve(done, n_folds)
+
+
+def _curve(done: list[FoldRecord], n_folds: int, most: int = HEAD) -> Curve | None:
+    """Return the scores of sizes up to ``most`` that every fold reached; None if there is none."""
+    common = set.intersection(*(set(record.scores) for record in done)) if done else set()
+    sizes = sorted(size for size in map(int, common) if size <= most)
+    scores = np.array([[record.scores[str(size)] for size in sizes] for record in done])
+    return Curve(sizes, scores, max(2, n_folds)) if sizes else None
 
 
 def _check_repeatable(ledger: Run) -> None:
@@ -334,11 +362,10 @@ def _splits(ledger: Run, site: Site, n_folds: int, n_repeats: int) -> Iterator[F
 def _small_set(
     whole: WholeRecord, done: list[FoldRecord], store: Store, max_features: int | None
 ) -> SmallSet:
-    """Put the records together, by name; sizes are those that every fold reached."""
-    common = set.intersection(*(set(record.scores) for record in done))
-    sizes = sorted(int(size) for size in common if int(size) <= len(whole.order))
-    scores = np.array([[record.scores[str(size)] for size in sizes] for record in done])
-    curve, positions = Curve(sizes, scores, 1 + max(r.fold for r in done)), store.array("positions")
+    """Put the records together, by name."""
+    curve = _curve(done, 1 + max(record.fold for record in done), len(whole.order))
+    assert curve is not None, "each fold has the set of one feature"
+    positions, sizes = store.array("positions"), curve.sizes
     chosen = min(max_features or curve.smallest(), len(whole.order))
     names = [
         [store.names[int(positions[i])] for i in (one, *whole.stand_ins[str(one)])]

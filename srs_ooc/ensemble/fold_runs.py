@@ -4,12 +4,11 @@ Nothing of the rows held out reaches the first two but codes of values, made wit
 """
 
 import math
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
+from srs_ooc.base.records import Iteration, Outcome, Step, Subspace, Watch
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.correlation import (
@@ -35,18 +34,17 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
-from srs_ooc.runs.halves import select_within
+from srs_ooc.runs.halves import from_workers, remove_part, select_within, whole_runs
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import run_leases, shape_of
+from srs_ooc.runs.run_memory import run_leases, shape_of, whole_run_nbytes
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import candidates_of
-from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
-from srs_ooc.runs.whole_runs import from_workers, whole_run_nbytes, whole_runs
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
@@ -256,8 +254,97 @@ def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
     return RankColumns(np.concatenate(pieces), manifest.missing_code)
 
 
-Watch = Callable[[Step], bool]
-"""Told where the work stands; says whether to go on."""
+# What a run keeps of the folds that are done, and of all rows.
+
+
+@dataclass
+class FoldRecord:
+    """What the whole procedure on all rows but those of one fold came to.
+
+    Attributes
+    ----------
+    repeat, fold : int
+        From 0.
+    n_selected : int
+        Features that the selection found without the fold's rows.
+    order : list of int
+        Stored positions: the set of k features is the first k.
+    scores : dict of str to float
+        How well the first k predict the fold's rows, by k.
+    """
+
+    repeat: int
+    fold: int
+    n_selected: int
+    order: list[int]
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WholeRecord:
+    """What the procedure on all rows came to.
+
+    Attributes
+    ----------
+    n_selected : int
+        Features the run selected.
+    order : list of int
+        Stored positions: the set of k features is the first k.
+    stand_ins : dict of str to list of int
+        Stored positions of those that can stand in for a feature of the order.
+    """
+
+    n_selected: int
+    order: list[int]
+    stand_ins: dict[str, list[int]]
+
+
+VERSION = 1
+"""Of the method: records of another one are not used."""
+
+
+class Records:
+    """The records of one compaction of a run: facts of its ledger.
+
+    Those of another length of the run, or of other folds, have other names, so nothing is ever
+    taken for what it is not. More repeats, and other sizes, are added to those that are there.
+
+    Parameters
+    ----------
+    ledger : Run
+        Of the run.
+    n_folds : int
+        Parts of the rows.
+    """
+
+    def __init__(self, ledger: Run, n_folds: int) -> None:
+        self._ledger = ledger
+        self._name = f"v{VERSION}-{ledger.progress().iteration}-iterations-{n_folds}-folds"
+
+    def fold(self, repeat: int, fold: int) -> FoldRecord | None:
+        """Return the record of a fold, None if it is not done."""
+        name = self._of(repeat, fold)
+        return FoldRecord(**self._ledger.meta(name)) if self._ledger.has_meta(name) else None
+
+    def keep_fold(self, record: FoldRecord) -> None:
+        """Keep the record of a fold, in place of the one there was."""
+        self._ledger.set_meta(self._of(record.repeat, record.fold), asdict(record))
+
+    def run_of(self, repeat: int, fold: int) -> Path:
+        """Return where the run of a fold is done."""
+        return self._ledger.run / FOLDS_FOLDER / self._of(repeat, fold)
+
+    def whole(self) -> WholeRecord | None:
+        """Return the record of all rows, None if it is not done."""
+        is_there = self._ledger.has_meta(self._name)
+        return WholeRecord(**self._ledger.meta(self._name)) if is_there else None
+
+    def keep_whole(self, record: WholeRecord) -> None:
+        """Keep the record of all rows."""
+        self._ledger.set_meta(self._name, asdict(record))
+
+    def _of(self, repeat: int, fold: int) -> str:
+        return f"{self._name}-repeat-{repeat + 1}-fold-{fold + 1}"
 
 
 @dataclass(frozen=True)
@@ -366,7 +453,7 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
         whole = nest_run(within, site)
     if whole is None:
         return None
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_part(folder)
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 

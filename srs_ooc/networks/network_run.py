@@ -29,7 +29,6 @@ from srs_ooc.networks.network_plan import estimate_said
 from srs_ooc.networks.network_task import Network, NetworkJob, NetworkRequest, NetworkTask
 from srs_ooc.networks.weighing import EdgeScorer, Watch
 from srs_ooc.runs.batches import parallel_map, threads
-from srs_ooc.runs.resources import noting
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 
@@ -74,7 +73,6 @@ def work_on_network(
         with closing(open_edge_ledger(request.folder, task.identity(), n_targets)) as ledger:
             ledger.check = store.check_unchanged
             edges = EdgeStore(ledger, n_targets, n_regulators)
-            watch = noting(ledger, request.cluster, watch)
             n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)
             n_edges = 0
             if edges.n_done == n_targets:

@@ -1,16 +1,19 @@
 """Showing where a run stands while a program of the user's own waits for it."""
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
+from srs_ooc.base.text import MB, describe_nbytes, visible
 
 
 @contextmanager
@@ -38,19 +41,120 @@ def noted(*numbers: signal.Signals) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+NOTHING, LINES = "nothing", "lines"
+"""What is shown instead of a bar where there is a terminal."""
+BAR_SECONDS, LINE_SECONDS, SHORT_LINE_SECONDS = 0.2, 10.0, 1.0
+"""How long what is shown stands at least: a bar, a line, a line where lines were asked for."""
+
+
+class RunProgress:
+    """Where work stands, on stderr: how much of it is done, how fast, how long the rest takes.
+
+    On a terminal and in a notebook a bar that moves; elsewhere a line with the time now and then.
+
+    Parameters
+    ----------
+    memory_mb : int, optional
+        The cap, for the resident memory to be shown against.
+    shows : str, optional
+        ``NOTHING``, or ``LINES`` for a line every second, on a terminal too.
+    """
+
+    def __init__(self, memory_mb: int | None = None, shows: str | None = None) -> None:
+        self._memory_mb, self._shows = memory_mb, shows
+        self._stage: str | None = None
+        self._begun, self._done = (0.0, 0), 0
+        self._ended: tuple[str, int] | None = None
+        self._next = 0.0
+        self._is_live = shows is None and (sys.stderr.isatty() or is_notebook())
+        self._seconds = SHORT_LINE_SECONDS if shows == LINES else LINE_SECONDS
+        self._bar: Any = None
+        self._draw: Callable[[], Any] = str
+
+    def show(self, step: Step) -> None:
+        """Show where work stands, if it is time to."""
+        now = time.monotonic()
+        stage = step.stage if step.unit == "iterations" else step.unit + step.stage
+        if self._stage != stage or step.done < self._done:
+            self._stage, self._begun = stage, (now, step.done)
+        self._done = step.done
+        # The end of a stage is shown at once, but once: a stage may be told of after it.
+        ends = step.done >= step.total and self._ended != (step.stage, step.total)
+        # Of the many stages of folds and halves, lines say no more than now and then.
+        is_of_many = step.stage.startswith(("fold ", "half ")) or step.unit == "bytes"
+        at_once = ends and (self._is_live or not is_of_many)
+        if self._shows == NOTHING or (now < self._next and not at_once):
+            return
+        if ends:
+            self._ended = (step.stage, step.total)
+        is_first = self._next == 0.0
+        self._next = now + (BAR_SECONDS if self._is_live else self._seconds)
+        line = self._line(now, step)
+        if self._is_live:
+            if self._bar is None:
+                self._bar, self._draw = _started_bar()
+            self._bar.update(0, description=line, completed=step.done, total=step.total)
+            self._draw()
+        elif not is_first:
+            print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {visible(line)}", file=sys.stderr)
+
+    def _line(self, now: float, step: Step) -> str:
+        seconds, done = now - self._begun[0], step.done - self._begun[1]
+        speed = done / seconds if seconds > 0 else 0.0
+        left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
+        stage = f"{step.stage}: " if step.stage else ""
+        if step.unit == "bytes":
+            return f"{stage}{describe_nbytes(step.done)} of {describe_nbytes(step.total)}, {left}"
+        kept = f", {step.n_kept} kept" if step.n_kept and not step.stage else ""
+        pace = f"{speed:.0f}" if speed >= 10 else f"{speed:.2g}"
+        line = f"{stage}{step.done:,} of {step.total:,} {step.unit}{kept}, {pace} a second, {left}"
+        if self._memory_mb is None:
+            return line
+        return f"{line}, {resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
+
+    def show_bytes(self, stage: str, done: int, total: int) -> None:
+        """Show how many bytes of a stage are done."""
+        self.show(Step(stage, done, total, unit="bytes"))
+
+    def close(self) -> None:
+        """Leave the terminal on a fresh line."""
+        if self._bar is not None and self._bar.live.is_started:
+            self._bar.stop()
+
+
+def is_notebook() -> bool:
+    """Return whether the process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules
+
+
+def _started_bar() -> tuple[Any, Callable[[], Any]]:
+    """Return a bar of rich with one task, and what draws it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = BarColumn(bar_width=24), TextColumn("{task.description}", markup=False)
+    # Without its thread: it is drawn where steps are told, and a fork then is as safe as before.
+    bar = Progress(*columns, console=Console(stderr=True), auto_refresh=False,
+                   redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+    bar.add_task("", total=1)
+    if is_notebook():  # by IPython alone: rich would want ipywidgets
+        from IPython.display import display
+
+        return bar, partial(display(bar, display_id=True).update, bar)
+    bar.start()
+    return bar, bar.refresh
+
+
 Progress = bool | Callable[[Step], Any] | None
 """What a call takes: True for a bar, a callable of steps, or nothing."""
-
-BAR_SECONDS, LINE_SECONDS = 0.1, 10.0
-"""How long a bar stands as it is, at least, where it moves and where each is a line."""
 
 
 @contextmanager
 def shown(progress: Progress) -> Iterator[Callable[[Step], Any]]:
     """Yield what shows steps as was asked: a bar, a callable, or nothing."""
     if progress is True:
-        with _bar() as show:
-            yield show
+        with closing(RunProgress()) as bar:
+            yield bar.show
     elif callable(progress):
         yield progress
     elif progress in (None, False):
@@ -60,76 +164,19 @@ def shown(progress: Progress) -> Iterator[Callable[[Step], Any]]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Step], Any]]:
-    """Yield what shows one bar a stage, below those of the stages before."""
-    stage: str | None = None
-    draw: Callable[[Step], Any]
-    with ExitStack() as bar:
+def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], list[int]]]:
+    """Yield what work is to ask after each step, and the first signal, once there was one.
 
-        def show(step: Step) -> None:
-            nonlocal stage, draw
-            if step.stage != stage:
-                bar.close()
-                stage, draw = step.stage, bar.enter_context(_stage_bar(step))
-            draw(step)
-
-        yield show
-
-
-@contextmanager
-def _stage_bar(first: Step) -> Iterator[Callable[[Step], None]]:
-    """Yield what shows the steps of one stage on stderr: a bar that stays where it ends.
-
-    It moves on a terminal and in a notebook; elsewhere it is a line now and then, and at the end.
+    It shows the step, and says no once there was a SIGINT or SIGTERM: the work stops after the step
+    under way. A second one interrupts at once.
     """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    with closing(progress), noted(signal.SIGINT, signal.SIGTERM) as received:
 
-    columns = (TextColumn("{task.description}", markup=False), TaskProgressColumn(),
-               BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
-               TimeRemainingColumn(), TextColumn("{task.fields[pace]}"))  # fmt: skip
-    console = Console(stderr=True)
-    # Without its thread: it is drawn where steps are told, and a fork then is as safe as before.
-    bar = Progress(*columns, console=console, auto_refresh=False,
-                   redirect_stdout=False, redirect_stderr=False)  # fmt: skip
-    number = bar.add_task(first.stage, total=first.total, completed=first.done, pace="")
-    seconds, draw = BAR_SECONDS, bar.refresh
-    if console.is_jupyter:  # by IPython alone: rich would want ipywidgets
-        from IPython.display import display
+        def goes_on(step: Step) -> bool:
+            progress.show(step)
+            return not received
 
-        draw = partial(display(bar, display_id=True).update, bar)
-    elif console.is_terminal and not console.is_dumb_terminal:
-        bar.start()
-    else:
-        seconds, draw = LINE_SECONDS, partial(console.print, bar)
-    drawn = time.monotonic()
-
-    def draw_with_pace() -> None:
-        nonlocal drawn
-        speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-        bar.update(number, pace=f"{speed:.3g} it/s" if speed else "")
-        draw()
-        drawn = time.monotonic()
-
-    def show(step: Step) -> None:
-        bar.update(number, completed=step.done)
-        if time.monotonic() - drawn >= seconds:
-            draw_with_pace()
-
-    try:
-        yield show
-    finally:
-        draw_with_pace()
-        if bar.live.is_started:
-            bar.stop()
+        yield goes_on, received
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log10
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import Curve
+from srs_ooc.ensemble.compaction import Curve, curve_of
 from srs_ooc.evidence.effects import EffectTarget, effect_of
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
@@ -25,7 +24,6 @@ from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import target_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
@@ -140,7 +138,7 @@ class Report:
     @cached_property
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
-        return _held_out_of(self)
+        return curve_of(self.ledger)
 
     def rows_looked_at(self) -> NDArray[np.int32]:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
@@ -569,36 +567,9 @@ def _draws_of(report: Report) -> Draws:
     return Draws(half, int(times[0]))
 
 
-# Accuracy on rows held out, where ``srs-ooc compact`` measured it.
-
-
-def _held_out_of(report: Report) -> Curve | None:
-    best: list[FoldRecord] = []
-    parent = report.ledger.run / "compact"
-    for folder in sorted(parent.glob(f"v{VERSION}-{report.reading.n_iterations}-iterations-*")):
-        found = _scored(folder)
-        best = found if len(found) > len(best) else best
-    common = set.intersection(*(set(record.scores) for record in best)) if best else set()
-    if not common:
-        return None
-    sizes = sorted(int(size) for size in common)
-    scores = np.array([[record.scores[str(s)] for s in sizes] for record in best])
-    return Curve(sizes, scores, max(2, 1 + max(record.fold for record in best)))
-
-
 def rounded(values: NDArray[np.float64]) -> list[float]:
     """Return numbers as a report shows them, to four decimals."""
     return [round(value, 4) for value in values.tolist()]
-
-
-def _scored(folder: Path) -> list[FoldRecord]:
-    records, found = Records(folder), []
-    for file in sorted(folder.glob("repeat-*-fold-*.json")):
-        repeat, fold = (int(part) - 1 for part in file.stem.split("-")[1::2])
-        record = records.fold(repeat, fold)
-        if record is not None and record.scores:
-            found.append(record)
-    return found
 
 
 # What the ends of a small plot's axis are: lowest and highest value, or categories.

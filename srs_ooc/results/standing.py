@@ -15,7 +15,6 @@ from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.runs.halves import halves_asked, halves_of
 from srs_ooc.runs.ledger import FILE, VALID, hold, is_held
-from srs_ooc.runs.resources import ClusterNote, cluster_note
 from srs_ooc.runs.run import N_TARGETS, NETWORK, Run
 from srs_ooc.runs.screening import is_done, is_growth
 from srs_ooc.runs.settling import declared, is_of_a_method
@@ -35,10 +34,9 @@ class Status:
 
     ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
     ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
-    where there is none. ``cluster`` is how a cluster stood when the run was last at work on it, as
-    the process that holds the run noted; None if it never was. ``halves`` of the rows, if they were
-    asked for: how many are ``asked`` and ``done``, what each selects (``n_selected``), and the
-    ``agreement`` of their first 20 features. ``is_provisional``: a verdict is still to come.
+    where there is none. ``halves`` of the rows, if they were asked for: how many are ``asked`` and
+    ``done``, what each selects (``n_selected``), and the ``agreement`` of their first 20 features.
+    ``is_provisional``: a verdict is still to come.
     """
 
     state: str
@@ -57,7 +55,6 @@ class Status:
     store: str
     trees_nbytes: int | None
     memory_is_growth: bool
-    cluster: ClusterNote | None = None
     halves: dict[str, Any] | None = None
     is_provisional: bool = False
 
@@ -108,7 +105,6 @@ def status_of(ledger: Run) -> Status:
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
-        cluster=cluster_note(ledger),
         halves=halves,
         is_provisional=spec.concludes and verdict is None,
     )
@@ -138,13 +134,10 @@ def values_of(status: Status) -> dict[str, Any]:
     """Return a status as JSON-ready values.
 
     Every option that runs of its method may have is there, null where it does not; options of other
-    methods are left out, those of models from a run of trees, ``cluster`` from a run that never
-    was on one, and ``halves`` from a run without.
+    methods are left out, those of models from a run of trees, and ``halves`` from a run without.
     """
-    some = ("parts", "cluster", "halves", "is_provisional")
+    some = ("parts", "halves", "is_provisional")
     values = {name: v for name, v in vars(status).items() if name not in some}
-    if status.cluster is not None:
-        values["cluster"] = vars(status.cluster)
     if status.halves is not None:
         values["halves"] = status.halves
     held = {name: value for part in status.parts.values() for name, value in part.items()}
@@ -305,7 +298,7 @@ def network_values(ledger: Run) -> dict[str, Any] | None:
     if not ledger.has_meta(NETWORK):
         return None
     progress, identity = ledger.progress(), ledger.meta(NETWORK)
-    asked, note = int(str(identity["targets"]).split()[0]), cluster_note(ledger)
+    asked = int(str(identity["targets"]).split()[0])
     return {
         "state": _state(ledger, is_done=progress.iteration >= asked),
         "targets": progress.iteration,
@@ -313,5 +306,4 @@ def network_values(ledger: Run) -> dict[str, Any] | None:
         "identity": identity,
         "peak_rss_mb": megabytes(progress.peak_nbytes),
         "seconds": round(progress.seconds, 3),
-        "cluster": None if note is None else vars(note),
     }

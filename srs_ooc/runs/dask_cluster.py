@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 from uuid import uuid4
-from weakref import WeakSet
 
 import numpy as np
 
@@ -130,7 +129,6 @@ class DaskLine:
         self._warned = False
         self._n_threads, self._counted = 0, -COUNTED_SECONDS
         self.told: dict[int, int] = {}
-        self.out: set[SentByDask] = set()
         self._job: Any = job
         parts = vars(job) | vars(getattr(job, "inputs", job))
         arrays = [part for part in parts.values() if isinstance(part, np.ndarray)]
@@ -162,9 +160,7 @@ class DaskLine:
             )
         except Exception as error:
             raise gone() from error
-        sent = SentByDask(self, future, len(batch.parts))
-        self.out.add(sent)
-        return sent
+        return SentByDask(self, future)
 
     @property
     def is_open(self) -> bool:
@@ -209,7 +205,6 @@ class DaskLine:
 
     def close(self) -> None:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
-        self.out.clear()
         if self._job is None or not self.is_open:
             return
         self._job = None
@@ -228,9 +223,9 @@ class DaskLine:
 class SentByDask(Future[Batch]):
     """A batch as a Dask future."""
 
-    def __init__(self, line: DaskLine, future: Any, n_parts: int) -> None:
+    def __init__(self, line: DaskLine, future: Any) -> None:
         super().__init__()
-        self._line, self._future, self.n_parts = line, future, n_parts
+        self._line, self._future = line, future
 
     def add_done_callback(self, fn: Callable[[Future[Batch]], object]) -> None:
         """Have ``fn`` called, in any thread, once there is a result or an error."""
@@ -254,12 +249,6 @@ class SentByDask(Future[Batch]):
             If the workers that tried died, or the scheduler is gone.
         """
         try:
-            return self._reply()
-        finally:
-            self._line.out.discard(self)
-
-    def _reply(self) -> Batch:
-        try:
             while not self.done():
                 # Not for the result itself: where that time is over just as the result is about to
                 # be fetched, Dask keeps the cancelled fetch, and later ones end as cancelled, too.
@@ -275,7 +264,6 @@ class SentByDask(Future[Batch]):
 
     def cancel(self) -> bool:
         """Have the task dropped, without a wait: there may be hundreds of them at once."""
-        self._line.out.discard(self)
         if self._line.is_open:
             self._future.release()
         return True
@@ -325,7 +313,6 @@ class DaskCluster:
         self, client: Any, worker_memory_mb: int, start: Callable[[], Any] | None = None
     ) -> None:
         self._client, self.worker_memory_mb, self._start = client, worker_memory_mb, start
-        self._lines: WeakSet[DaskLine] = WeakSet()
 
     @property
     def client(self) -> Any:
@@ -356,19 +343,7 @@ class DaskCluster:
 
     def line(self, job: Job) -> DaskLine:
         """Return the way to workers who do parts of a job."""
-        line = DaskLine(self.client, job)
-        self._lines.add(line)
-        return line
-
-    def standing(self) -> tuple[int, int, int, int]:
-        """Return how many workers there are, their threads, the orders out, and the parts in them.
-
-        None before they were started, and none where no scheduler answers.
-        """
-        counts = {} if self._client is None else threads_of(self._client)
-        out = [sent for line in list(self._lines) for sent in list(line.out)]
-        n_parts = sum(sent.n_parts for sent in out)
-        return len(counts), sum(counts.values()), len(out), n_parts
+        return DaskLine(self.client, job)
 
 
 # Clients of Dask: of a scheduler that is there, or of one that is started for a run.

@@ -1,46 +1,50 @@
-"""Stability over rows: the same search and verdict on random halves of the rows.
+"""Runs on some of the rows, and stability: the same search on random halves of the rows.
 
 Halves come in pairs that share no row (Shah and Samworth 2013, complementary pairs); strata,
 classes and whole groups are shared out evenly. Each half has a seed of its own, so that chance in
 the search counts too. No answer of the run depends on them.
 """
 
+import logging
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
+from srs_ooc.base.budget import PROCESS_NBYTES, Lease, growth_counted
+from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import (
+    Batch,
+    Job,
+    Tell,
+    Work,
+    WorkerStore,
+)
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
-from srs_ooc.runs.resources import noting
 from srs_ooc.runs.run import PLACES, Run, places_of
-from srs_ooc.runs.screening import Watch, is_done, search
+from srs_ooc.runs.run_memory import whole_run_nbytes
+from srs_ooc.runs.screening import is_done, search
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
-from srs_ooc.runs.whole_runs import (
-    fits_workers,
-    from_workers,
-    remove_part,
-    whole_run_nbytes,
-    whole_runs,
-)
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
 
 HALVES = "halves"
 """Record of the ledger that says how many halves were asked for last; no part of the identity."""
@@ -139,6 +143,136 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
     kept = {number: ledger.read_arrays(f"half-{number}") for number in range(n_halves)}
     now = ledger.progress().iteration
     return {i: half for i, half in kept.items() if half is not None and half["n_iterations"] == now}
+
+
+# Whole runs done by workers, each at one of them: their memory, and how far all of them are.
+
+ALL_AHEAD = 1 << 30
+"""Runs are begun however long one of them takes: little is kept of those that are done."""
+
+
+Doer = Callable[[int, Any, int, Watch], Any]
+"""``one(number, what, cap_nbytes, watch)`` does a run; it returns None if ``watch`` says no."""
+
+
+def whole_runs(memory_mb: int, needed: int, n_threads: int, n_iterations: int, one: Doer) -> Work:
+    """Return what does whole runs in a worker, as many at once as its memory holds.
+
+    Parameters
+    ----------
+    memory_mb : int
+        What the worker may grow by, in MB of 10**6 bytes.
+    needed : int
+        Bytes that a run needs, the process included.
+    n_threads : int
+        Runs that may be done at once.
+    n_iterations : int
+        Of the screen of each.
+    one : callable
+        Does a run under a cap on growth, in bytes.
+
+    Raises
+    ------
+    BudgetError
+        If not even one fits.
+    """
+    if needed > memory_mb * MB:
+        raise BudgetError(
+            f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
+            f"works is --worker-memory-mb {-(-needed // MB)}."
+        )
+    n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
+    room, each = Semaphore(n_at_once), memory_mb * MB // n_at_once
+
+    def work(batch: Batch, tell: Tell) -> Batch:
+        def wanted(number: int, what: Any) -> Any:
+            found = one(number, what, each, _watch_of(number, tell, n_iterations))
+            if found is None:
+                raise RunError("expected a run that is wanted, found one that was given up.")
+            return found
+
+        with room, growth_counted():
+            return batch.done(wanted)
+
+    return work
+
+
+def _watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
+    """Return what tells how far a run is: the iterations of its screen, which comes first."""
+    reached = 0
+
+    def watch(step: Step) -> bool:
+        nonlocal reached
+        if step.unit == "iterations" and step.total == n_iterations:
+            reached = max(reached, step.done)
+        return tell(number, reached)
+
+    return watch
+
+
+def from_workers(
+    cluster: "DaskCluster", job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
+
+    Parameters
+    ----------
+    cluster : DaskCluster
+        The workers.
+    job : Job
+        What the parts are of.
+    parts : dict
+        What each run needs, by its number.
+    stage : str
+        What they are called together.
+    n_each : int
+        Iterations of each, by which all are counted together.
+    watch : callable
+        Told how far all of them are.
+    """
+    from srs_ooc.runs.batches import parallel_map  # loaded only where there is a cluster
+
+    done: set[int] = set()
+    with closing(cluster.line(job)) as line:
+
+        def goes_on() -> bool:
+            under_way = sum(n for number, n in dict(line.told).items() if number not in done)
+            reached = min(n_each * len(done) + under_way, n_each * len(parts))
+            return watch(Step(stage, reached, n_each * len(parts)))
+
+        for number, outcome in parallel_map(
+            line.send, line.n_threads, iter(parts.items()), goes_on, ALL_AHEAD
+        ):
+            done.add(number)
+            yield number, outcome
+
+
+_log = logging.getLogger("srs_ooc")
+
+
+def fits_workers(
+    cluster: "DaskCluster", spec: RunSpec, store: Store, inputs: Inputs, what: str
+) -> bool:
+    """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
+    needed = whole_run_nbytes(spec, store, inputs)
+    fits = needed <= cluster.worker_memory_mb * MB
+    if not fits:
+        _log.warning(
+            "%s come one after another, each with its trees grown by all workers: to have whole "
+            "runs done side by side, give --worker-memory-mb %d",
+            what,
+            -(-needed // MB),
+        )
+    return fits
+
+
+def remove_part(run: Path) -> None:
+    """Remove a run that another needed, under another name first: a kill leaves no part of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 # How rows are dealt, and whether they can be.
@@ -319,7 +453,7 @@ def select_by_halves(
     n_iterations, memory_mb = ledger.progress().iteration, request.memory_mb
     each = replace(request, iterations=n_iterations, halves=None)
     each = replace(each, memory_mb=memory_mb or int(ledger.meta("memory_mb")))
-    watch, folder = noting(ledger, cluster, watch), ledger.run / HALVES_FOLDER
+    folder = ledger.run / HALVES_FOLDER
     done = halves_done(ledger, n_halves)
     missing = [number for number in range(n_halves) if number not in done]
 

@@ -1,8 +1,8 @@
 """Work done elsewhere: what a job is, and what a worker process keeps for it.
 
 A job is anything with many parts that do not depend on each other: the iterations of a round, the
-targets of a network, permutation runs, folds. A worker prepares for one once, and then does batches
-of its parts.
+targets of a network, whole runs on some of the rows. A worker prepares for one once, and then does
+batches of its parts.
 """
 
 import hashlib

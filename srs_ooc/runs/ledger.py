@@ -28,8 +28,8 @@ from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
 FILE = "ledger.sqlite"
-HALVES_FOLDER = "halves"
-"""Folder of the runs on halves of the rows that are under way, in a run's folder."""
+HALVES_FOLDER, FOLDS_FOLDER = "halves", "compact"
+"""Folders of the runs on some of the rows that are under way, in a run's folder."""
 VALID = "trees_nbytes"
 """Fact that says up to which byte the file of trees is valid; None where a run keeps none."""
 CHECKING_NBYTES = 8 * MB

@@ -1,12 +1,8 @@
-"""The parts of a run that work on its columns, under its memory cap, here or at workers.
+"""The parts of a run that work on its columns, under its memory cap, here or at workers."""
 
-What is known of workers elsewhere is noted here too.
-"""
-
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +12,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import give_back, process_nbytes, resident_nbytes
 from srs_ooc.base.errors import StoppedError
 from srs_ooc.base.records import Part as LearningPart
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Tally
@@ -84,7 +80,7 @@ class RunContext:
     cap_nbytes: int
     threads: int | None
     cluster: "DaskCluster | None" = None
-    watch: Callable[[Step], bool] = lambda _: True
+    watch: Watch = lambda _: True
 
     @contextmanager
     def resources(
@@ -358,77 +354,3 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
         return None
     flags: NDArray[np.bool_] = store.kinds() == CATEGORICAL
     return flags
-
-
-# How a cluster stands, noted in a run now and then, for those who look at the run.
-
-NOTE_SECONDS = 5.0
-"""Between two notes."""
-CLUSTER = "cluster"
-"""Record of the ledger with the last note; no part of a run's identity."""
-
-
-@dataclass(frozen=True)
-class ClusterNote:
-    """How a cluster stood when a run was last at work on it.
-
-    Attributes
-    ----------
-    workers, threads : int
-        Workers there were, and the threads of all.
-    orders, waiting : int
-        Orders that were out, and the iterations, targets or runs in them.
-    stage, unit : str
-        What was worked on, and what ``done`` and ``total`` count.
-    done, total : int
-        How far that was.
-    a_second : float or None
-        Units done a second since the note before; None in the first of a stage.
-    noted : float
-        When, in seconds since 1970.
-    """
-
-    workers: int
-    threads: int
-    orders: int
-    waiting: int
-    stage: str
-    unit: str
-    done: int
-    total: int
-    a_second: float | None
-    noted: float
-
-
-def cluster_note(ledger: Ledger) -> ClusterNote | None:
-    """Return the last note in a ledger; None if its run was never on a cluster.
-
-    Raises
-    ------
-    RunError
-        If it is damaged.
-    """
-    return ClusterNote(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
-
-
-def noting(
-    ledger: Ledger, cluster: "DaskCluster | None", watch: Callable[[Step], bool]
-) -> Callable[[Step], bool]:
-    """Return ``watch``, with how the cluster stands noted in the ledger every few seconds."""
-    if cluster is None:
-        return watch
-    before: tuple[float, Step] | None = None
-
-    def watch_and_note(step: Step) -> bool:
-        nonlocal before
-        now, rate = time.monotonic(), None
-        if before is None or now >= before[0] + NOTE_SECONDS:
-            if before is not None and before[1].stage == step.stage:
-                rate = round((step.done - before[1].done) / max(now - before[0], 1e-3), 3)
-            where = step.stage, step.unit, step.done, step.total
-            note = ClusterNote(*cluster.standing(), *where, rate, round(time.time(), 3))
-            ledger.set_meta(CLUSTER, asdict(note))
-            before = now, step
-        return watch(step)
-
-    return watch_and_note

@@ -1,7 +1,7 @@
 """Searching: the screen, its closing stage, and a run worked on until it has its verdict."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import check_stages, growth_counts
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_features
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import VALID, StageBook
-from srs_ooc.runs.resources import Resources, RunContext, noting
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.settling import Request
@@ -39,9 +39,6 @@ from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
-
-Watch = Callable[[Step], bool]
-"""Told where the work stands after each tree; says whether to go on."""
 
 
 def survivors_of(
@@ -145,7 +142,6 @@ def search(
     counts = growth_counts() and (before.iteration == 0 or is_growth(ledger))
     if counts != is_growth(ledger):  # one whole process makes them mixed
         settled[_GROWTH] = counts
-    watch = noting(ledger, request.cluster, watch)
     with store.unchanged():
         task = Task.of_run(spec, store, ledger.inputs)
     if spec.draws_by_weight:  # scores are kept: what follows is refused before

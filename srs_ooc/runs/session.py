@@ -12,6 +12,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, check_stages
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
+from srs_ooc.base.records import Watch
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
@@ -36,7 +37,7 @@ from srs_ooc.runs.run_memory import (
     run_leases,
     shape_of,
 )
-from srs_ooc.runs.screening import Watch, is_done, keep, saves_trees, search
+from srs_ooc.runs.screening import is_done, keep, saves_trees, search
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     Request,

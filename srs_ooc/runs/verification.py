@@ -1,15 +1,11 @@
-"""Is a run whole, and a compaction? Everything on disk is read and compared with checksums."""
+"""Is a run whole? Everything on disk is read and compared with checksums."""
 
-import json
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError
@@ -20,6 +16,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.runs.ledger import (
     CHECKING_NBYTES,
     FILE,
+    FOLDS_FOLDER,
     HALVES_FOLDER,
     NOTE_FILE,
     VALID,
@@ -39,8 +36,8 @@ def verify_run(run: Path) -> Verified:
     """Check all that a run keeps, as of its last commit; it may be going on.
 
     Its note, the structure of its database, every record, page and checksum there, its trees, the
-    thresholds kept beside them, the permutation runs under way, and its compactions with the runs
-    of folds under way. Everything is read in pieces of at most 1 MB.
+    thresholds kept beside them, and the runs on halves and folds under way. Everything is read in
+    pieces of at most 1 MB.
 
     Raises
     ------
@@ -49,7 +46,7 @@ def verify_run(run: Path) -> Verified:
     """
     files: dict[str, int] = {}
     nbytes = 0
-    for what, count, n_read in chain(_parts_of(run), _compactions(run)):
+    for what, count, n_read in _parts_of(run):
         files[what], nbytes = count, nbytes + n_read
     return Verified(nbytes, files)
 
@@ -85,8 +82,8 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         yield f"trees ({TREES_FILE})", n_trees, valid
     if (run / SPLITS_FILE).exists():
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
-    for folder in sorted((run / HALVES_FOLDER).glob("*")):
-        if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
+    for folder in sorted((*(run / HALVES_FOLDER).glob("*"), *(run / FOLDS_FOLDER).glob("*"))):
+        if folder.suffix != ".removed" and (folder / FILE).exists():
             yield from _parts_of(folder, part_of or run)
 
 
@@ -151,153 +148,6 @@ def _damaged(run: Path, expected: str, found: str) -> RunError:
         f"{run / FILE}: expected {expected}, found {found}. The ledger is damaged; restore the "
         "run's folder from a copy, or start the run again in another one."
     )
-
-
-# What is on disk of a compaction: one small JSON file for each fold that is done, and the whole.
-#
-# A file appears complete or not at all. Records made otherwise than asked for (another length of
-# the run, other folds) lie in another folder, so nothing is ever taken for what it is not.
-
-_Kind = TypeVar("_Kind")
-
-_FOLDER, _WHOLE, _CRC = "compact", "whole.json", "crc"
-VERSION = 1
-"""Of the method: records of another one are not used."""
-
-
-@dataclass
-class FoldRecord:
-    """What the whole procedure on all rows but those of one fold came to.
-
-    Attributes
-    ----------
-    repeat, fold : int
-        From 0.
-    n_selected : int
-        Features that the selection found without the fold's rows.
-    order : list of int
-        Stored positions: the set of k features is the first k.
-    scores : dict of str to float
-        How well the first k predict the fold's rows, by k.
-    """
-
-    repeat: int
-    fold: int
-    n_selected: int
-    order: list[int]
-    scores: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class WholeRecord:
-    """What the procedure on all rows came to.
-
-    Attributes
-    ----------
-    n_selected : int
-        Features the run selected.
-    order : list of int
-        Stored positions: the set of k features is the first k.
-    stand_ins : dict of str to list of int
-        Stored positions of those that can stand in for a feature of the order.
-    """
-
-    n_selected: int
-    order: list[int]
-    stand_ins: dict[str, list[int]]
-
-
-class Records:
-    """The records of one compaction of a run.
-
-    Parameters
-    ----------
-    folder : Path
-        Made when there is something to keep.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @staticmethod
-    def folder_of(run: Path, n_iterations: int, n_folds: int) -> Path:
-        """Return where the records of a run of so many iterations and so many folds lie.
-
-        More repeats, and other sizes, are added to those that are there.
-        """
-        return run / _FOLDER / f"v{VERSION}-{n_iterations}-iterations-{n_folds}-folds"
-
-    def fold(self, repeat: int, fold: int) -> FoldRecord | None:
-        """Return the record of a fold, None if it is not done."""
-        return _read(self.folder / _fold_name(repeat, fold), FoldRecord)
-
-    def keep_fold(self, record: FoldRecord) -> None:
-        """Keep the record of a fold, in place of the one there was."""
-        self._write(_fold_name(record.repeat, record.fold), asdict(record))
-
-    def run_of(self, repeat: int, fold: int) -> Path:
-        """Return where the run of a fold is done."""
-        return self.folder / f"repeat-{repeat + 1}-fold-{fold + 1}.run"
-
-    def whole(self) -> WholeRecord | None:
-        """Return the record of all rows, None if it is not done."""
-        return _read(self.folder / _WHOLE, WholeRecord)
-
-    def keep_whole(self, record: WholeRecord) -> None:
-        """Keep the record of all rows."""
-        self._write(_WHOLE, asdict(record))
-
-    def _write(self, name: str, record: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        scratch = self.folder / (name + ".partial")
-        with scratch.open("w", encoding="utf-8") as file:
-            json.dump(record | {_CRC: _crc_of(record)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(self.folder / name)
-
-
-def _compactions(run: Path) -> Iterator[tuple[str, int, int]]:
-    """Check the records of a run's compactions, and the runs of folds under way."""
-    for folder in sorted((run / _FOLDER).glob("*/")):
-        files = sorted(folder.glob("*.json"))
-        for file in files:
-            _read(file, WholeRecord if file.name == _WHOLE else FoldRecord)
-        nbytes = sum(file.stat().st_size for file in files)
-        yield f"records of compactions ({_FOLDER}/{folder.name})", len(files), nbytes
-        for fold in sorted(folder.glob("*.run")):
-            yield from _parts_of(fold)
-
-
-def _read(file: Path, kind: type[_Kind]) -> _Kind | None:
-    """Return a record; None if there is none, or one from before records had checksums."""
-    try:
-        record = json.loads(file.read_bytes())
-        names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-        if record.keys() == names:
-            return None
-        crc = record.pop(_CRC)
-        is_elsewhere = "fold" in names and file.name != _fold_name(record["repeat"], record["fold"])
-        if record.keys() != names or crc != _crc_of(record) or is_elsewhere:
-            raise ValueError("another")  # noqa: TRY301 (one way out)
-        return kind(**record)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunError(f"{file}: could not be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RunError(
-            f"{file}: expected a record as it was written, found another. It is damaged: delete "
-            "it, and this part is done again."
-        ) from error
-
-
-def _crc_of(record: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
-
-
-def _fold_name(repeat: int, fold: int) -> str:
-    return f"repeat-{repeat + 1}-fold-{fold + 1}.json"
 
 
 # Reading all of a store or a run, to find damage.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease, check_stages, resident_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
+from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
 from srs_ooc.runs.run import Run
@@ -53,7 +53,7 @@ def scores_of(
     score: ColumnScore,
     scan: Scan,
     n_features: int,
-    watch: Callable[[Step], bool],
+    watch: Watch,
 ) -> NDArray[np.float64] | None:
     """Score all columns of a run; None if ``watch`` said no.
 
@@ -84,7 +84,7 @@ def with_weights(
     store: Store,
     task: Task,
     cap_nbytes: int,
-    watch: Callable[[Step], bool],
+    watch: Watch,
 ) -> Task | None:
     """Return the task of a run with the weights of its features; None if ``watch`` said no.
 
@@ -111,7 +111,7 @@ def with_weights(
 
 
 def _scored(
-    spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Callable[[Step], bool]
+    spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Watch
 ) -> NDArray[np.float64] | None:
     with store.unchanged():
         check_stages(cap_nbytes, [needs_of(spec, store, task)])
@@ -192,7 +192,7 @@ def score_table(
     store: Store,
     params: ScoreParams,
     request: Request,
-    watch: Callable[[Step], bool],
+    watch: Watch,
     *,
     key: int,
     note: Callable[[str], None] = lambda _: None,

@@ -20,8 +20,8 @@ from stores import make_store, noise_table
 from srs_ooc import cli as program
 from srs_ooc.base.records import Step
 from srs_ooc.cli import COMMANDS, EXAMPLES, cli
-from srs_ooc.cli.progress import LINES, NOTHING, RunProgress, byte_progress
 from srs_ooc.results import exporting
+from srs_ooc.results.live import LINES, NOTHING, RunProgress
 
 HANGS = 3600
 
@@ -259,10 +259,9 @@ def shown(monkeypatch, capsys):
         progress = RunProgress(512, shows)
         for done in (1, 2, 3, 4):
             progress.show(Step("screening", done, 4))
+        for done in (10, 20):
+            progress.show_bytes("reading", done, 20)
         progress.close()
-        with byte_progress(shows) as tell:
-            for done in (10, 20):
-                tell("reading", done, 20)
         return capsys.readouterr().err.splitlines()
 
     return shown_by
@@ -323,7 +322,7 @@ def test_help_of_a_network_has_sections_and_plan_the_options_of_a_url():
 def test_every_command_that_shows_progress_can_be_quiet():
     with_progress = set()
     for name, (module, _) in COMMANDS.items():
-        if {"RunProgress", "byte_progress"} & set(vars(importlib.import_module(module))):
+        if "RunProgress" in vars(importlib.import_module(module)):
             command = cli.get_command(None, name)
             with_progress.add(name)
             assert "-q" in {flag for option in command.params for flag in option.opts}, name

@@ -21,6 +21,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble import fold_runs
 from srs_ooc.ensemble.compaction import SIZES, Curve, compact, sizes_up_to
 from srs_ooc.ensemble.fold_runs import (
+    Records,
     Site,
     held_out_score,
     nest_run,
@@ -30,11 +31,11 @@ from srs_ooc.ensemble.fold_runs import (
 )
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import candidates_of
-from srs_ooc.runs.verification import Records, verify_run
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import decode_trees
@@ -141,59 +142,6 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     assert found_of(found) == found_of(whole)
 
 
-@pytest.mark.slow
-def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table):
-    ledger, site = table
-    assert compact(ledger, site, 3, 1) is not None
-    n_looked_at = 0
-    for file in sorted((ledger.run / "compact").rglob("*.json")):
-        data = file.read_bytes()
-        for at in range(0, len(data), 1 + len(data) // 60):
-            file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-            with pytest.raises(RunError, match="as it was written"):
-                verify_run(ledger.run)
-            n_looked_at += 1
-        with pytest.raises(RunError, match="as it was written"):
-            compact(ledger, site, 3, 1)
-        file.write_bytes(data)
-    first, second = sorted((ledger.run / "compact").rglob("repeat-*.json"))[:2]
-    data = second.read_bytes()
-    second.write_bytes(first.read_bytes())  # a whole record, of another fold
-    for read in (lambda: verify_run(ledger.run), lambda: compact(ledger, site, 3, 1)):
-        with pytest.raises(RunError, match="as it was written"):
-            read()
-    second.write_bytes(data)
-    assert n_looked_at > 100
-    files = verify_run(ledger.run).files
-    assert sum(count for what, count in files.items() if "compactions" in what) >= 4
-
-
-@pytest.mark.slow
-def test_no_more_than_what_decides_the_classes_is_kept(table):
-    ledger, site = table
-    found = compact(ledger, site, 3, 3)  # of 30 rows held out once a score says little
-    assert 3 <= found.held_out.smallest() <= 12
-    assert found.held_out.means.max() > 0.8
-    assert len(found.n_selected_within) == len(found.held_out.scores) == 9
-
-
-def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
-    ledger, site = table
-    before = compact(ledger, site, 3, 1)
-    stages = []
-
-    def watch(step):
-        stages.append(step.stage)
-        return True
-
-    watching = Site(site.store, 512, 1, watch)
-    after = compact(ledger, watching, 3, 1, max_features=17)
-    assert 17 in after.held_out.sizes
-    assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
-    kept = [after.held_out.sizes.index(size) for size in before.held_out.sizes]
-    np.testing.assert_array_equal(after.held_out.scores[:, kept], before.held_out.scores)
-
-
 def test_a_cap_that_cannot_hold_all_stages_is_refused_whatever_is_kept(
     table, tmp_path, monkeypatch
 ):
@@ -206,7 +154,7 @@ def test_a_cap_that_cannot_hold_all_stages_is_refused_whatever_is_kept(
     with again(table, tmp_path) as (ledger, site):
         with pytest.raises(BudgetError, match="smallest cap"):
             compact(ledger, replace(site, memory_mb=300), 2, 1)
-        assert not Records.folder_of(ledger.run, ledger.progress().iteration, 2).exists()
+        assert Records(ledger, 2).whole() is None
 
 
 @pytest.mark.slow
@@ -288,16 +236,6 @@ def test_a_run_that_is_not_done_is_refused(tmp_path):
         pytest.raises(RunError, match="expected a run that is done"),
     ):
         compact(ledger, Site(store, 512, 1, lambda _: True))
-
-
-@pytest.mark.slow
-def test_a_damaged_record_is_refused_by_name(table, tmp_path):
-    with again(table, tmp_path) as (ledger, site):
-        compact(ledger, site, 2, 1)
-        record = next((tmp_path / "b.run").glob("compact/*/repeat-1-fold-2.json"))
-        record.write_text('{"repeat": 0, "fold"')
-        with pytest.raises(RunError, match=r"fold-2\.json: expected a record as it was written"):
-            compact(ledger, site, 2, 1)
 
 
 @pytest.mark.slow
@@ -389,7 +327,7 @@ def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_
     assert f"without the rows that are held out, found one with {option}" in error_of(
         "compact", run
     )
-    assert not (run / "compact").exists()
+    assert not (run / FOLDS_FOLDER).exists()
 
 
 tables = st.integers(1, 6).flatmap(

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from srs_ooc.results.facts import (
     json_of,
     markdown_of,
 )
-from srs_ooc.results.report import bins_of, ends_of, history_of, profiles_of
+from srs_ooc.results.report import Report, bins_of, ends_of, history_of, profiles_of
+from srs_ooc.runs.run import Run
 
 
 def answers(report):
@@ -227,21 +229,19 @@ def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
 
 
 def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
-    from srs_ooc.runs.verification import FoldRecord, Records
+    from srs_ooc.ensemble.compaction import COMPACTED
+    from srs_ooc.ensemble.fold_runs import FoldRecord, Records
 
     with report_of("classes") as report:
         assert report.held_out is None
-        records = Records(Records.folder_of(report.ledger.run, report.reading.n_iterations, 5))
-    try:
+        store = report.store
+    copy = shutil.copytree(run_of("classes"), tmp_path / "copy.run")
+    with closing(Run(copy, writable=True)) as ledger:
+        ledger.set_meta(COMPACTED, [5, 2])
         for fold, score in enumerate([0.5, 0.7]):
             scores = {"1": score, "2": score + 0.2}
-            records.keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
-        with report_of("classes") as report:
-            found = json.loads(json_of(report))["held_out"]
-    finally:
-        for file in records.folder.iterdir():
-            file.unlink()
-        records.folder.rmdir()
+            Records(ledger, 5).keep_fold(FoldRecord(0, fold, 3, [1, 2], scores))
+        found = json.loads(json_of(Report(ledger, store)))["held_out"]
     assert found["sizes"] == [1, 2]
     assert found["scores"] == [0.6, 0.8]
     assert (found["chosen"], found["n_folds"], found["is_regression"]) == (2, 2, False)

@@ -22,16 +22,15 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
-from srs_ooc.runs import batches, dask_cluster, halves, resources
+from srs_ooc.runs import batches, dask_cluster, halves
 from srs_ooc.runs.batches import BatchExecutor, GrowJob, pack, parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
-from srs_ooc.runs.halves import HalfJob
+from srs_ooc.runs.halves import HalfJob, fits_workers
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.whole_runs import fits_workers
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor, fit_by_hash
 
@@ -497,21 +496,6 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(small, clie
         assert fits_workers(cluster, spec, opened, Inputs(), "halves") == fits
     assert "halves come one after another" in caplog.text
     assert "--worker-memory-mb" in caplog.text
-
-
-@pytest.mark.slow
-def test_a_run_on_a_cluster_notes_how_that_stands(small, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(resources, "NOTE_SECONDS", 0.0)
-    options = {"judge": "probe", "iterations": 80, "q": 20} | CAP
-    run = srs_ooc.run(small, out=tmp_path / "run", client=client, **options)
-    note = run.status.cluster
-    assert (note.workers, note.threads) == (2, 4)
-    assert (note.done, note.total, note.unit) == (80, 80, "iterations")
-    assert note.a_second > 0
-    shown = command("status", run.run).stdout
-    assert "2 workers with 4 threads" in shown
-    elsewhere = srs_ooc.run(small, out=tmp_path / "here", threads=1, **options)
-    assert elsewhere.status.cluster is None
 
 
 @pytest.mark.slow

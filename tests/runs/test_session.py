@@ -100,7 +100,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(store, tmp_path):
 INTERRUPTED_IN_TESTS = """
 import os, signal
 from srs_ooc.__main__ import main
-from srs_ooc.cli.progress import RunProgress
+from srs_ooc.results.live import RunProgress
 
 show = RunProgress.show
 
