@@ -306,7 +306,6 @@ def write_csv(problem: Problem, path: Path, *, compressed: bool) -> None:
 
 # A problem as a store, without a CSV file in between.
 
-WORK_NBYTES = 48 * MB
 N_THREADS = 2
 
 
@@ -338,7 +337,7 @@ def write_problem(problem: Problem, folder: Path) -> None:
         TableFacts(TARGET_NAME, labels, source=source),
         text_blocks(feature_name(position) for position in range(problem.n_features)),
         form=form,
-        batch_features=fit_batch(shape, form, WORK_NBYTES)[0],
+        batch_features=fit_batch(shape, form, 48 * MB)[0],
         n_threads=N_THREADS,
     )
 

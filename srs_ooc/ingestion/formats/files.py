@@ -485,7 +485,6 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
-_TEXT_NBYTES = 512  # of a cell that is a text, where columns are read at a time
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
@@ -606,7 +605,8 @@ class ArrowFile(NumbersTable):
         out = np.empty((len(positions), self.shape[0]))
         at_once = _COLUMNS
         if self.text_columns[positions].any():
-            at_once = max(1, ingest_memory.PIECE_NBYTES // (_TEXT_NBYTES * self.shape[0]))
+            # a cell that is a text takes about 512 bytes
+            at_once = max(1, ingest_memory.PIECE_NBYTES // (512 * self.shape[0]))
         for start in range(0, len(positions), at_once):
             some = slice(start, start + at_once)
             self._read_some(out[some], positions[some], pool)
