@@ -14,6 +14,9 @@ by ``posix_fadvise`` before each and looked at by ``mincore``. The disk's own ca
 """
 
 import argparse
+import ctypes
+import json
+import mmap
 import os
 import statistics
 import tempfile
@@ -25,19 +28,81 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
+from srs_ooc.base.files import published_folder
+from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.rows import TableFacts
+from srs_ooc.ingestion.scratch import text_blocks
+from srs_ooc.ingestion.writer import write_store
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 from srs_ooc.store.store import Store
+from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
+from srs_ooc.synthetic.problems import Noise
 
 READERS = (1, 4, 16)
 PIECE_NBYTES = 1 << 20
 MOST_ITERATIONS = 200
 PART_SECONDS = 3.0
 SMALL_NBYTES = 250_000_000
+
+
+class Tenths:
+    """The columns of a problem, to one decimal: a ``StoredColumns``."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.n_rows, self.n_features = problem.n_rows, problem.n_features
+        self._problem = problem
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return some columns."""
+        return np.round(self._problem.read(start, stop), 1)
+
+
+def write_without_values(path: Path, problem: Problem) -> None:
+    """Write the codes of a synthetic problem of two classes as a store, and the truth beside it.
+
+    Its numbers are of one decimal, since what each code stands for is kept: 254 of four decimals
+    take 4 kB a feature.
+    """
+    target = problem.target(0, problem.n_rows).astype(np.int32)
+    facts, form = TableFacts("target", ("0", "1")), StoreForm(values_dtype=None)
+    names = text_blocks(feature_name(j) for j in range(problem.n_features))
+    truth_path(path).write_text(json.dumps(describe(problem)))
+    with published_folder(path) as folder:
+        write_store(folder, Tenths(problem), target, facts, names, form=form)
+
+
+def chunk_files(store: Path, n_chunks: int) -> list[Path]:
+    """Return the chunk files of a store."""
+    return [store / chunk_file(index) for index in range(n_chunks)]
+
+
+def drop_cache(files: list[Path]) -> None:
+    """Have the system forget the files: no root needed."""
+    os.sync()
+    for file in files:
+        handle = os.open(file, os.O_RDONLY)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
+
+
+def cached_share(files: list[Path]) -> float:
+    """Return the share of the files' pages that are in memory, by ``mincore``."""
+    library = ctypes.CDLL(None, use_errno=True)
+    n_pages = n_cached = 0
+    for file in files:
+        with file.open("rb") as handle:
+            view = mmap.mmap(handle.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | 2)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+        flags = (ctypes.c_ubyte * -(-len(view) // mmap.PAGESIZE))()
+        if library.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(view)), flags):
+            raise OSError(ctypes.get_errno(), "mincore")
+        n_cached += sum(flag & 1 for flag in flags)
+        n_pages += len(flags)
+    return n_cached / n_pages
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -164,7 +229,9 @@ def main() -> None:
     memory_mb = arguments.memory_mb or int(arguments.size_gb * 1000 / 8)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         store = Path(scratch) / "cold.zarr"
-        seconds = timed(lambda: make_noise_store(store, arguments.rows, n_features)) / 1e3
+        seconds = (
+            timed(lambda: write_without_values(store, Noise(arguments.rows, n_features, 0))) / 1e3
+        )
         files = chunk_files(store, read_manifest(store).n_chunks)
         drop_cache(files)
         print(

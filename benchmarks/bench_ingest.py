@@ -2,9 +2,8 @@
 
 Claims: 1,000 x 20,001 decimals (170 MB of CSV) become a finished store in at most the time polars
 takes to read them, at a fifth of its memory; 50 x 200,001 three times as fast as polars reads them;
-1,000,000 x 51 in at most twice its time; ``.npy`` and Parquet in under 1.2 times what coding and
-writing alone take (``coding``: the same cells, already in memory by columns). ``parsing`` is our
-parser on one core into panels that are thrown away, and has no memory of the rest of the program.
+1,000,000 x 51 in at most twice its time. ``parsing`` is our parser on one core into panels that are
+thrown away, and has no memory of the rest of the program.
 
 Each measurement is a process of its own; import included. Peers read into their own memory, by all
 cores they like. They are used if installed (``pip install '.[bench]'``), and stop after ``--limit``
@@ -40,21 +39,6 @@ with open(path, "w") as file:
         start = i * 7919 % 200_003
         file.write(",".join(pool[start : start + p]) + f",{i % 2}\\n")
 """
-TABLE = """
-import sys
-import numpy as np
-path, n, p = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-pool = np.round(np.random.default_rng(0).standard_normal(200_003), 5)
-rows = (np.arange(n)[:, None] * 7919 + np.arange(p)) % 200_003
-table = np.column_stack([pool[rows], np.arange(n) % 2])
-if path.endswith(".npy"):
-    np.save(path, table)
-else:
-    import pyarrow
-    from pyarrow import parquet
-    columns = [pyarrow.array(column) for column in table.T]
-    parquet.write_table(pyarrow.table(columns, names=[f"f{j}" for j in range(p + 1)]), path)
-"""
 PARSING = """
 import sys
 from pathlib import Path
@@ -62,7 +46,7 @@ import numpy as np
 from srs_ooc.ingestion.csv import TARGET, CsvStream, TableReader, TextForm
 from srs_ooc.ingestion.sources import SourceFile
 p = int(sys.argv[2])
-stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm())
+stream = CsvStream(SourceFile(Path(sys.argv[1])), TextForm())
 slots = np.arange(p + 1, dtype=np.int32)
 slots[-1] = TARGET
 reader = TableReader(slots, stream)
@@ -74,20 +58,6 @@ for data, start in stream.body():
         if reader.panel_is_full:
             reader.set_panel(panel)
     reader.take_texts(TARGET), reader.take_lines()
-"""
-CODING = """
-import sys
-import tempfile
-from pathlib import Path
-import numpy as np
-import srs_ooc
-n, p = int(sys.argv[2]), int(sys.argv[3])
-pool = np.round(np.random.default_rng(0).standard_normal(200_003), 5)
-rows = (np.arange(n)[:, None] * 7919 + np.arange(p)) % 200_003
-table = np.asfortranarray(pool[rows])
-target = np.arange(n) % 2
-if sys.argv[1] != "nothing":
-    srs_ooc.ingest(table, sys.argv[1], target=target, memory_mb=8000)
 """
 CSV_PEERS = {
     "polars": "import polars, sys; polars.read_csv(sys.argv[1])",
@@ -147,24 +117,6 @@ def bench_csv(folder: Path, shape: str, repeats: int, limit: float) -> None:
     table.unlink()
 
 
-def bench_binary(folder: Path, shape: str, repeats: int, limit: float) -> None:
-    """Measure ``.npy`` and Parquet against coding and writing alone."""
-    n, p = SHAPES[shape]
-    store = folder / "t.zarr"
-    print(f"{n} x {p + 1} binary", flush=True)
-    nothing = show("making the table", python(CODING, "nothing", n, p), repeats, limit, None)
-    both = show("and coding, writing it", python(CODING, store, n, p), repeats, limit, store)
-    print(f"  coding and writing alone: {both - nothing:.2f} s")
-    for suffix in ("npy", "parquet"):
-        if suffix == "parquet" and not importlib.util.find_spec("pyarrow"):
-            continue
-        table = folder / f"t.{suffix}"
-        measure(python(TABLE, table, n, p))
-        command = [find_srs_ooc(), "ingest", str(table), str(store), "--memory-mb", str(CAP_MB)]
-        show(f".{suffix}, a finished store", command, repeats, limit, store)
-        table.unlink()
-
-
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(
@@ -178,8 +130,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         for shape in arguments.only or SHAPES:
             bench_csv(Path(scratch), shape, arguments.repeats, arguments.limit)
-        if "1000x20000" in (arguments.only or SHAPES):
-            bench_binary(Path(scratch), "1000x20000", arguments.repeats, arguments.limit)
 
 
 if __name__ == "__main__":

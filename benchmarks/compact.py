@@ -1,15 +1,15 @@
 """Small sets on real tables: accuracy of the first 5, 10, 20, 50 features and of each own choice.
 
-Every method sees the training half only; the halves are those of ``held_out.py``, stratified by
-class, the same for every method. Two models of scikit-learn then predict the other half: a random
-forest of 200 trees, and a support vector machine with a radial kernel on scaled columns. Ours is
-``srs-ooc run`` with its defaults, its order by worth, and its nested sets (``srs-ooc compact``);
-its own choice is that of five folds inside the training half. Own choices of the others: features
-that pass Benjamini and Hochberg at level 0.1 (F-test), what is not 0 (lasso), what is confirmed in
-20 rounds of 500 trees (Boruta). Seconds are of the processor, of the ranking and the own choice
-together.
+Every method sees the training half only; the halves are stratified by class, the same for every
+method. Two models of scikit-learn then predict the other half: a random forest of 200 trees, and a
+support vector machine with a radial kernel on scaled columns. Ours is ``srs-ooc run`` with its
+defaults: its order by worth, what it selects, and its nested sets (``srs-ooc compact``), whose own
+choice is that of five folds inside the training half. Own choices of the others: features that pass
+Benjamini and Hochberg at level 0.1 (F-test), what is not 0 (lasso), what is confirmed in 20 rounds
+of 500 trees (Boruta). Seconds are of the processor, of the ranking and the own choice together. A
+CACHE is of one number of ``--trees``.
 
-    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10]
+    python benchmarks/compact.py --data FOLDER --cache FOLDER [--halves 10] [--trees 200]
         [--methods "ours, order" F-test ...]
     python benchmarks/compact.py --cache FOLDER --report
 """
@@ -20,7 +20,7 @@ import json
 import os
 import subprocess
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from statistics import mean
@@ -43,60 +43,6 @@ from srs_ooc.ensemble.fold_runs import Site, nest_run
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.run import Run
 from srs_ooc.store.store import Store
-
-MEMORY_MB, MOST = 512, 50
-
-
-def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tuple[Run, Site]:
-    """Return a run that is done, and where it was made."""
-    store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
-    ids.write_text("\n".join(str(row + 1) for row in train.tolist()) + "\n")
-    for command in (
-        ["ingest", source, store],
-        ["run", store, "--out", run, "--rows", ids, "--seed", seed, "--threads", 1,
-         "--memory-mb", MEMORY_MB],
-    ):  # fmt: skip
-        arguments = [find_srs_ooc(), *map(str, command)]
-        subprocess.run(arguments, check=True, capture_output=True)
-    return Run(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
-
-
-def _columns(site: Site, stored: list[int]) -> list[int]:
-    positions = site.store.array("positions").view(np.uint32)
-    return [int(positions[feature]) for feature in stored]
-
-
-def order(
-    source: Path, train: NDArray[np.intp], seed: int, folder: Path
-) -> tuple[list[int], list[int] | None]:
-    """Return the first columns by rank."""
-    ledger, site = _run(source, train, seed, folder)
-    with closing(ledger):
-        first = Ranking(ledger, site.store).top(MOST)
-    return _columns(site, first.tolist()), None
-
-
-def nested(
-    source: Path, train: NDArray[np.intp], seed: int, folder: Path
-) -> tuple[list[int], list[int] | None]:
-    """Return the first columns of the nested sets."""
-    ledger, site = _run(source, train, seed, folder)
-    with closing(ledger):
-        found = nest_run(ledger, site)
-    assert found is not None
-    return _columns(site, found.order[:MOST]), None
-
-
-def compacted(
-    source: Path, train: NDArray[np.intp], seed: int, folder: Path
-) -> tuple[list[int], list[int] | None]:
-    """Return the same, and the set chosen by five folds."""
-    ledger, site = _run(source, train, seed, folder)
-    with closing(ledger):
-        found = compact(ledger, site, folds=5, repeats=1)
-    assert found is not None
-    first = _columns(site, found.order)
-    return first[:MOST], first[: found.held_out.smallest()]
 
 
 def report(cache: Path, tables: list[str], methods: list[str]) -> str:
@@ -150,7 +96,7 @@ def _cell(by_table: list[list[tuple[float, float] | None]]) -> str:
 TABLES = ["arcene", "prostate_ge", "tox_171", "isolet", "orl", "madelon"]
 SIZES = (5, 10, 20, 50)
 MOST = max(SIZES)
-N_TREES = 200
+MEMORY_MB = 512
 
 Choice = tuple[list[int], list[int] | None]
 """The first columns, best first, and the columns of the method's own choice, if it makes one."""
@@ -181,9 +127,9 @@ class Half:
         labels: NDArray[np.str_] = self.target[self.train]
         return labels
 
-    def accuracy(self, columns: list[int]) -> tuple[float, float]:
+    def accuracy(self, columns: list[int], n_trees: int) -> tuple[float, float]:
         """Return the accuracy of the forest and of the machine on some columns."""
-        forest = RandomForestClassifier(N_TREES, random_state=self.seed, n_jobs=1)
+        forest = RandomForestClassifier(n_trees, random_state=self.seed, n_jobs=1)
         machine = make_pipeline(StandardScaler(), SVC())
         x, test = self.x[:, columns], self.values[self.test][:, columns]
         scores = [model.fit(x, self.y).score(test, self.target[self.test])
@@ -261,10 +207,57 @@ def everything(half: Half) -> Choice:
     return [], list(range(half.x.shape[1]))
 
 
-def _ours(method: Callable[..., Choice]) -> Callable[[Half], Choice]:
+def run_on(half: Half, folder: Path) -> tuple[Run, Site]:
+    """Return a run on the training half that is done, and where it was made."""
+    store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
+    ids.write_text("\n".join(str(row + 1) for row in half.train.tolist()) + "\n")
+    for command in (
+        ["ingest", half.source, store],
+        ["run", store, "--out", run, "--rows", ids, "--seed", half.seed, "--threads", 1,
+         "--memory-mb", MEMORY_MB],
+    ):  # fmt: skip
+        arguments = [find_srs_ooc(), *map(str, command)]
+        subprocess.run(arguments, check=True, capture_output=True)
+    return Run(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
+
+
+def columns_of(site: Site, stored: Iterable[int]) -> list[int]:
+    """Return the columns of the source that features of the store are."""
+    positions = site.store.array("positions").view(np.uint32)
+    return [int(positions[feature]) for feature in stored]
+
+
+def order(ledger: Run, site: Site) -> Choice:
+    """Return the first columns by rank."""
+    return columns_of(site, Ranking(ledger, site.store).top(MOST)), None
+
+
+def selected(ledger: Run, site: Site) -> Choice:
+    """Return the columns selected."""
+    return [], columns_of(site, Ranking(ledger, site.store).selected())
+
+
+def nested(ledger: Run, site: Site) -> Choice:
+    """Return the first columns of the nested sets."""
+    found = nest_run(ledger, site)
+    assert found is not None
+    return columns_of(site, found.order[:MOST]), None
+
+
+def compacted(ledger: Run, site: Site) -> Choice:
+    """Return the same, and the set chosen by five folds."""
+    found = compact(ledger, site, folds=5, repeats=1)
+    assert found is not None
+    first = columns_of(site, found.order)
+    return first[:MOST], first[: found.held_out.smallest()]
+
+
+def _ours(method: Callable[[Run, Site], Choice]) -> Callable[[Half], Choice]:
     def choose(half: Half) -> Choice:
         with TemporaryDirectory() as scratch:
-            return method(half.source, half.train, half.seed, Path(scratch))
+            ledger, site = run_on(half, Path(scratch))
+            with closing(ledger):
+                return method(ledger, site)
 
     return choose
 
@@ -272,6 +265,7 @@ def _ours(method: Callable[..., Choice]) -> Callable[[Half], Choice]:
 METHODS: dict[str, Callable[[Half], Choice]] = {
     "all features": everything,
     "ours, order": _ours(order),
+    "ours, selected": _ours(selected),
     "ours, nested": _ours(nested),
     "ours, compact": _ours(compacted),
     "F-test": ftest,
@@ -283,7 +277,7 @@ METHODS: dict[str, Callable[[Half], Choice]] = {
 }
 
 
-def measure(half: Half, method: str) -> dict[str, object]:
+def measure(half: Half, method: str, n_trees: int) -> dict[str, object]:
     """Return what a method chose, how well it predicts, and how long it took."""
     start = sum(os.times()[:4])
     ranking, own = METHODS[method](half)
@@ -291,7 +285,7 @@ def measure(half: Half, method: str) -> dict[str, object]:
     sets = {str(size): ranking[:size] for size in SIZES if len(ranking) > 0}
     if own:
         sets["own"] = own
-    accuracy = {name: half.accuracy(columns) for name, columns in sets.items()}
+    accuracy = {name: half.accuracy(columns, n_trees) for name, columns in sets.items()}
     n_own = None if own is None else len(own)
     return {"ranking": ranking, "n_own": n_own, "seconds": seconds, "accuracy": accuracy}
 
@@ -304,6 +298,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--halves", type=int, default=10)
+    parser.add_argument("--trees", type=int, default=200, help="of the forest that predicts")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
     if options.report:
@@ -321,7 +316,7 @@ def main() -> None:
                 if file.exists():
                     continue
                 half = Half(options.data, name, seed) if half is None else half
-                found = measure(half, method)
+                found = measure(half, method, options.trees)
                 file.write_text(json.dumps(found))
                 print(name, seed, method, found["n_own"], f"{found['seconds']:.1f} s", flush=True)
 

@@ -9,6 +9,10 @@ not done again. Each method learns from the same part of the rows with its defau
 that of scikit-learn's forest on the other rows (accuracy, R2), given as many of the first features
 of the ranking as are relevant; the average precision is that of the ranking. Seconds are those of
 the processor, of all threads. Needs scikit-learn and pandas.
+
+What needs arrays is done by processes of their own, as the peak of a command begins at this one's:
+``compare_methods.py ingest FILE.npz STORE``, ``score STORE N_TRAIN N_BEST < names`` and ``peer
+STORE N_TRAIN NAME``.
 """
 
 import argparse
@@ -22,8 +26,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from measured import Measured, find_srs_ooc, measure
-from selection_tables import average_precision, position_of
+from measured import Measured, Record, Results, find_srs_ooc, measure
+from selection import average_precision, position_of
 
 PAPERS = {
     "checkerboard": range(50, 201, 50),
@@ -61,10 +65,11 @@ METHODS = {
 """Options of ``srs-ooc run``; else its defaults."""
 
 PEERS = ("forest (scikit-learn)", "F-test (scikit-learn)")
-
+TREES = 500
+"""Of a forest."""
 
 MORE_PROBLEMS = (sys.executable, str(Path(__file__).with_name("more_problems.py")))
-ARRAYS = (sys.executable, str(Path(__file__).with_name("compare_arrays.py")))
+ARRAYS = (sys.executable, __file__)
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def rank(table: Table, method: str, given: argparse.Namespace) -> tuple[Measured
     return done, [feature["name"] for feature in ranked], n_models
 
 
-def one_run(table: Table, method: str, given: argparse.Namespace) -> dict[str, Any]:
+def one_run(table: Table, method: str, given: argparse.Namespace) -> Record:
     """Return what one method comes to on one table."""
     done, names, n_models = rank(table, method, given)
     found = {"cpu": done.cpu_seconds, "mb": done.peak_mb, "models": n_models}
@@ -142,9 +147,9 @@ def one_run(table: Table, method: str, given: argparse.Namespace) -> dict[str, A
     }
 
 
-def report(lines: list[dict[str, Any]]) -> str:
+def report(lines: list[Record]) -> str:
     """Return the table of means."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for line in lines:
         found[line["problem"], line["method"]].append(line["found"])
     head = "| problem | method | tables | average precision | score | models | CPU s | peak MB |"
@@ -164,7 +169,63 @@ def report(lines: list[dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
+def ingest(path: Path, store: Path) -> None:
+    """Make a store of a file of the PRS paper, the rows to learn from first; print how many."""
+    import numpy as np
+
+    import srs_ooc
+
+    parts = ("train", "valid", "test")
+    with np.load(path) as data:
+        values = np.concatenate([data[f"X_{part}"] for part in parts])
+        target = np.concatenate([data[f"y_{part}"] for part in parts])
+        n_train = len(data["y_train"]) + len(data["y_valid"])
+    is_regression = len(np.unique(target)) > 2
+    labels = target if is_regression else [f"c{int(label)}" for label in target]
+    srs_ooc.ingest(values, store, target=labels)
+    print(n_train)
+
+
+def read(store: Path, names: list[str] | None) -> tuple[list[str], Any, Any, bool]:
+    """Return names, all if none are given, values, targets, and whether those are numbers."""
+    import srs_ooc
+
+    opened = srs_ooc.open_store(store)
+    names = list(opened.names) if names is None else names
+    is_regression = opened.manifest.task == "regression"
+    return names, srs_ooc.read(opened, names).to_numpy(), opened.target(), is_regression
+
+
+def forest(is_regression: bool) -> Any:
+    """Return scikit-learn's forest."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if is_regression else RandomForestClassifier
+    return kind(TREES, random_state=0, n_jobs=1)
+
+
+def score(store: Path, n_train: int, n_best: int) -> None:
+    """Print what a forest on the first features of a ranking scores on the other rows."""
+    _, values, target, is_regression = read(store, sys.stdin.read().split()[:n_best])
+    fitted = forest(is_regression).fit(values[:n_train], target[:n_train])
+    print(fitted.score(values[n_train:], target[n_train:]))
+
+
+def peer(store: Path, n_train: int, name: str) -> None:
+    """Print the names ranked by a peer that holds the table in memory."""
+    import numpy as np
+    from sklearn.feature_selection import f_classif, f_regression
+
+    names, values, target, is_regression = read(store, None)
+    values, target = values[:n_train], target[:n_train]
+    if name.startswith("forest"):
+        worth = forest(is_regression).fit(values, target).feature_importances_
+    else:
+        worth = np.nan_to_num((f_regression if is_regression else f_classif)(values, target)[0])
+    print(json.dumps([names[i] for i in np.argsort(-worth, kind="stable")]))
+
+
+def compare() -> None:
     """Do what is left, then print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True)
@@ -176,28 +237,36 @@ def main() -> None:
     parser.add_argument("--memory-mb", type=int, default=512)
     parser.add_argument("--report", action="store_true")
     given = parser.parse_args()
-    text = given.results.read_text() if given.results.exists() else ""
-    lines = [json.loads(line) for line in text.splitlines()]
-    done = {(line["problem"], line["method"], line["number"]) for line in lines}
+    results = Results(given.results)
     problems = given.problems or [*(PAPERS if given.data else ()), *SYNTH]
     for number in [] if given.report else given.numbers:
         for problem in problems:
-            methods = [
-                method
+            keys = [
+                {"problem": problem, "method": method, "number": number}
                 for method in given.methods or [*METHODS, *PEERS]
-                if (problem, method, number) not in done
             ]
-            if not methods:
+            missing = [key for key in keys if results.find(key) is None]
+            if not missing:
                 continue
             with TemporaryDirectory() as folder:
                 table = make_table(Path(folder), problem, number, given.data)
-                for method in methods:
-                    found = one_run(table, method, given)
-                    line = {"problem": problem, "method": method, "number": number, "found": found}
-                    lines.append(line)
-                    with given.results.open("a") as file:
-                        file.write(json.dumps(line) + "\n")
-    print(report(lines))
+                for key in missing:
+                    found = one_run(table, str(key["method"]), given)
+                    results.add(key | {"found": found})
+    print(report(results.records))
+
+
+def main() -> None:
+    """Compare, or do what needs arrays."""
+    match sys.argv[1:]:
+        case "ingest", path, store:
+            ingest(Path(path), Path(store))
+        case "score", store, n_train, n_best:
+            score(Path(store), int(n_train), int(n_best))
+        case "peer", store, n_train, name:
+            peer(Path(store), int(n_train), name)
+        case _:
+            compare()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from evidence_designs import (
     selected_by_test,
     synthetic,
 )
-from measured import measure
+from measured import Results, measure
 from scipy import stats
 
 import srs_ooc
@@ -326,9 +326,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
-    text = asked.results.read_text() if asked.results.exists() else ""
-    lines = [json.loads(line) for line in text.splitlines()]
-    lines = [line for line in lines if line["label"] == asked.label]
+    results = Results(asked.results)
+    lines = [line for line in results.records if line["label"] == asked.label]
     done = defaultdict[tuple[str, int], set[str]](set)
     for line in lines:
         done[line["design"], line["seed"]] |= set(line["found"])
@@ -340,8 +339,7 @@ def main() -> None:
         if left and time.monotonic() < end:
             line = {"label": asked.label, "design": design, "seed": seed}
             lines.append(line | done_by(left, design, seed, asked))
-            with asked.results.open("a") as file:
-                file.write(json.dumps(lines[-1]) + "\n")
+            results.add(lines[-1])
     print(report(lines))
 
 

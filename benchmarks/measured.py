@@ -1,15 +1,19 @@
 """Running commands and measuring them from outside: seconds, CPU seconds, peak resident memory.
 
+What was measured is kept as records in a file (:class:`Results`).
+
 The peak is the operating system's account of the finished process, got with ``wait4``. A child's
 peak begins at its parent's, so this module and what uses it import nothing large.
 """
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,9 @@ from typing import Any
 MB = 1_000_000
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 LOOK_SECONDS = 0.02
+
+Record = dict[str, Any]
+"""What one JSON line holds."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,48 @@ def srs_ooc(*arguments: object, quiet: bool = True) -> Measured:
     if done.status != 0:
         raise SystemExit(f"failed: {' '.join(texts)}")
     return done
+
+
+def features_of(run: Path, *options: str) -> Iterator[Record]:
+    """Yield the records of ``srs-ooc features --json``, best first: one a line, never all held."""
+    command = [find_srs_ooc(), "features", str(run), "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            if line.startswith("{"):
+                yield json.loads(line.rstrip(",\n"))
+    if process.returncode != 0:
+        raise SystemExit(f"failed: {' '.join(command)}")
+
+
+class Results:
+    """Records in a file of JSON lines, so that what is known is not done again.
+
+    Parameters
+    ----------
+    path : Path
+        Made when the first record is added; a last line that a kill cut short is taken away.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.records: list[Record] = []
+        if path.exists():
+            whole = path.read_bytes()
+            kept = whole[: whole.rfind(b"\n") + 1]
+            if kept != whole:
+                path.write_bytes(kept)
+            self.records = [json.loads(line) for line in kept.splitlines()]
+
+    def find(self, key: Record) -> Record | None:
+        """Return the record that has all of a key, or None."""
+        return next((found for found in self.records if found.items() >= key.items()), None)
+
+    def add(self, record: Record, *, is_kept: bool = True) -> None:
+        """Add a record; in the file it is for later commands, too."""
+        self.records.append(record)
+        if is_kept:
+            with self._path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
 
 
 def subcommand(**mains: Callable[[], None]) -> None:

@@ -4,6 +4,8 @@ As a script it writes the store of any problem, and the truth beside it, as ``sr
 options are the problem's parameters:
 
     python benchmarks/more_problems.py shift OUT.zarr --rows 72 --features 500 --relevant 20
+
+With ``--arrays`` it writes ``values.npy``, float32 (n, p), and ``target.npy`` beside it, too.
 """
 
 import argparse
@@ -41,6 +43,7 @@ from srs_ooc.synthetic.problem_tables import (
 )
 from srs_ooc.synthetic.problems import Bits, Chain, Planted, parity
 
+PIECE_ROWS = 100
 _PLACES = 1
 _NOISE_COLUMN = np.zeros(1, dtype=np.uint32)
 
@@ -333,6 +336,18 @@ def write(problem: Problem, out: Path) -> None:
     truth_path(out).write_text(json.dumps(describe(problem), indent=1) + "\n", encoding="utf-8")
 
 
+def write_arrays(problem: Problem, folder: Path) -> None:
+    """Write a problem as NumPy files, piece by piece: classes as integers, numbers as floats."""
+    shape = (problem.n_rows, problem.n_features)
+    values = np.lib.format.open_memmap(folder / "values.npy", "w+", np.float32, shape)
+    for start in range(0, problem.n_rows, PIECE_ROWS):
+        stop = min(start + PIECE_ROWS, problem.n_rows)
+        values[start:stop] = rows(problem, start, stop)
+    target = problem.target(0, problem.n_rows)
+    is_regression = target.dtype == np.float64
+    np.save(folder / "target.npy", target if is_regression else target.astype(np.int64))
+
+
 def main() -> None:
     """Write the problem that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -340,6 +355,7 @@ def main() -> None:
     for name, kind in PROBLEMS.items():
         its = kinds.add_parser(name)
         its.add_argument("out", type=Path)
+        its.add_argument("--arrays", action="store_true")
         its.set_defaults(kind=kind, seed=0)
         for field in fields(kind):  # type: ignore[arg-type]
             option = f"--{field.name.removeprefix('n_').replace('_', '-')}"
@@ -348,8 +364,11 @@ def main() -> None:
                 how = {"action": "store_true"}
             its.add_argument(option, dest=field.name, **how)
     given = vars(parser.parse_args())
-    kind, out = given.pop("kind"), given.pop("out")
-    write(kind(**given), out)
+    kind, out, has_arrays = (given.pop(name) for name in ("kind", "out", "arrays"))
+    problem = kind(**given)
+    write(problem, out)
+    if has_arrays:
+        write_arrays(problem, out.parent)
 
 
 if __name__ == "__main__":

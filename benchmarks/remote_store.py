@@ -3,14 +3,13 @@
 Claims: what is found is the same; the peak stays under the cap; a store larger than its cap is
 drawn in blocks, whose requests bring about the bytes that are wanted.
 
-A server on the loopback address, in a process of its own, waits before each answer. The same
+A server on the loopback address waits before each answer. The same
 command is run on the local folder and on the URL, with an empty cache and again with the full one.
 
     python benchmarks/remote_store.py [--features 200000 --rows 1000 --memory-mb 190 --wait-ms 30]
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -21,8 +20,11 @@ import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
-from cold_store import make_noise_store
+from bench_cold import write_without_values
+
+from srs_ooc.synthetic.problems import Noise
 
 
 class Server(ThreadingHTTPServer):
@@ -44,11 +46,7 @@ class Handler(BaseHTTPRequestHandler):
     log_message = partial(lambda *_: None)
 
     def do_GET(self) -> None:
-        """Answer with a file or a range of it; of ``counts`` with these, which begin anew."""
-        if self.path == "/counts":
-            data, self.server.counts = json.dumps(self.server.counts).encode(), [0, 0]
-            self._send(200, data)
-            return
+        """Answer with a file or a range of it."""
         time.sleep(self.server.seconds)
         file = self.server.folder / self.path.lstrip("/")
         if not file.is_file():
@@ -104,36 +102,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         options.local = folder / "t.zarr"
-        make_noise_store(options.local, options.rows, options.features)
-        pid, url = serve(folder, options.wait_ms / 1000)
-        try:
-            show(folder, url, options)
-        finally:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
+        write_without_values(options.local, Noise(options.rows, options.features, 0))
+        server = Server(folder, options.wait_ms / 1000)
+        Thread(target=server.serve_forever, daemon=True).start()
+        show(folder, server, options)
+        server.shutdown()
 
 
-def serve(folder: Path, seconds: float) -> tuple[int, str]:
-    """Start a server in a process of its own; return that and its URL."""
-    server = Server(folder, seconds)
-    pid = os.fork()
-    if pid == 0:
-        server.serve_forever()
-    return pid, f"http://127.0.0.1:{server.server_port}"
-
-
-def show(folder: Path, url: str, options: argparse.Namespace) -> None:
+def show(folder: Path, server: Server, options: argparse.Namespace) -> None:
     """Measure each way and print it."""
-    from urllib.request import urlopen
-
-    results = []
+    results, url = [], f"http://127.0.0.1:{server.server_port}"
     for name, store in (
         ("local disk", str(options.local)), ("URL, empty cache", f"{url}/t.zarr"),
         ("URL, full cache", f"{url}/t.zarr"),
     ):  # fmt: skip
-        urlopen(f"{url}/counts").read()  # noqa: S310 (our own server)
+        server.counts = [0, 0]
         found = measured(store, folder / "run", options, folder / "cache")
-        n_requests, nbytes = json.load(urlopen(f"{url}/counts"))  # noqa: S310
+        n_requests, nbytes = server.counts
         results.append(found.pop("found"))
         print(f"{name:<18} {found} requests {n_requests} MB {nbytes / 1e6:.1f}")
     print("the same features:", len(set(results)) == 1)

@@ -8,14 +8,11 @@ writes the report; each step is a process of its own. Takes a few minutes and so
 
 import argparse
 import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+from measured import srs_ooc
 
 CLASSES = 10
 _PIECE = 50_000
@@ -40,23 +37,6 @@ def make_table(folder: Path, n_rows: int, n_features: int, n_relevant: int) -> N
     (folder / "names.txt").write_text("".join(names))
 
 
-def measured(*arguments: object) -> tuple[float, float]:
-    """Run a command; return its seconds, and the peak of its resident memory in MB."""
-    command = [sys.executable, "-P", "-m", "srs_ooc", *map(str, arguments)]
-    start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return time.monotonic() - start, _peak_mb(usage)
-
-
-def _peak_mb(usage: resource.struct_rusage) -> float:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return usage.ru_maxrss * unit / 1e6
-
-
 def main() -> None:
     """Make the run, write its report, and say what that took."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -74,12 +54,15 @@ def main() -> None:
         os.wait()
         table, store, run, page = (folder / n for n in ("t.npy", "t.zarr", "t.run", "t.html"))
         files = ("--names", folder / "names.txt", "--target-file", folder / "y.txt")
-        measured("ingest", table, store, *files)
+        srs_ooc("ingest", table, store, *files)
         table.unlink()
-        seconds, peak = measured("run", store, "--iterations", 400, "--memory-mb", 500)
-        print(f"run: {seconds:.1f} s, {peak:.0f} MB")
-        seconds, peak = measured("report", run, "-o", page)
-        print(f"report: {page.stat().st_size / 1e6:.2f} MB, {seconds:.1f} s, peak {peak:.0f} MB")
+        done = srs_ooc("run", store, "--iterations", 400, "--memory-mb", 500)
+        print(f"run: {done.seconds:.1f} s, {done.peak_mb:.0f} MB")
+        done = srs_ooc("report", run, "-o", page)
+        print(
+            f"report: {page.stat().st_size / 1e6:.2f} MB, {done.seconds:.1f} s, "
+            f"peak {done.peak_mb:.0f} MB"
+        )
         if given.out is not None:
             given.out.write_bytes(page.read_bytes())
 

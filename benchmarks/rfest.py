@@ -6,13 +6,11 @@ The tables are those of `srs-ooc synth`, of rows drawn at random, and two of fai
 of two, a tenth of the labels wrong. On each table, one run whose trees are saved and grown on rows
 drawn with replacement is ranked by the mean decrease of impurity (what `features` shows) and, out
 of bag, by sensitivity: probability (or R2) lost with features permuted, mirrored, and accuracy lost
-with features permuted. "impurity, all rows" is the same run without drawing rows. The last columns
-are the final rankings of the default judge with each closing stage, and how many of the relevant
-features are selected, and others.
+with features permuted. "impurity, all rows" is the same run without drawing rows.
 
 Seeds 0 and on are shown; choices were made on seeds from 100 on.
 
-    python benchmarks/rfest.py ranking [--seeds 5] [--problems madelon ...] [--closing]
+    python benchmarks/rfest.py ranking [--seeds 5] [--problems madelon ...]
 
 ``speed``: Sensitivity of all features in one pass, beside scikit-learn's permutation_importance.
 
@@ -118,34 +116,15 @@ def ensembles(store: Path, folder: Path, seed: int) -> Iterator[tuple[str, dict[
             yield "accuracy lost, permute", lost
 
 
-def closings(
-    store: Path, folder: Path, seed: int, relevant: set[str]
-) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the final rankings by each closing stage, and what was selected."""
-    for closing in ("impurity", "sensitivity"):
-        options = {"iterations": ITERATIONS, "memory_mb": 300, "closing": closing}
-        result = srs_ooc.run(store, out=folder / f"{closing}.run", seed=seed, **options)
-        found = result.features("records")
-        yield f"closing by {closing}", {one["name"]: -one["rank"] for one in found}
-        selected = set(result.selected)
-        yield f"{closing}: found", {"": len(selected & relevant) / len(relevant)}
-        yield f"{closing}: false", {"": float(len(selected - relevant))}
-
-
-def measured(name: str, seed: int, *, closing: bool) -> dict[str, float]:
+def measured(name: str, seed: int) -> dict[str, float]:
     """Return the average precision on one table by each ranking."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         store = folder / "t.zarr"
         relevant = PROBLEMS[name](store, seed)
         names = [_text(one) for one in srs_ooc.open_store(store).names.texts()]
-        found = (
-            closings(store, folder, seed, relevant) if closing else ensembles(store, folder, seed)
-        )
-        return {
-            what: scores[""] if "" in scores else precision(scores, relevant, names)
-            for what, scores in found
-        }
+        found = ensembles(store, folder, seed)
+        return {what: precision(scores, relevant, names) for what, scores in found}
 
 
 def ranking_main() -> None:
@@ -154,15 +133,14 @@ def ranking_main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
-    parser.add_argument("--closing", action="store_true", help="compare closing stages instead")
     given = parser.parse_args()
     columns: list[str] = []
     for name in given.problems:
         seeds = range(given.first_seed, given.first_seed + given.seeds)
-        found = [measured(name, seed, closing=given.closing) for seed in seeds]
+        found = [measured(name, seed) for seed in seeds]
         if not columns:
             columns = list(found[0])
-            if not given.closing and "accuracy lost, permute" not in columns:
+            if "accuracy lost, permute" not in columns:
                 columns.append("accuracy lost, permute")
             print("| problem | " + " | ".join(columns) + " |\n|" + "---|" * (1 + len(columns)))
         cells = [_mean([one.get(column) for one in found]) for column in columns]

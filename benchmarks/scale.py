@@ -79,7 +79,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measured import MB, measure, srs_ooc, subcommand
+from measured import MB, Record, Results, measure, srs_ooc, subcommand
 
 _POOL = 100_003
 _STEP = 7919
@@ -294,8 +294,6 @@ AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
 
 SPEEDS = ("levels", "moved GB", "disk GB/s", "copy GB/s", "read GB/s", "cells/ns")
 
-Record = dict[str, Any]
-
 
 def needed_mb(peer: str, n: int, p: int) -> float:
     """Return about what a peer's arrays take: the table as it wants it, and what it is known for.
@@ -332,7 +330,7 @@ def problem_of(size: str) -> str:
 
 def store_main() -> None:
     """Write a store without values, as a process of its own: ``scale.py store NxP.zarr``."""
-    from cold_store import write_without_values
+    from bench_cold import write_without_values
     from more_problems import PROBLEMS
 
     path = Path(sys.argv[1])
@@ -405,8 +403,8 @@ def bound_main() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
+    from bench_cold import chunk_files, drop_cache
     from bench_tree import Case, our_milliseconds
-    from cold_store import chunk_files, drop_cache
 
     from srs_ooc.store.store import Store
     from srs_ooc.trees.block import Block
@@ -484,26 +482,17 @@ def markdown(lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in whole)
 
 
-class Results:
-    """Records in a file of JSON lines, one of each size, party and turn."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.records: list[Record] = [json.loads(line) for line in lines]
+class Sizes(Results):
+    """Records, one of each size, party and turn."""
 
     def have(self, size: str, who: str, turn: int, work: Callable[[], Record]) -> Record:
         """Return what is known, or what the work comes to, which is kept."""
         key: Record = {"size": size, "who": who, "turn": turn}
-        for record in self.records:
-            if record.items() >= key.items():
-                return record
+        if (known := self.find(key)) is not None:
+            return known
         done = key | work()
-        self.records.append(done)
         print(f"{size} {who}: {done}", file=sys.stderr, flush=True)
-        if not done.get("note", "").startswith("failed"):
-            with self._path.open("a") as file:
-                file.write(json.dumps(done) + "\n")
+        self.add(done, is_kept=not done.get("note", "").startswith("failed"))
         return done
 
     def table(self, sizes: list[str]) -> str:
@@ -540,7 +529,7 @@ def figure_main() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    bounds = Results(Path(sys.argv[1])).bounds(sys.argv[3:])
+    bounds = Sizes(Path(sys.argv[1])).bounds(sys.argv[3:])
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
     for i, kind in enumerate(("disk", "memory", "work")):
         places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
@@ -570,7 +559,7 @@ def sizes_main() -> None:
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     options, folder = asked.options.split(), asked.folder.absolute()
-    results = Results(folder / "sizes.jsonl")
+    results = Sizes(folder / "sizes.jsonl")
     for size in asked.only:
         store = make_sized(folder, size)
         read_codes(store)

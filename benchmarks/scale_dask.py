@@ -3,21 +3,19 @@
 Real trees: milliseconds an iteration with 1 and 2 threads, and with 1 and 2 worker processes of one
 machine, the fastest of some turns taken one after another. What it takes to start is left out: each
 figure is the difference of a long and a short run. All four runs must end with the same ranking.
-``saturate_dask.py`` shows how many workers one coordinator keeps busy.
 
     python benchmarks/scale_dask.py [--folder FOLDER] [--features 100000]
 """
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scale import make
 
 import srs_ooc as python
 from srs_ooc.runs.dask_cluster import dask_cluster
@@ -27,16 +25,6 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 Q = 2500
-
-
-def make(folder: Path, n: int, p: int) -> Path:
-    """Return a madelon-like store of n rows and p features, made if it is not there."""
-    store = folder / f"{n}x{p}.zarr"
-    if not store.exists():
-        options = f"--rows {n} --features {p} --relevant 20 --seed 0".split()
-        command = [sys.executable, "-P", "-m", "srs_ooc", "synth", "madelon", str(store), *options]
-        subprocess.run(command, check=True)
-    return store
 
 
 def work(

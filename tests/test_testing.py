@@ -10,7 +10,7 @@ import pytest
 import srs_ooc
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import FeatureRows, open_stream
-from srs_ooc.ingestion.formats.files import open_file
+from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.formats.in_memory import ArrayTable, open_object
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool
@@ -25,7 +25,7 @@ MIXED = [[1.5, math.nan, -3.0], ["x", None, "y"]]
 
 
 def opened(path, scratch):
-    return open_file(path, scratch, IngestOptions(memory_mb=CAP))
+    return opener_of(path)(scratch, IngestOptions(memory_mb=CAP))
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -68,19 +68,19 @@ def test_arrow_files(tmp_path, kind):
 
 def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:
     (folder / "t.csv").write_text("p,s1,s2,s3\na,1.5,,-3\nt,x,NA,y\n")
-    stream = open_stream(SourceFile.file(folder / "t.csv"), TextForm(), spools[0])
+    stream = open_stream(SourceFile(folder / "t.csv"), TextForm(), spools[0])
     kept = np.ones(3, np.bool_)
     return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda *_: None, 10_000)
 
 
 def test_features_as_rows_and_covariates(tmp_path):
-    with TextSpool(tmp_path, "one") as one, TextSpool(tmp_path, "two") as two:
-        table = feature_rows(tmp_path, [one, two])
-        check_table(table, MIXED, ["a", "t"])
-        more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
-        table.append_covariates(["age", "sex"], more, str, TextForm(), {})
-        columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
-        check_table(table, columns, ["a", "t", "age", "sex"])
+    one, two = TextSpool(tmp_path, "one"), TextSpool(tmp_path, "two")
+    table = feature_rows(tmp_path, [one, two])
+    check_table(table, MIXED, ["a", "t"])
+    more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
+    table.append_covariates(["age", "sex"], more, str, TextForm(), {})
+    columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
+    check_table(table, columns, ["a", "t", "age", "sex"])
 
 
 def test_the_format_that_the_docs_show(tmp_path):

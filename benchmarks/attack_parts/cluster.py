@@ -7,6 +7,7 @@ they end early has to be one message.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -86,7 +87,7 @@ def attack(
     ground: Ground,
     name: str,
     words: Words,
-    made: tuple[Path, ...],
+    renew: Callable[[], object],
     n: int,
     answer: Callable[[], str],
 ) -> None:
@@ -94,14 +95,12 @@ def attack(
     left = tally.left(name, -(-n // PER_ROUND))
     if not left:
         return
-    for path in made:
-        fresh(path)
+    renew()
     must(*words, "--threads", 1)
     expected, there = answer(), (*words, "--dask-scheduler-file", ground.file)
     for i in left:
         with tally.attack(name, i) as chance:
-            for path in made:
-                fresh(path)
+            renew()
             _killed(tally, ground, chance, name, there, min(PER_ROUND, n))
             must(*there)
             tally.add(f"compared with one core: {name}")
@@ -158,12 +157,23 @@ def _ended(tally: Tally, name: str, process: "subprocess.Popen[str]") -> bool:
     return process.returncode == 0
 
 
+def _remove(*made: Path) -> None:
+    for path in made:
+        fresh(path)
+
+
+def _restore(done: Path, copy: Path) -> None:
+    """Put a run as it was before it was compacted in place of what became of it."""
+    fresh(copy)
+    shutil.copytree(done, copy)
+
+
 def cluster(tally: Tally, folder: Path, n_each: int) -> None:
     """Kill so often while each kind of work goes on."""
     store, run = folder / "t.zarr", folder / "t.run"
     must("ingest", table(folder, 300, 400), store)
-    edges, compacted = folder / "edges.csv", folder / "small.run"
-    must("run", store, "--out", compacted, "--judge", "probe", "--iterations", 1500, "--q", 40,
+    edges, done, compacted = folder / "edges.csv", folder / "done.run", folder / "small.run"
+    must("run", store, "--out", done, "--judge", "probe", "--iterations", 1500, "--q", 40,
          "--probe-min-draws", 2, "--probe-min-wins", "0.6")  # fmt: skip
     narrow = folder / "narrow.zarr"
     must("ingest", table(folder, 200, 60, "narrow.csv"), narrow)
@@ -173,23 +183,29 @@ def cluster(tally: Tally, folder: Path, n_each: int) -> None:
     folds: Words = ("compact", compacted, "--folds", 4, "--repeats", 1, "--json")
     rase = ("--method", "rase", "--iterations", 200, "--candidates", 200, "--rounds", 4)
     prs = ("--method", "prs", "--epochs", 30, "--models", 20, "--folds", 3)
-    work: dict[str, tuple[Words, tuple[Path, ...], Callable[[], str]]] = {
+    work: dict[str, tuple[Words, Callable[[], object], Callable[[], str]]] = {
         "network genie3": (
             ("network", store, "--out", edges, "--run", run, "--trees", 150),
-            (edges, run),
+            partial(_remove, edges, run),
             partial(digest, edges),
         ),
         "network srs": (
-            (*net_of, "--method", "srs", "--trees", 4000), (edges, run), partial(digest, edges),
+            (*net_of, "--method", "srs", "--trees", 4000),
+            partial(_remove, edges, run),
+            partial(digest, edges),
         ),
-        "network prs": ((*net_of, *prs), (edges, run), partial(digest, edges)),
-        "rase": ((*run_of, *rase), (run,), of_run),
-        "compact": (folds, (compacted / "compact",), partial(must, *folds)),
-        "run": ((*run_of, "--iterations", 4000, "--q", 40, "--round-size", 100), (run,), of_run),
+        "network prs": ((*net_of, *prs), partial(_remove, edges, run), partial(digest, edges)),
+        "rase": ((*run_of, *rase), partial(_remove, run), of_run),
+        "compact": (folds, partial(_restore, done, compacted), partial(must, *folds)),
+        "run": (
+            (*run_of, "--iterations", 4000, "--q", 40, "--round-size", 100),
+            partial(_remove, run),
+            of_run,
+        ),
     }  # fmt: skip
     ground = Ground(folder)
     try:
-        for name, (words, made, answer) in work.items():
-            attack(tally, ground, name, words, made, n_each, answer)
+        for name, (words, renew, answer) in work.items():
+            attack(tally, ground, name, words, renew, n_each, answer)
     finally:
         ground.close()

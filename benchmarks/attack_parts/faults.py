@@ -275,7 +275,6 @@ def _damaged(tally: Tally, random: Random, name: str, thing: Thing, right: list[
     _renew(thing)
     file, what = damage(random, thing.copy)
     is_codes = thing.is_store and file.parts[:2] == ("codes", "c")
-    is_undone = file.parts[0] == "compact" and not (thing.copy / file).exists()  # done again
     is_changed = digest(thing.copy) != digest(thing.place)
     state, _, method = name.partition(" ")
     tally.add(f"damaged files of `{state}`: {method or 'all'}", is_changed)
@@ -287,9 +286,6 @@ def _damaged(tally: Tally, random: Random, name: str, thing: Thing, right: list[
             wrong = "another answer with exit status 0"
             if is_codes and words[0] in READS_CODES:
                 tally.add("other answers from damaged codes, found by verify alone")
-                wrong = ""
-            elif words[0] == "verify" and is_undone:
-                tally.add("of these, `verify` of a compaction that lacks a record")
                 wrong = ""
             elif stopped and words[0] == "features" and _is_as_stopped(answer, thing.before):
                 tally.add("of these, `features` of a run that could not go on")

@@ -1,11 +1,9 @@
-"""Count the program: how large it is, and how much of it one must know.
+"""Count the program: how large it is.
 
-    python benchmarks/research/count_code.py [--root FOLDER] [--repeats 7] [--static]
+    python benchmarks/research/count_code.py [--root FOLDER]
     python benchmarks/research/count_code.py --package FOLDER     another package, beside this one
 
-Each row says how it is counted. Files are those of a checkout. What is loaded, traced or timed is
-of the installed ``srs_ooc``, in processes of their own: install the checkout first (``make
-environment``). ``--static`` leaves those out. Milliseconds tell something on an idle machine only.
+Each row says how it is counted. Files are those of a checkout; nothing is run.
 
 A line of code holds a token that is no comment and no docstring; continuation lines count. Branch
 coverage is not counted here: ``pip install pytest-cov``, then ``--cov=srs_ooc --cov-branch`` with
@@ -15,14 +13,8 @@ the tests.
 import argparse
 import ast
 import io
-import json
 import re
-import shutil
 import statistics
-import subprocess
-import sys
-import sysconfig
-import tempfile
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -229,35 +221,6 @@ def has_refusal(node: ast.AST) -> bool:
     return any(last_name(n) in ("raises", "error_of") for n in ast.walk(node))
 
 
-def headers_alone(folder: Path) -> Row:
-    """Count the headers that are no translation unit of their own."""
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    headers = sorted(folder.rglob("*.hpp"))
-    name = "C++ headers that do not parse alone"
-    if compiler is None or not headers:
-        return Row(float("nan"), name, "not counted: no compiler or no headers")
-    found = subprocess.run(
-        [sys.executable, "-m", "nanobind", "--include_dir"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    places = [str(folder), sysconfig.get_path("include"), found.stdout.strip()]
-    command = [compiler, "-std=gnu++17", "-fsyntax-only", "-DSRS_ISA=baseline", "-x", "c++", "-"]
-    command += [f"-I{place}" for place in places if place]
-    n_failed = 0
-    for header in headers:
-        done = subprocess.run(
-            command, input=f'#include "{header}"\n', capture_output=True, text=True, check=False
-        )
-        n_failed += done.returncode != 0 and "nanobind/" not in done.stderr
-    return Row(
-        n_failed,
-        name,
-        f"of {len(headers)}, the first and only #include of a file; not for want of nanobind",
-    )
-
-
 def words(paths: Iterable[Path]) -> int:
     """Return how many words some files have, as ``wc -w`` counts them."""
     return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
@@ -290,137 +253,6 @@ def checkout_rows(root: Path) -> list[Row]:
     ]
 
 
-_LOADED = """
-loaded = [m for n, m in sys.modules.items() if n.split(".")[0] == "srs_ooc"]
-json.dump([m.__file__ for m in loaded if m.__file__.endswith(".py")], sys.__stderr__)
-"""
-_WORK = """
-import io, json, sys, threading
-def work():
-    from srs_ooc.cli import main
-    sys.stdout = sys.stderr = said = io.StringIO()
-    try:
-        main(sys.argv[1:])
-    except SystemExit as end:
-        status = end.code
-    if status:
-        sys.__stderr__.write(said.getvalue())
-        sys.exit(status)
-"""
-COMMAND = f"{_WORK}\nwork()\n{_LOADED}"
-SELECTOR = f"""
-import json, sys, warnings
-import numpy as np
-from srs_ooc import SRSSelector
-warnings.simplefilter("ignore")
-values = np.random.default_rng(1).standard_normal((60, 20))
-SRSSelector(iterations=50, random_state=1).fit(values, values[:, 0] > 0)
-{_LOADED}"""
-TRACED = f"""{_WORK}
-met = set()
-def loads(frame):
-    while frame is not None and frame.f_code.co_name != "_call_with_frames_removed":
-        frame = frame.f_back
-    return frame is not None
-def look(frame, event, _):
-    code, module = frame.f_code, frame.f_globals.get("__name__", "")
-    first = code.co_varnames[0] if event == "call" and code.co_argcount else ""
-    if first not in ("self", "cls", "_cls") or module.split(".")[0] != "srs_ooc":
-        return
-    it = frame.f_locals[first]
-    kind = it if isinstance(it, type) else type(it)
-    owner = code.co_qualname.rpartition(".")[0]
-    names = {{f"{{kind.__module__}}:{{kind.__qualname__}}"}}
-    if owner and "<locals>" not in owner:
-        names.add(f"{{module}}:{{owner}}")
-    if not names <= met and not loads(frame):
-        met.update(name for name in names if name.startswith("srs_ooc"))
-threading.setprofile(look)
-sys.setprofile(look)
-work()
-sys.setprofile(None)
-json.dump(sorted(met), sys.__stderr__)
-"""
-IMPORTED = """
-import json, os, resource, sys, time
-start = time.perf_counter()
-from srs_ooc.cli import COMMANDS, cli
-if sys.argv[1:]:
-    cli.get_command(None, sys.argv[1])
-ms = 1000 * (time.perf_counter() - start)
-try:
-    with open("/proc/self/statm") as file:
-        nbytes = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-except OSError:
-    nbytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-json.dump([ms, nbytes / 1e6, list(COMMANDS)], sys.__stderr__)
-"""
-
-
-def told(folder: Path, code: str, *arguments: str) -> list[str]:
-    """Run a text of Python away from the checkout; return the list that it writes as JSON."""
-    command = [sys.executable, "-P", "-c", code, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"failed: {' '.join(arguments)}\n{done.stderr}")
-    found: list[str] = json.loads(done.stderr)
-    return found
-
-
-def loaded_rows(folder: Path, name: str, code: str, *arguments: str) -> list[Row]:
-    """Count the modules of the program that are loaded when some work is done."""
-    paths = [Path(path) for path in told(folder, code, *arguments)]
-    n_lines = sum(code_lines(path.read_text(encoding="utf-8")) for path in paths)
-    kind = "of srs_ooc in sys.modules at the end of a small one, __init__ too"
-    return [
-        Row(len(paths), f"modules loaded by {name}", kind),
-        Row(n_lines, f"code lines loaded by {name}", "of these"),
-    ]
-
-
-def known_classes(folder: Path, *arguments: str) -> list[str]:
-    """Return the classes on the way of a command: ``module:Class``, sorted."""
-    return told(folder, TRACED, *arguments)
-
-
-def small_store(folder: Path) -> Path:
-    """Make the store of a small table."""
-    table, store = folder / "t.csv", folder / "t.zarr"
-    sizes = ["--rows", "200", "--features", "500", "--relevant", "5"]
-    told(folder, COMMAND, "synth", "madelon", str(table), *sizes)
-    told(folder, COMMAND, "ingest", str(table), str(store))
-    return store
-
-
-def process_rows(repeats: int) -> Iterator[Row]:
-    """Count and time what the installed program does, in processes of their own."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        store = str(small_store(folder))
-        run = ["run", store, "--iterations", "200"]
-        known = known_classes(folder, *run, "--out", str(folder / "traced.run"))
-        yield Row(
-            len(known),
-            "classes to be known on the way of run",
-            "classes of srs_ooc that a small run makes, or calls a method of, not counting what "
-            "happens as modules load; bases that define such a method count",
-        )
-        yield from loaded_rows(folder, "run", COMMAND, *run)
-        yield from loaded_rows(folder, "inspect", COMMAND, "inspect", store)
-        yield from loaded_rows(folder, "SRSSelector", SELECTOR)
-        commands = [str(name) for name in told(folder, IMPORTED)[2]]
-        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
-        for _ in range(repeats):
-            for name in commands:
-                ms, mb, _ = told(folder, IMPORTED, name)
-                measured[name].append((float(ms), float(mb)))
-        kind = f"median of {repeats} processes; srs_ooc.cli and the command's module"
-        for name, pairs in measured.items():
-            ms, mb = map(statistics.median, zip(*pairs, strict=True))
-            yield Row(round(ms, 1), f"ms, import of {name}", kind)
-            yield Row(round(mb, 1), f"MB resident after import of {name}", "the same")
-
-
 def show(rows: Iterable[Row]) -> None:
     """Print a row a line, as it is known."""
     for value, name, definition in rows:
@@ -432,17 +264,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--root", type=Path, default=ROOT, metavar="FOLDER")
     parser.add_argument("--package", type=Path, metavar="FOLDER")
-    parser.add_argument("--repeats", type=int, default=7, metavar="N")
-    parser.add_argument("--static", action="store_true")
     given = parser.parse_args()
     if given.package is not None:
         show(package_rows(given.package))
         return
     show(package_rows(given.root / "srs_ooc"))
     show(checkout_rows(given.root))
-    if not given.static:
-        show([headers_alone(given.root / "srs_ooc" / "native")])
-        show(process_rows(given.repeats))
 
 
 if __name__ == "__main__":

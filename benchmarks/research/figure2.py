@@ -24,9 +24,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import find_srs_ooc, srs_ooc
-from selection_methods import is_selected, records
-from selection_tables import Truth, position_of, score, truth_of
+from measured import features_of, find_srs_ooc, srs_ooc
+from selection import Units, position_of, score, truth_of
 
 ALPHAS = ("0", "0.5", "1")
 SHARES = ("0.05", "0.005")
@@ -65,14 +64,14 @@ class Figure:
         self.points_file = self.folder / f"points-{self.judge}.csv"
         self.store = self.folder / "table.zarr"
 
-    def make_store(self) -> Truth:
+    def make_store(self) -> Units:
         """Make the table if it is not there, and return what is relevant."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.store.exists():
             (self.folder / "table.zarr.truth.json").unlink(missing_ok=True)
             sizes = ("--rows", N_ROWS, "--features", self.n_features, "--relevant", N_RELEVANT)
             srs_ooc("synth", "madelon", self.store, *sizes, "--seed", self.seed)
-        return truth_of(json.loads((self.folder / "table.zarr.truth.json").read_text()))
+        return truth_of(self.store)
 
     def points(self) -> list[Point]:
         """Return the points read so far."""
@@ -85,7 +84,7 @@ class Figure:
                 for r in csv.DictReader(file)
             ]  # fmt: skip
 
-    def advance(self, q_share: str, alpha: str, truth: Truth) -> None:
+    def advance(self, q_share: str, alpha: str, truth: Units) -> None:
         """Bring one run to the last step, reading it after each."""
         run = self.folder / f"{self.judge}-q{q_share}-a{alpha}.run"
         known = {p.iterations for p in self.points() if (p.q_share, p.alpha) == (q_share, alpha)}
@@ -99,12 +98,11 @@ class Figure:
                 srs_ooc("run", self.store, "--out", run, *options, "--iterations", step)
             self._add(self._read(run, q_share, alpha, step, truth))
 
-    def _read(self, run: Path, q_share: str, alpha: str, step: int, truth: Truth) -> Point:
-        found = [record for record in records(run, "--selected") if is_selected(record)]
-        scores = score(truth, [position_of(record["name"]) for record in found], ())
-        assert scores.power is not None
-        assert scores.f1 is not None
-        return Point(q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1)
+    def _read(self, run: Path, q_share: str, alpha: str, step: int, truth: Units) -> Point:
+        found = [position_of(record["name"]) for record in features_of(run, "--selected")]
+        scores = score(truth, found, ())
+        figures = (scores[name] for name in ("selected", "power", "false share", "F1"))
+        return Point(q_share, alpha, step, *figures)
 
     def _add(self, point: Point) -> None:
         is_new = not self.points_file.exists()

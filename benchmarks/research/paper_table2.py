@@ -41,7 +41,7 @@ from srs_ooc.trees.response import THRESHOLDS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import find_srs_ooc
+from measured import Results, find_srs_ooc
 
 TABLES = ["arcene", "madelon", "isolet", "orl", "prostate_ge", "tox_171"]
 SRS = [(q, alpha) for q in ("0.01", "0.05", "0.1") for alpha in ("0", "0.5", "1")]
@@ -105,18 +105,6 @@ class Halves:
         return float(model.score(self.values[self.test], self.labels[self.test]))
 
 
-def read_results(file: Path) -> dict[str, float]:
-    """Return what is done; a last line that a kill cut short is taken away."""
-    if not file.exists():
-        return {}
-    whole = file.read_bytes()
-    kept = whole[: whole.rfind(b"\n") + 1]
-    if kept != whole:
-        file.write_bytes(kept)
-    records = map(json.loads, kept.decode().splitlines())
-    return {record["key"]: record["accuracy"] for record in records}
-
-
 @dataclass(frozen=True)
 class Protocol:
     """What is computed: tables, repeats, sizes of ensembles, and how SRS draws thresholds."""
@@ -146,7 +134,7 @@ class Protocol:
 
 
 def compute(
-    protocol: Protocol, data: Path, results: Path, done: dict[str, float], seconds: float
+    protocol: Protocol, data: Path, results: Results, done: dict[str, float], seconds: float
 ) -> None:
     """Compute what is not done yet, as far as ``seconds`` reach, and add it to ``done``."""
     missing = [one for one in protocol.wanted() if protocol.key(one[1], one[0], one[2]) not in done]
@@ -164,8 +152,7 @@ def compute(
             tables[table].part(repeat)
             key = protocol.key(table, repeat, method)
             done[key] = protocol.accuracy(tables[table], repeat, method)
-            with results.open("a") as file:
-                file.write(json.dumps({"key": key, "accuracy": done[key]}) + "\n")
+            results.add({"key": key, "accuracy": done[key]})
             now = time.monotonic()
             rest = (now - begun) * (len(missing) - number) / number
             took = f"{now - start:.1f} s, {number} of {len(missing)}, {rest / 60:.0f} min left"
@@ -253,8 +240,9 @@ def main() -> None:
         arguments.trees,
         arguments.thresholds,
     )
-    done = read_results(arguments.results)
-    compute(protocol, arguments.data, arguments.results, done, 60 * arguments.minutes)
+    results = Results(arguments.results)
+    done = {record["key"]: record["accuracy"] for record in results.records}
+    compute(protocol, arguments.data, results, done, 60 * arguments.minutes)
     found = scores(protocol, done)
     if not found:
         sys.exit("No repeat is whole yet: run the same command again, or with fewer --tables.")

@@ -34,13 +34,19 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
-from srs_ooc.runs.halves import from_workers, remove_part, select_within, whole_runs
+from srs_ooc.runs.halves import (
+    from_workers,
+    remove_part,
+    select_within,
+    whole_run_nbytes,
+    whole_runs,
+)
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import run_leases, shape_of, whole_run_nbytes
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task

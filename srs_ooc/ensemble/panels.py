@@ -116,7 +116,7 @@ class CsvPanels:
         self._slots = array("i")
         self._twice: list[str] = []
         self._found: set[int] = set()
-        self._source = SourceFile.file(path)
+        self._source = SourceFile(path)
         self._stream = CsvStream(self._source, TextForm(), self._take_names)
         self.origin = self._stream.origin  # once all rows are read, as of a store
         self._check(row_ids)

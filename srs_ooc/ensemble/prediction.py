@@ -103,7 +103,7 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
     else:
         applying += 2 * CATEGORY_NBYTES * bool(manifest.kind_counts.get("categorical"))
         if isinstance(data, Path):
-            applying += 16 * CsvStream(SourceFile.file(data), TextForm()).n_fields
+            applying += 16 * CsvStream(SourceFile(data), TextForm()).n_fields
     looking_up = 6 * 8 * n_keys + TEXT_NBYTES * n_used + (24 << 20)
     leases = [Lease("looking thresholds up", looking_up)]
     Budget(cap_nbytes, leases, later_nbytes=applying).check()

@@ -21,7 +21,7 @@ from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import TO_UTF8, NumbersTable, TextCoder
+from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
 from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.ingestion.ingest_options import (
@@ -46,7 +46,7 @@ from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.store.manifest import CATEGORICAL
 
 
-class FeatureRows(NumbersTable):
+class FeatureRows(Table):
     """The features of a text table that holds one a row: a ``Table`` read by columns.
 
     Parameters
@@ -289,7 +289,7 @@ def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     """Yield the line, the id and the columns asked for of each sample."""
     assert options.samples is not None
-    source, form = SourceFile.file(options.samples), options.text
+    source, form = SourceFile(options.samples), options.text
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"").removeprefix(b"\xef\xbb\xbf")
     separator = form.separator_of(first.decode(errors="replace"))
@@ -446,9 +446,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplac
             "holds the sample ids, the first column the names. Leave the option out."
         )
     asked, labels = asked_of(options), options.samples
-    header, names = (
-        work.stack.enter_context(TextSpool(work.scratch, name)) for name in ("samples", "rows")
-    )
+    header, names = (TextSpool(work.scratch, name) for name in ("samples", "rows"))
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)

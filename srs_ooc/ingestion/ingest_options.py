@@ -15,7 +15,6 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.manifest import CATEGORICAL, KINDS
@@ -67,13 +66,17 @@ class ForcedKinds:
         """
         out = np.full(len(header), FREE, np.uint8)
         for pairs in self._blocks():
-            found = _force(pairs, header, out)
-            for name in pairs:
-                if name not in found:
-                    raise InputError(
-                        f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
-                        f"{len(header)} columns. Check the spelling."
-                    )
+            found = set()
+            for column, name in header.places(pairs):
+                if out[column] != FREE:
+                    raise _twice(name)
+                out[column] = pairs[name]
+                found.add(name)
+            for name in (name for name in pairs if name not in found):
+                raise InputError(
+                    f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
+                    f"{len(header)} columns. Check the spelling."
+                )
         return out
 
     def names(self) -> Iterator[bytes]:
@@ -102,25 +105,6 @@ class ForcedKinds:
                     raise _twice(key)
                 out[key] = KINDS[kind]
             yield out
-
-
-def _force(pairs: dict[bytes, int], header: TextSpool, out: NDArray[np.uint8]) -> set[bytes]:
-    """Note the kinds of the columns that are named; return the names that were found.
-
-    Hashes say where to look, names what is there.
-    """
-    wanted = np.array([hash_text(name) for name in pairs], np.uint64)
-    found = set()
-    for start, hashes in header.hash_blocks():
-        for column in (start + np.flatnonzero(np.isin(hashes, wanted))).tolist():
-            name = header.get(column)
-            if name not in pairs:
-                continue
-            if out[column] != FREE:
-                raise _twice(name)
-            out[column] = pairs[name]
-            found.add(name)
-    return found
 
 
 def _twice(name: bytes) -> UsageError:

@@ -264,10 +264,6 @@ class TextReading:
         """Return where the table came from."""
         return self._stream.origin()
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to meanwhile."""
-        self.source.check_unchanged()
-
 
 # A table of any other format (arrays, frames, files), read by columns or by rows.
 
@@ -513,11 +509,6 @@ class TableReading:
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
         return self._origin | {"format": self._table.format}
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to meanwhile."""
-        if isinstance(self.source, SourceFile):
-            self.source.check_unchanged()
 
 
 def _item(what: str, item: int) -> str:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.files import Closing
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
@@ -269,7 +268,7 @@ NUMBERED = 1 << 14
 """Rows that are numbered together."""
 
 
-class RowColumns(Closing):
+class RowColumns:
     """What a table says of its rows: filled as its columns are read, and settled at the end.
 
     Without a task said (``auto``), texts of the target are classes. Numbers are classes where there
@@ -307,12 +306,6 @@ class RowColumns(Closing):
         spool = self.open("target", NO_TARGET)
         for start in range(1, n_rows + 1, NUMBERED):
             spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
-
-    def close(self) -> None:
-        """Delete the texts."""
-        for columns in self._columns.values():
-            for column in columns:
-                column.close()
 
     def settle(self, source: object, where: Callable[[int], str], options: IngestOptions) -> None:
         """Settle all of them; ``where`` says where a row stands, for messages.

@@ -9,10 +9,10 @@ import math
 import mmap
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,149 +57,6 @@ def joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)
 
 
-class TextSpool(Closing):
-    """Texts appended to files, found again by hash; a collection of texts.
-
-    Parameters
-    ----------
-    folder : Path
-        Scratch folder, which exists.
-    name : str
-        Stem of the files.
-    label : str
-        What a column that they are the cells of is called.
-    """
-
-    def __init__(self, folder: Path, name: str, label: str = "") -> None:
-        self.label = label
-        self._paths = {part: folder / f"{name}.{part}" for part in ("bytes", "ends", "hashes")}
-        self._files = {part: path.open("w+b") for part, path in self._paths.items()}
-        self._nbytes = 0
-        self._n = 0
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __contains__(self, text: object) -> bool:
-        return isinstance(text, str) and self.find(text) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        for blob, ends in self.blocks():
-            yield from (text.decode() for text in split_texts(blob, ends))
-
-    def append(self, texts: Texts) -> None:
-        """Append some texts."""
-        self._files["bytes"].write(texts.blob)
-        self._files["ends"].write((texts.ends + np.uint64(self._nbytes)).tobytes())
-        self._files["hashes"].write(texts.hashes.tobytes())
-        self._nbytes += len(texts.blob)
-        self._n += len(texts.ends)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all texts."""
-        return self._nbytes
-
-    def _read(self, part: str, start: int, n_items: int, dtype: str) -> NDArray[np.generic]:
-        file = self._files[part]
-        file.flush()
-        itemsize = np.dtype(dtype).itemsize
-        file.seek(start * itemsize)
-        data = np.frombuffer(file.read(n_items * itemsize), dtype)
-        file.seek(0, 2)
-        return data
-
-    def get(self, index: int) -> bytes:
-        """Return text ``index``."""
-        first = max(index - 1, 0)
-        ends = self._read("ends", first, index - first + 1, "u8").tolist()
-        start = ends[0] if index else 0
-        return self._read("bytes", start, ends[-1] - start, "u1").tobytes()
-
-    def describe(self, index: int) -> str:
-        """Return text ``index`` quoted for a message, at most 60 characters of it."""
-        text = self.get(index).decode("utf-8", "replace")
-        return repr(text if len(text) <= 60 else text[:57] + "...")
-
-    def find(self, text: str) -> int | None:
-        """Return the first position of ``text``, or None."""
-        wanted, encoded = np.array([hash_text(text.encode())], np.uint64), text.encode()
-        for position in self._positions_of(wanted):
-            if self.get(position) == encoded:
-                return position
-        return None
-
-    def _positions_of(self, hashes: NDArray[np.uint64]) -> Iterator[int]:
-        for start, block in self.hash_blocks():
-            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
-
-    def hash_blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """Yield (first position, hashes) of some texts at a time."""
-        for start in range(0, self._n, BLOCK):
-            block = self._read("hashes", start, min(BLOCK, self._n - start), "u8")
-            yield start, block.astype(np.uint64)
-
-    def duplicates(self, limit: int = 3) -> list[tuple[int, int]]:
-        """Return up to ``limit`` pairs of positions that hold equal texts.
-
-        Sorts one 64-bit hash per text in place, then compares the bytes of equal hashes.
-        """
-        self._files["hashes"].flush()
-        hashes = np.fromfile(self._paths["hashes"], np.uint64)
-        hashes.sort()
-        repeated = [
-            hashes[start + 1 : stop + 1][hashes[start + 1 : stop + 1] == hashes[start:stop]][:1000]
-            for start in range(0, self._n - 1, BLOCK)
-            for stop in [min(start + BLOCK, self._n - 1)]
-        ]
-        suspects = np.unique(np.concatenate(repeated))[:1000] if repeated else hashes[:0]
-        del hashes
-        pairs: list[tuple[int, int]] = []
-        first: dict[bytes, int] = {}
-        for position in self._positions_of(suspects) if len(suspects) else ():
-            text = self.get(position)
-            if text in first:
-                pairs.append((first[text], position))
-            first.setdefault(text, position)
-            if len(pairs) == limit or len(first) > 10_000:
-                break
-        return pairs
-
-    def blocks(
-        self, skip: frozenset[int] = frozenset()
-    ) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
-        """Yield the texts as :data:`TextBlocks`, those at the positions ``skip`` left out."""
-        start = previous = 0
-        while start < self._n:
-            ends = self._read("ends", start, min(BLOCK, self._n - start), "u8").astype(np.uint64)
-            ends -= np.uint64(previous)
-            fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
-            ends = ends[: max(1, fitting)]
-            blob = self._read("bytes", previous, int(ends[-1]), "u1").tobytes()
-            here = [i - start for i in skip if start <= i < start + len(ends)]
-            yield _without(blob, ends, here) if here else (blob, ends)
-            start, previous = start + len(ends), previous + len(blob)
-
-    def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the texts, some at a time, and the position of the first of them."""
-        start = 0
-        for blob, ends in self.blocks():
-            yield start, list(split_texts(blob, ends))
-            start += len(ends)
-
-    def close(self) -> None:
-        """Close and delete the files."""
-        for part, file in self._files.items():
-            file.close()
-            self._paths[part].unlink(missing_ok=True)
-
-
-def _without(
-    blob: bytes, ends: NDArray[np.uint64], positions: list[int]
-) -> tuple[bytes, NDArray[np.uint64]]:
-    return joined([text for i, text in enumerate(split_texts(blob, ends)) if i not in positions])
-
-
 class ScratchArray:
     """A one-dimensional array in a file: appended to, then sliced. Pages of a map would be memory.
 
@@ -232,7 +89,129 @@ class ScratchArray:
         return np.fromfile(self._path, self.dtype, max(0, stop - start), offset=start * size)
 
 
-def blocks_of(array: "ScratchArray | NDArray[Any]") -> Iterator[NDArray[Any]]:
+class TextSpool:
+    """Texts appended to files, found again by hash; a collection of texts.
+
+    Parameters
+    ----------
+    folder : Path
+        Scratch folder, which exists.
+    name : str
+        Stem of the files.
+    label : str
+        What a column that they are the cells of is called.
+    """
+
+    def __init__(self, folder: Path, name: str, label: str = "") -> None:
+        self.label = label
+        self._bytes = ScratchArray(folder / f"{name}.bytes", np.uint8)
+        self._ends = ScratchArray(folder / f"{name}.ends", np.uint64)
+        self._hashes = ScratchArray(folder / f"{name}.hashes", np.uint64)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self.find(text) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        for blob, ends in self.blocks():
+            yield from (text.decode() for text in split_texts(blob, ends))
+
+    def append(self, texts: Texts) -> None:
+        """Append some texts."""
+        self._ends.append(texts.ends + np.uint64(self.nbytes))
+        self._bytes.append(np.frombuffer(texts.blob, np.uint8))
+        self._hashes.append(texts.hashes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all texts."""
+        return len(self._bytes)
+
+    def get(self, index: int) -> bytes:
+        """Return text ``index``."""
+        ends = self._ends[max(index - 1, 0) : index + 1].tolist()
+        return self._bytes[ends[0] if index else 0 : ends[-1]].tobytes()
+
+    def describe(self, index: int) -> str:
+        """Return text ``index`` quoted for a message, at most 60 characters of it."""
+        text = self.get(index).decode("utf-8", "replace")
+        return repr(text if len(text) <= 60 else text[:57] + "...")
+
+    def find(self, text: str) -> int | None:
+        """Return the first position of ``text``, or None."""
+        return next((position for position, _ in self.places({text.encode()})), None)
+
+    def places(self, texts: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield each position where one of ``texts`` stands, and which.
+
+        Hashes say where to look, texts what is there.
+        """
+        for position in self._positions_of(np.array([hash_text(t) for t in texts], np.uint64)):
+            text = self.get(position)
+            if text in texts:
+                yield position, text
+
+    def _positions_of(self, hashes: NDArray[np.uint64]) -> Iterator[int]:
+        for start in range(0, len(self), BLOCK):
+            block = self._hashes[start : start + BLOCK]
+            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
+
+    def duplicates(self, limit: int = 3) -> list[tuple[int, int]]:
+        """Return up to ``limit`` pairs of positions that hold equal texts.
+
+        Sorts one 64-bit hash per text in place, then compares the bytes of equal hashes.
+        """
+        hashes = self._hashes[:]
+        hashes.sort()
+        repeated = [
+            hashes[start + 1 : stop + 1][hashes[start + 1 : stop + 1] == hashes[start:stop]][:1000]
+            for start in range(0, len(hashes) - 1, BLOCK)
+            for stop in [min(start + BLOCK, len(hashes) - 1)]
+        ]
+        suspects = np.unique(np.concatenate(repeated))[:1000] if repeated else hashes[:0]
+        del hashes
+        pairs: list[tuple[int, int]] = []
+        first: dict[bytes, int] = {}
+        for position in self._positions_of(suspects) if len(suspects) else ():
+            text = self.get(position)
+            if text in first:
+                pairs.append((first[text], position))
+            first.setdefault(text, position)
+            if len(pairs) == limit or len(first) > 10_000:
+                break
+        return pairs
+
+    def blocks(
+        self, skip: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+        """Yield the texts as :data:`TextBlocks`, those at the positions ``skip`` left out."""
+        start = previous = 0
+        while start < len(self):
+            ends = self._ends[start : start + BLOCK] - np.uint64(previous)
+            fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
+            ends = ends[: max(1, fitting)]
+            blob = self._bytes[previous : previous + int(ends[-1])].tobytes()
+            here = [i - start for i in skip if start <= i < start + len(ends)]
+            yield _without(blob, ends, here) if here else (blob, ends)
+            start, previous = start + len(ends), previous + len(blob)
+
+    def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the texts, some at a time, and the position of the first of them."""
+        start = 0
+        for blob, ends in self.blocks():
+            yield start, list(split_texts(blob, ends))
+            start += len(ends)
+
+
+def _without(
+    blob: bytes, ends: NDArray[np.uint64], positions: list[int]
+) -> tuple[bytes, NDArray[np.uint64]]:
+    return joined([text for i, text in enumerate(split_texts(blob, ends)) if i not in positions])
+
+
+def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array in slices of at most :data:`ARRAY_BLOCK` items."""
     return (array[start : start + ARRAY_BLOCK] for start in range(0, len(array), ARRAY_BLOCK))
 
@@ -287,7 +266,7 @@ class Panels(Closing):
         self.panel = anonymous_array((n_features, panel_rows))
         self._other: NDArray[np.float64] | None = None
         self._writing: Future[None] | None = None
-        self._file = None if path is None else path.open("w+b", buffering=0)
+        self._file = None if path is None else path.open("w+b")
         if path is not None:
             self._pool = ThreadPoolExecutor(1)
             if n_rows_held > 1:
@@ -299,7 +278,7 @@ class Panels(Closing):
         if self._file is None:
             return
         self._wait()
-        self._writing = self._pool.submit(self._write, self._file.fileno(), self.panel, n_filled)
+        self._writing = self._pool.submit(self._write, self._file, self.panel, n_filled)
         if self._other is None:
             self._wait()
         else:
@@ -310,13 +289,14 @@ class Panels(Closing):
         if writing is not None:
             writing.result()
 
-    def _write(self, handle: int, panel: NDArray[np.float64], n_filled: int) -> None:
+    def _write(self, file: BinaryIO, panel: NDArray[np.float64], n_filled: int) -> None:
         step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
         if n_filled == self._panel_rows:
             step = self.n_features
         for start in range(0, self.n_features if n_filled else 0, step):
             piece = panel[start : start + step, :n_filled]
-            _write_all(handle, np.ascontiguousarray(piece))
+            file.write(np.ascontiguousarray(piece).data)
+        file.flush()
 
     def seal(self) -> None:
         """End filling; give the memory of panels that are in the file back."""
@@ -359,12 +339,6 @@ def _read_panel(handle: int, out: NDArray[np.float64], offset: int) -> None:
             piece = np.empty(part.shape)
             _read_all(handle, piece, place)
             part[...] = piece
-
-
-def _write_all(handle: int, data: NDArray[np.float64]) -> None:
-    view = data.reshape(-1).view(np.uint8).data
-    while view.nbytes:
-        view = view[os.write(handle, view) :]
 
 
 def _read_all(handle: int, into: NDArray[np.float64], offset: int) -> None:

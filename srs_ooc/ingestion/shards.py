@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -44,16 +45,10 @@ from srs_ooc.ingestion.scratch import (
     texts_of,
 )
 from srs_ooc.ingestion.stages import ingest_table, open_reading
-from srs_ooc.ingestion.writer import describe, write_categories_first, write_names
-from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features
+from srs_ooc.ingestion.writer import write_categories_first, write_texts
+from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, values_chunk
 from srs_ooc.store.store import Store
-from srs_ooc.store.writing import (
-    CodesWriter,
-    FloatsWriter,
-    write_coordinate,
-    write_small,
-    write_texts,
-)
+from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore
 from srs_ooc.trees.block import Block
 
 # Stores of pieces of a table, put together into the store of the whole.
@@ -71,7 +66,7 @@ class Merging:
 
     Parameters
     ----------
-    folder : Path
+    new : NewStore
         Empty; to be published by the caller.
     stores : list of Store
         Of pieces with the same rows, in the order of their features.
@@ -87,9 +82,9 @@ class Merging:
     """
 
     def __init__(
-        self, folder: Path, stores: list[Store], cap_nbytes: int, progress: ByteProgress
+        self, new: NewStore, stores: list[Store], cap_nbytes: int, progress: ByteProgress
     ) -> None:
-        self._folder, self._stores, self._tell = folder, stores, progress
+        self._new, self._stores, self._tell = new, stores, progress
         one = stores[0].manifest
         self._shape = shape = Shape(one.n_rows, sum(store.n_features for store in stores))
         dtypes = {store.manifest.values_dtype for store in stores}
@@ -97,7 +92,8 @@ class Merging:
         self._arrays = one.float_arrays
         self._dtype = np.dtype(self._values_dtype or "float64")
         n_items = next(iter(self._arrays.values()))
-        step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
+        self._chunk = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)
+        step = self._chunk[0]
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
         budget = Budget(cap_nbytes, [], resident_nbytes())
         budget.grant("working room", ingest_memory.SLACK_NBYTES)
@@ -118,34 +114,33 @@ class Merging:
             If a piece is damaged.
         """
         one, shape = self._stores[0].manifest, self._shape
-        checksums, chunk_features = self._write_codes()
-        floats_chunk = (0, 0)
-        lengths: dict[str, int] = {}
+        self._write_codes()
         for name, n_items in self._arrays.items():
-            floats = self._write_floats(name, n_items)
-            floats_chunk = floats.chunk
-            checksums |= write_small(self._folder, f"{name}_crc32c", [floats.crcs])
-            lengths[f"{name}_crc32c"] = len(floats.crcs)
+            self._write_floats(name, n_items)
         for name in _BY_FEATURE:
-            checksums |= write_small(self._folder, name, self._by_feature(name))
-        checksums |= self._write_texts(lengths) | self._write_categories(lengths)
+            self._new.small(name, self._by_feature(name))
+        names = text_blocks(name for store in self._stores for name in store.names)
+        write_texts(self._new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
+        if any(store.manifest.kind_counts["categorical"] for store in self._stores):
+            self._new.texts("categories", text_blocks(self._categories()))
+            kinds = np.concatenate(list(self._by_feature("kinds")))
+            n_codes = np.concatenate(list(self._by_feature("n_codes")))
+            write_categories_first(self._new, kinds, n_codes)
         for name in (name for name in one.small_arrays if name in ROW_ARRAYS):
-            checksums |= write_small(self._folder, name, [self._stores[0].array(name)])
+            self._new.small(name, [self._stores[0].array(name)])
         manifests = [store.manifest for store in self._stores]
         manifest = replace(
             one,
             n_features=shape.n_features,
             kind_counts={k: sum(m.kind_counts[k] for m in manifests) for k in one.kind_counts},
-            chunk_features=chunk_features,
+            chunk_features=codes_chunk_features(shape, one.code_nbytes),
             values_dtype=self._values_dtype,
             n_missing_cells=sum(m.n_missing_cells for m in manifests),
             n_missing_features=sum(m.n_missing_features for m in manifests),
             source=source,
-            checksums=checksums,
-            values_chunk=floats_chunk,
-            lengths={},
+            values_chunk=self._chunk,
         )
-        return describe(self._folder, manifest, lengths)
+        return self._new.finish(manifest)
 
     def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
         """Yield the first feature of each batch, and its parts.
@@ -164,14 +159,13 @@ class Merging:
                 read[piece] += len(places)
             yield first, parts
 
-    def _write_codes(self) -> tuple[dict[str, int], int]:
+    def _write_codes(self) -> None:
         one, shape = self._stores[0].manifest, self._shape
         missing = np.dtype(one.code_dtype).type(one.missing_code)
         chunk_features = codes_chunk_features(shape, one.code_nbytes)
-        writer = CodesWriter(self._folder, shape, chunk_features, missing)
+        writer = CodesWriter(self._new, shape, chunk_features, missing)
         block = Block(min(self._batch, shape.n_features), one.n_rows, one.code_nbytes, tiled=False)
         with ExitStack() as stack:
-            stack.callback(writer.abandon)
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
             for first, parts in self._batches():
                 n = sum(len(places) for _, _, places in parts)
@@ -184,11 +178,10 @@ class Merging:
                 writer.write(codes)
                 self._tell("merging", (first + n) * one.n_rows, shape.n_features * one.n_rows)
             writer.close()
-        return dict(writer.checksums), chunk_features
 
-    def _write_floats(self, name: str, n_items: int) -> FloatsWriter:
+    def _write_floats(self, name: str, n_items: int) -> None:
         shape = Shape(n_items, self._shape.n_features)
-        writer = FloatsWriter(self._folder, name, shape, self._dtype)
+        writer = FloatsWriter(self._new.folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
         for first, parts in self._batches():
             n = sum(len(places) for _, _, places in parts)
@@ -199,7 +192,7 @@ class Merging:
                     values[places[i], row : row + len(some)] = some
             writer.write(first, values)
         writer.sync()
-        return writer
+        self._new.small(f"{name}_crc32c", [writer.crcs])
 
     def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array of the features of the whole, in stored order."""
@@ -209,26 +202,6 @@ class Merging:
             for piece, start, places in parts:
                 out[places] = arrays[piece][start : start + len(places)]
             yield out
-
-    def _write_texts(self, lengths: dict[str, int]) -> dict[str, int]:
-        """Write names, row ids, places, and the coordinates that follow from them."""
-        names = text_blocks(name for store in self._stores for name in store.names)
-        ids = text_blocks(self._stores[0].row_ids)
-        checksums = write_names(self._folder, self._shape, names, ids, lengths)
-        checksums |= write_small(self._folder, "positions", [self._positions])
-        checksums |= write_coordinate(self._folder, "feature", "names", self._positions)
-        return checksums | write_coordinate(self._folder, "row", "row_ids")
-
-    def _write_categories(self, lengths: dict[str, int]) -> dict[str, int]:
-        if not any(store.manifest.kind_counts["categorical"] for store in self._stores):
-            return {}
-        checksums, n_texts, n_bytes = write_texts(
-            self._folder, "categories", text_blocks(self._categories())
-        )
-        lengths |= {"categories_bytes": n_bytes, "categories_offsets": n_texts + 1}
-        kinds = np.concatenate(list(self._by_feature("kinds")))
-        n_codes = np.concatenate(list(self._by_feature("n_codes")))
-        return checksums | write_categories_first(self._folder, kinds, n_codes)[0]
 
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
@@ -248,44 +221,36 @@ class Merging:
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
 
 
-def headers_of(
+def _pieces(
     tables: list[Path], options: IngestOptions, folder: Path
-) -> list[tuple[IngestOptions, int]]:
-    """Read the headers of all pieces; return the options of each, and how many features it has.
+) -> list[tuple[Path, Path, IngestOptions]]:
+    """Read the headers of all pieces; return of each the file, the store it becomes, and how.
 
     Those after the first need not have what it has: their options are those of the whole, as far as
     the piece has what they name.
-
-    Parameters
-    ----------
-    tables : list of Path
-        The pieces.
-    options : IngestOptions
-        Of the whole.
-    folder : Path
-        Where there is room for the names meanwhile.
 
     Raises
     ------
     InputError
         If one cannot be read, the first lacks a column that is named, or a feature is in two.
     """
-    with _emptied(folder / "names") as scratch, TextSpool(scratch, "names") as names:
-        headers = []
-        for i, table in enumerate(tables):
-            its_own = options if i == 0 else _options_of(table, options, folder)
+    pieces, sizes = [], list[int]()
+    with TemporaryDirectory(dir=folder) as scratch:
+        names = TextSpool(Path(scratch), "names")
+        for number, table in enumerate(tables):
+            its_own = options if number == 0 else _options_of(table, options, folder)
             with _read(table, its_own, folder) as (header, found):
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
-                _append(names, header, roles.special)
-            headers.append((its_own, roles.n_features))
-        _check_distinct(names, tables, [n_features for _, n_features in headers])
-    return headers
-
-
-def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> None:
-    for blob, ends in header.blocks(special):
-        texts = split_texts(blob, ends)
-        names.append(texts_of(text.decode("utf-8", "surrogateescape") for text in texts))
+                for blob, ends in header.blocks(roles.special):
+                    texts = split_texts(blob, ends)
+                    names.append(
+                        texts_of(text.decode("utf-8", "surrogateescape") for text in texts)
+                    )
+            settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+            pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
+            sizes.append(roles.n_features)
+        _check_distinct(names, tables, sizes)
+    return pieces
 
 
 def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
@@ -340,22 +305,11 @@ def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
     """Yield the names of a table's columns, and the options as the table settles them."""
-    with _emptied(folder / "header") as scratch, Workplace.at(scratch) as work:
+    with TemporaryDirectory(dir=folder) as scratch, Workplace.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
-        header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+        header = TextSpool(work.scratch, "header")
         reading.read_names(header)
         yield header, reading.options
-
-
-@contextmanager
-def _emptied(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder, which goes after the block."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
@@ -436,7 +390,7 @@ def ingest_pieces(
     if options.overwrite:
         check_replaceable(store)
     with disk_errors(store), _work_folder(store, tables, options) as folder:
-        pieces = list(_pieces(tables, options, folder))
+        pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
@@ -445,7 +399,8 @@ def ingest_pieces(
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
             source = _source_of(tables, stores)
-            manifest = Merging(made, stores, int(options.memory_mb * MB), tell).write(source)
+            with NewStore(made) as new:
+                manifest = Merging(new, stores, int(options.memory_mb * MB), tell).write(source)
         (folder / IDENTITY).replace(folder / FINISHED)
         with suppress(OSError):
             _clear(folder)
@@ -470,17 +425,6 @@ def _check_options(options: IngestOptions) -> None:
             "--kinds: expected one table, found pieces. Name kinds by --kind NAME=KIND, or give "
             "one table."
         )
-
-
-def _pieces(
-    tables: list[Path], options: IngestOptions, folder: Path
-) -> Iterator[tuple[Path, Path, IngestOptions]]:
-    """Yield of each piece the file, the store it becomes, and how."""
-    first = 0
-    for number, (its_own, n_features) in enumerate(headers_of(tables, options, folder)):
-        settled = replace(its_own, first_feature=first, overwrite=False)
-        yield tables[number].absolute(), folder.absolute() / f"{number:06}.zarr", settled
-        first += n_features
 
 
 @contextmanager
@@ -577,8 +521,10 @@ def _source_of(tables: list[Path], stores: list[Store]) -> dict[str, Any]:
 # Pieces of a table coded by the workers of a Dask client.
 
 
-def on_workers(client: Any, worker_memory_mb: int) -> Workers:
-    """Return what has pieces done by a client's workers, each under a cap of its own.
+def on_workers(
+    client: Any, do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
+) -> Iterator[None]:
+    """Have pieces done by a client's workers, each under a cap of its own.
 
     A piece whose worker is lost is done by another, from its beginning: what the lost one had
     written of it does not count.
@@ -586,26 +532,22 @@ def on_workers(client: Any, worker_memory_mb: int) -> Workers:
     Parameters
     ----------
     client : distributed.Client
-        Its workers have the tables and the store's folder at the same paths.
-    worker_memory_mb : int
-        What coding a piece may take, in MB of 10**6 bytes; a worker does one for each thread.
+        Its workers have the tables and the store's folder at the same paths; one does a piece for
+        each of its threads.
+    do : callable
+        Does a piece.
+    pieces : list of tuple
+        Its arguments.
     """
+    import distributed
 
-    def done(
-        do: Callable[..., None], pieces: list[tuple[Path, Path, IngestOptions]]
-    ) -> Iterator[None]:
-        import distributed
-
-        finished: Any = partial(distributed.as_completed, loop=client.loop)
-        futures = []
-        for number, (table, store, options) in enumerate(pieces):
-            capped = replace(options, memory_mb=worker_memory_mb)
-            key = f"srs_ooc_piece-{number}-{store}"
-            futures.append(client.submit(do, table, store, capped, key=key))
-        try:
-            for future in finished(futures):
-                yield future.result()
-        finally:
-            client.cancel(futures)
-
-    return done
+    finished: Any = partial(distributed.as_completed, loop=client.loop)
+    futures = [
+        client.submit(do, *piece, key=f"srs_ooc_piece-{number}-{piece[1]}")
+        for number, piece in enumerate(pieces)
+    ]
+    try:
+        for future in finished(futures):
+            yield future.result()
+    finally:
+        client.cancel(futures)

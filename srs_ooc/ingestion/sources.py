@@ -6,11 +6,9 @@ A source is a file under its own name, or a scratch copy of standard input.
 import bz2
 import importlib
 import lzma
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -216,57 +214,44 @@ def decoded(
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
 
 
-@dataclass(frozen=True)
 class SourceFile:
     """A file to read, and what to call it in messages and in the manifest.
 
-    Attributes
+    Parameters
     ----------
     path : Path
         The file.
-    shown : str
-        Its name for messages.
-    name : str
-        Its name for the manifest.
-    stamp : os.stat_result or None
-        What the system knew of the file when it was named; None if there was none.
+    shown : str, optional
+        Its name for messages, if not its path.
+    name : str, optional
+        Its name for the manifest, if not its own.
     """
 
-    path: Path
-    shown: str
-    name: str
-    stamp: os.stat_result | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stamp", _stamp_of(self.path))
+    def __init__(self, path: Path, shown: str = "", name: str = "") -> None:
+        self.path, self.name = path, name or path.name
+        self._shown, self._stamp = shown or str(path), _stamp_of(path)
 
     def __str__(self) -> str:
-        return self.shown
+        return self._shown
 
-    @classmethod
-    def file(cls, path: Path) -> "SourceFile":
-        """Return a file under its own name."""
-        return cls(path, str(path), path.name)
+    def changed(self) -> bool:
+        """Whether the file was written to, replaced or removed since it was named."""
+        return self._stamp != _stamp_of(self.path)
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to, replaced or removed since it was named.
 
-        Raises
-        ------
-        InputError
-            Naming it.
-        """
-        before, now = self.stamp, _stamp_of(self.path)
-        if before is None or now is None:
-            changed = before is not now
-        else:
-            keys = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
-            changed = any(getattr(before, key) != getattr(now, key) for key in keys)
-        if changed:
-            raise InputError(
-                f"{self}: expected a file that stays as it is while it is read, found that it was "
-                "written to, replaced or removed. Ingest it again once it is complete, or a copy."
-            )
+def check_unchanged(source: object) -> None:
+    """Refuse a source file that was changed; what else a source is, nobody can look at.
+
+    Raises
+    ------
+    InputError
+        Naming it.
+    """
+    if isinstance(source, SourceFile) and source.changed():
+        raise InputError(
+            f"{source}: expected a file that stays as it is while it is read, found that it was "
+            "written to, replaced or removed. Ingest it again once it is complete, or a copy."
+        )
 
 
 def settle_source(path: Path, scratch: Path) -> SourceFile:
@@ -276,7 +261,7 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
     once more to count the rows), which standard input cannot be.
     """
     if str(path) != "-":
-        return SourceFile.file(path)
+        return SourceFile(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
         while data := sys.stdin.buffer.read(READ_NBYTES):
@@ -284,11 +269,13 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
     return SourceFile(copy, "standard input", "-")
 
 
-def _stamp_of(path: Path) -> os.stat_result | None:
+def _stamp_of(path: Path) -> tuple[int, ...] | None:
+    """Return what a change of a file changes; None if it cannot be asked."""
     try:
-        return path.stat()
+        found = path.stat()
     except OSError:
         return None  # whoever reads it says what is wrong
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 # The bytes of a source file in bounded pieces, decompressed where its magic bytes say so.

@@ -28,7 +28,7 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
-from srs_ooc.ingestion.sources import SourceFile, settle_source
+from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
 
@@ -53,9 +53,10 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
-    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, is_other, open_file
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
 
-    if options.samples or not is_other(path):
+    opener = None if options.samples else opener_of(path)
+    if opener is None:
         if side:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
@@ -68,8 +69,8 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
 
         return open_feature_rows(text, options, work)
     _check_no_text_form(path, options)
-    source = SourceFile.file(path)
-    opened = open_file(path, work.scratch, options)
+    source = SourceFile(path)
+    opened = opener(work.scratch, options)
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
         side = replace(side, columns=labels | dict(side.columns))
@@ -159,8 +160,8 @@ def ingest_table(
 
 def _ingest(reading: Reading, work: Workplace) -> Manifest:
     """Take a table through all stages but the last, which is to publish."""
-    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
-    rows = work.stack.enter_context(RowColumns(work.scratch))
+    header = TextSpool(work.scratch, "header")
+    rows = RowColumns(work.scratch)
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
     has_target = "target" not in side.columns and not options.no_target
@@ -179,7 +180,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     forced = options.kinds.settle(reading.source, header)
     check_kinds(header, roles, forced)
     reading.read_rows(roles, forced, rows)
-    reading.check_unchanged()
+    check_unchanged(reading.source)
     rows.settle(reading.source, reading.where, options)
     facts, kept = rows.facts, rows.kept
     columns, fits_float32, kinds, held_nbytes = reading.features(kept)
@@ -201,7 +202,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
             progress=work.tell,
             first_feature=options.first_feature,
         )
-    reading.check_unchanged()
+    check_unchanged(reading.source)
     return manifest
 
 
@@ -227,18 +228,19 @@ def forecast(
     """
     if str(table) == "-":
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
-    from srs_ooc.ingestion.formats.files import is_other, open_file
+    from srs_ooc.ingestion.formats.files import opener_of
 
     ingest_memory.load_libraries()
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None
     with tempfile.TemporaryDirectory() as folder, Workplace.at(Path(folder)) as work:
-        about = "about " if options.samples or not is_other(table) else ""
-        if about:
+        opener = None if options.samples else opener_of(table)
+        about = "about " if opener is None else ""
+        if opener is None:
             look = _look_at_text(table, options, work, has_target=has_target)
             n_columns, n_rows, text_nbytes, memory = look
         else:
-            opened = open_file(table, work.scratch, options)
+            opened = opener(work.scratch, options)
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
@@ -262,8 +264,8 @@ def _look_at_text(
     table: Path, options: IngestOptions, work: Workplace, *, has_target: bool
 ) -> tuple[int, int, int, ingest_memory.IngestMemory]:
     """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
-    source = SourceFile.file(table)
-    header = work.stack.enter_context(TextSpool(work.scratch, "header"))
+    source = SourceFile(table)
+    header = TextSpool(work.scratch, "header")
     if options.samples:
         from srs_ooc.ingestion.feature_rows import feature_memory, open_stream
 

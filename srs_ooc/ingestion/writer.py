@@ -1,11 +1,11 @@
 """From columns to a complete store, in one bounded pass: codes, values, facts, categories."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +34,16 @@ from srs_ooc.store.manifest import (
     Shape,
     codes_chunk_features,
     max_codes,
-    small_file,
 )
 from srs_ooc.store.values import CodeFacts, code_columns
 from srs_ooc.store.writing import (
     CodesWriter,
     FloatsWriter,
-    SyncedFile,
+    NewStore,
     TextBlocks,
+    TextsWriter,
     write_coordinate,
-    write_small,
-    write_texts,
 )
-from srs_ooc.store.zarr_group import make_group
 
 # Categorical features: from numbers of texts to codes in the order of the texts.
 #
@@ -125,7 +122,7 @@ class CategoryCoder:
 
     Parameters
     ----------
-    folder : Path
+    store : NewStore
         The store being written.
     kinds : FeatureKinds
         Which features are texts, and the texts.
@@ -133,14 +130,9 @@ class CategoryCoder:
         Bounds the categories of a feature.
     """
 
-    def __init__(self, folder: Path, kinds: FeatureKinds, code_dtype: str) -> None:
+    def __init__(self, store: NewStore, kinds: FeatureKinds, code_dtype: str) -> None:
         self._kinds, self._code_dtype = kinds, code_dtype
-        self.checksums: dict[str, int] = {}
-        self.nbytes = 0
-        self._names = ["categories_bytes", "categories_offsets"]
-        self._files = [SyncedFile(small_file(folder, name)) for name in self._names]
-        self._files[1].write(np.zeros(1, "<u8"))
-        self._folder = folder
+        self._texts = TextsWriter(store, "categories")
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
@@ -167,7 +159,8 @@ class CategoryCoder:
         for i, row in enumerate(rows.tolist()):
             n_codes = int(facts.n_codes[i])
             self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
-            self._write([self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()])
+            texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
+            self._texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
 
     def _order_texts(self) -> None:
@@ -233,25 +226,9 @@ class CategoryCoder:
             "each row is a feature and each column a sample, say --orient features."
         )
 
-    def _write(self, texts: list[bytes]) -> None:
-        blob, ends = joined(texts)
-        self._files[1].write((ends + np.uint64(self._files[0].nbytes)).astype("<u8"))
-        self._files[0].write(blob)
-
-    def abandon(self) -> None:
-        """Close without syncing: the work has failed."""
-        for file in self._files:
-            file.abandon()
-
     def close(self) -> None:
         """End both arrays."""
-        if self._files[0].nbytes == 0:
-            self._files[0].write(b"\0")
-        for name, file in zip(self._names, self._files, strict=True):
-            file.close()
-            path = small_file(self._folder, name).relative_to(self._folder).as_posix()
-            self.checksums[path] = file.crc32
-        self.nbytes = self._files[0].nbytes
+        self._texts.close()
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -268,21 +245,6 @@ ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 
-def first_misfit(
-    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
-) -> tuple[int, int] | None:
-    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
-    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
-        line = values[feature]
-        if forced[feature] == BOOLEAN:
-            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
-        else:
-            wrong = (line != np.floor(line)) & ~np.isnan(line)
-        if wrong.any():
-            return feature, int(wrong.argmax())
-    return None
-
-
 Share = tuple[int, int, NDArray[Any], CodeFacts]
 """What is left of features once their values are written: first and last, codes, facts."""
 
@@ -290,10 +252,9 @@ Share = tuple[int, int, NDArray[Any], CodeFacts]
 class ColumnsWriter:
     """Codes features and writes all that is kept of them."""
 
-    def __init__(self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
+    def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self.step = smallest_batch(shape, form)
-        self.checksums: dict[str, int] = {}
+        self._step = smallest_batch(shape, form)
         self.n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
         self._exact = np.empty(shape.n_features, np.bool_)
@@ -301,28 +262,48 @@ class ColumnsWriter:
         self._given = kinds
         self._categories: CategoryCoder | None = None
         if kinds.is_text.any():
-            self._categories = CategoryCoder(folder, kinds, form.code_dtype)
-        self.lengths: dict[str, int] = {}
-        self._folder, self._form = folder, form
+            self._categories = CategoryCoder(store, kinds, form.code_dtype)
+        self._store, self._form = store, form
         self._n_ranges = form.n_ranges(shape)
-        self._codes = CodesWriter(folder, shape, self.chunk_features, form.missing_code)
+        self._codes = CodesWriter(store, shape, self.chunk_features, form.missing_code)
         self._floats: dict[str, FloatsWriter] = {}
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
         for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
-            self._floats[name] = FloatsWriter(folder, name, wide, dtype)
+            self._floats[name] = FloatsWriter(store.folder, name, wide, dtype)
 
     @property
     def floats_chunk(self) -> tuple[int, int]:
         """Features and items of a chunk of the values, or of the ranges of codes."""
         return next(iter(self._floats.values())).chunk
 
-    @property
-    def any_order(self) -> bool:
-        """Whether shares may be made side by side; categories are written as they are made."""
-        return self._categories is None
+    def write(
+        self,
+        columns: StoredColumns,
+        batch: int,
+        n_threads: int,
+        progress: ByteProgress | None,
+    ) -> None:
+        """Write all columns: each thread reads, codes and compresses its own share of a batch.
 
-    def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
+        What is written in order is written here, as the shares come; categories are written as
+        they are made, so that shares with such are made one by one.
+        """
+        n_features, waiting = columns.n_features, deque[Future[Share]]()
+        n_threads = min(n_threads, batch // self._step) if self._categories is None else 1
+        step = max(1, batch // self._step // n_threads) * self._step
+        with ThreadPoolExecutor(n_threads) as pool:
+            for start in range(0, n_features, step):
+                stop = min(start + step, n_features)
+                waiting.append(pool.submit(self._share, start, stop, columns))
+                while len(waiting) > (n_threads if stop < n_features else 0):
+                    done = waiting.popleft().result()
+                    self._take(done)
+                    if progress:
+                        size = done[2].shape[1] * done[2].itemsize  # of a column
+                        progress("writing", done[1] * size, n_features * size)
+
+    def _share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
         values: NDArray[Any] = self._given.kept.read(columns, start, stop)
         if self._categories is not None:
@@ -342,16 +323,20 @@ class ColumnsWriter:
     def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
         """Refuse the first cell that is not of the forced kind."""
         forced = self._given.forced[start : start + len(values)]
-        if (found := first_misfit(values, forced)) is not None:
-            feature, row = found
-            where, text = self._given.cell(start + feature, row, float(values[found]))
+        for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+            line, kind = values[feature], forced[feature]
+            allowed = np.isin(line, (0, 1)) if kind == BOOLEAN else line == np.floor(line)
+            wrong = ~(allowed | np.isnan(line))
+            if not wrong.any():
+                continue
+            row = int(wrong.argmax())
+            where, text = self._given.cell(start + feature, row, float(line[row]))
             raise InputError(
-                f"{where}: expected {ACCEPTED[forced[feature]]}, or a missing value, as --kind "
-                f"NAME={NAMES[forced[feature]]} says, found {text}. Mend the cell, or leave --kind "
-                "out."
+                f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
+                f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
             )
 
-    def take(self, share: Share) -> None:
+    def _take(self, share: Share) -> None:
         """Write the codes of the next features, and note what coding found."""
         start, stop, codes, facts = share
         self._codes.write(codes)
@@ -372,24 +357,12 @@ class ColumnsWriter:
         counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
         return dict(zip(NAMES, counts, strict=True))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            self._codes.abandon()
-            if self._categories is not None:
-                self._categories.abandon()
-            return
+    def close(self) -> None:
+        """End the codes and the categories, and write the facts."""
         self._codes.close()
-        self.checksums |= self._codes.checksums
         if self._categories is not None:
             self._categories.close()
-            self.lengths["categories_bytes"] = self._categories.nbytes
-            self.checksums |= self._categories.checksums
-            sums, n_categories = write_categories_first(self._folder, self._kinds, self._n_codes)
-            self.lengths["categories_offsets"] = n_categories + 1
-            self.checksums |= sums
+            write_categories_first(self._store, self._kinds, self._n_codes)
         arrays: dict[str, NDArray[Any]] = {
             "n_missing": self.n_missing,
             "n_codes": self._n_codes,
@@ -398,8 +371,7 @@ class ColumnsWriter:
         }
         arrays |= {f"{name}_crc32c": floats.crcs for name, floats in self._floats.items()}
         for name, array in arrays.items():
-            self.lengths[name] = len(array)
-            self.checksums |= write_small(self._folder, name, [array])
+            self._store.small(name, [array])
 
 
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -414,13 +386,11 @@ def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
     return narrow
 
 
-def write_categories_first(
-    folder: Path, kinds: NDArray[Any], n_codes: NDArray[Any]
-) -> tuple[dict[str, int], int]:
-    """Write where the categories of each feature begin; return checksums, and how many they are."""
+def write_categories_first(store: NewStore, kinds: NDArray[Any], n_codes: NDArray[Any]) -> None:
+    """Write where the categories of each feature begin."""
     firsts = np.zeros(len(kinds) + 1, np.int64)
     np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
-    return write_small(folder, "categories_first", [firsts]), int(firsts[-1])
+    store.small("categories_first", [firsts])
 
 
 RowArray = ScratchArray | NDArray[Any]
@@ -480,20 +450,17 @@ def write_store(
     shape = Shape(kinds.kept.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
-    with ColumnsWriter(folder, shape, form, kinds) as work:
-        _write_columns(work, columns, batch, n_threads, progress, shape.n_rows * form.code_nbytes)
-    _native.return_large_blocks()
-    ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-    text_sums = write_names(folder, shape, names, ids, work.lengths)
-    positions = stored_positions(shape.n_features, first_feature)
-    checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums
-    checksums |= write_coordinate(folder, "feature", "names", positions)
-    del positions
-    checksums |= write_coordinate(folder, "row", "row_ids")
-    is_regression = target.dtype.kind == "f"
-    by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
-    for name, array in by_row.items():
-        checksums |= write_small(folder, name, blocks_of(array))
+    with NewStore(folder) as store:
+        work = ColumnsWriter(store, shape, form, kinds)
+        work.write(columns, batch, n_threads, progress)
+        work.close()
+        _native.return_large_blocks()
+        ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
+        write_texts(store, shape, names, ids, stored_positions(shape.n_features, first_feature))
+        is_regression = target.dtype.kind == "f"
+        by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
+        for name, array in by_row.items():
+            store.small(name, blocks_of(array))
     manifest = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
@@ -513,71 +480,40 @@ def write_store(
         row_id_name=facts.row_id_name,
         inferred=facts.inferred,
         source=facts.source,
-        checksums=checksums,
+        checksums={},
         lengths={},
         values_chunk=work.floats_chunk,
     )
-    manifest = describe(folder, manifest, work.lengths)
+    manifest = store.finish(manifest)
     work.sync()
     return manifest
 
 
-def describe(folder: Path, manifest: Manifest, lengths: Mapping[str, int]) -> Manifest:
-    """Write the metadata of a store whose files are all there; return the manifest with lengths."""
-    shape = Shape(manifest.n_rows, manifest.n_features)
-    every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
-    manifest = replace(manifest, lengths=every)
-    make_group(folder, manifest)
-    return manifest
-
-
-def _write_columns(
-    work: ColumnsWriter,
-    columns: StoredColumns,
-    batch: int,
-    n_threads: int,
-    progress: ByteProgress | None,
-    size: int,
+def write_texts(
+    store: NewStore,
+    shape: Shape,
+    names: TextBlocks,
+    row_ids: TextBlocks,
+    positions: NDArray[np.uint32],
 ) -> None:
-    """Write all columns: each thread reads, codes and compresses its own share of a batch.
-
-    What is written in order is written here, as the shares come. A column has ``size`` bytes of
-    codes.
-    """
-    n_features, waiting = columns.n_features, deque[Future[Share]]()
-    n_threads = min(n_threads, batch // work.step) if work.any_order else 1
-    step = max(1, batch // work.step // n_threads) * work.step
-    with ThreadPoolExecutor(n_threads) as pool:
-        for start in range(0, n_features, step):
-            stop = min(start + step, n_features)
-            waiting.append(pool.submit(work.share, start, stop, columns))
-            while len(waiting) > (n_threads if stop < n_features else 0):
-                done = waiting.popleft().result()
-                work.take(done)
-                if progress:
-                    progress("writing", done[1] * size, n_features * size)
-
-
-def write_names(
-    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks, lengths: dict[str, int]
-) -> dict[str, int]:
-    """Write names and row ids, and note their lengths; return checksums.
+    """Write names, row ids, places, and the coordinates that follow from them.
 
     Raises
     ------
     InputError
         If they are not as many as the features and rows.
     """
-    checksums: dict[str, int] = {}
+    store.small("positions", [positions])
     for name, blocks, expected in (
         ("names", names, shape.n_features),
         ("row_ids", row_ids, shape.n_rows),
     ):
-        sums, n_texts, lengths[f"{name}_bytes"] = write_texts(folder, name, blocks)
-        checksums |= sums
+        store.texts(name, blocks)
+        n_texts = store.lengths[f"{name}_offsets"] - 1
         if n_texts != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
-    return checksums
+    write_coordinate(store, "feature", "names", positions)
+    write_coordinate(store, "row", "row_ids")
 
 
 def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:

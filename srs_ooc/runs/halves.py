@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Lease, growth_counted
+from srs_ooc.base.budget import PROCESS_NBYTES, Lease, growth_counted, total_nbytes
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.records import Step, Watch
 from srs_ooc.base.seeds import Purpose, key_of
@@ -35,7 +35,7 @@ from srs_ooc.runs.jobs import (
 )
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
 from srs_ooc.runs.run import PLACES, Run, places_of
-from srs_ooc.runs.run_memory import whole_run_nbytes
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done, search
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
@@ -149,6 +149,14 @@ def halves_done(ledger: Run, n_halves: int) -> dict[int, Half]:
 
 ALL_AHEAD = 1 << 30
 """Runs are begun however long one of them takes: little is kept of those that are done."""
+
+
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.values())
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
+    return PROCESS_NBYTES + given + total_nbytes(leases)
 
 
 Doer = Callable[[int, Any, int, Watch], Any]

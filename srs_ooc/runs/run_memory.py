@@ -36,7 +36,6 @@ from srs_ooc.trees.block import (
 if TYPE_CHECKING:
     from srs_ooc.learners.model_learner import Trial
     from srs_ooc.runs.inputs import Inputs
-    from srs_ooc.store.store import Store
 
 # What a run holds: its workers, and what is there once.
 
@@ -425,14 +424,6 @@ def worker_budget(
     budget.n_workers += budget.grant_more("another worker", each, n_threads - 1)
     budget.mapped = shape.codes_nbytes <= budget.free_nbytes
     return budget
-
-
-def whole_run_nbytes(spec: RunSpec, store: "Store", inputs: "Inputs") -> int:
-    """Return what a whole run on a worker needs, the process included."""
-    shape = shape_of(store.manifest, inputs, spec.values())
-    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
-    given = sum(array.nbytes for array in (inputs.weights, inputs.excluded) if array is not None)
-    return PROCESS_NBYTES + given + total_nbytes(leases)
 
 
 # What is on its way between a run and workers elsewhere.

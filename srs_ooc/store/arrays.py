@@ -5,8 +5,8 @@ The Zarr library is not needed. Items are checked whatever their checksums say.
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from srs_ooc.store.manifest import (
     SMALL_ARRAYS,
     ImpossibleError,
     Manifest,
-    Record,
     chunk_file,
     damaged,
     dtype_of,
@@ -32,127 +31,81 @@ from srs_ooc.store.manifest import (
     require_file,
     small_file,
     values_file,
-    verify_file,
+    verified_pieces,
     wrong,
 )
 
 # What must hold of the items of the small arrays, whatever their checksums say.
 
 
-class ArrayCheck:
-    """Checks the items of a small array as they are read, some at a time.
+def _check_items(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
+    """Check the items of a small array, some at a time.
 
-    Parameters
-    ----------
-    name : str
-        The array.
-    record : dict
-        The manifest as JSON; it has been checked.
-    out : array, optional
-        Is filled with the items.
+    Raises
+    ------
+    ImpossibleError
+        If one cannot be, or if all together they are not what the manifest says.
     """
-
-    def __init__(self, name: str, record: Record, out: NDArray[np.generic] | None = None) -> None:
-        self._out, self._n_filled = None if out is None else out.view(np.uint8), 0
-        self._name, self._record = name, record
-        self._dtype = np.dtype(SMALL_ARRAYS[name])
-        self._counts = np.zeros(1, np.int64)
-        self._seen = np.zeros(record["n_features"] if name == "positions" else 0, np.bool_)
-        self._last: int | None = None
-        self._error: ImpossibleError | None = None
-        self._n_missing = self._n_with = 0
-
-    def feed(self, data: bytes) -> None:
-        """Check the next bytes, whole items.
-
-        What is wrong is kept until the end, so that a checksum that is wrong too is named first.
-        What the file has grown by since is left to its checksum, too.
-        """
-        if self._out is not None:
-            part = self._out[self._n_filled : self._n_filled + len(data)]
-            part[:] = np.frombuffer(data, np.uint8, len(part))
-            self._n_filled += len(data)
-        if self._error is None:
-            try:
-                self._feed(data)
-            except ImpossibleError as error:
-                self._error = error
-
-    def _feed(self, data: bytes) -> None:
-        if self._name.endswith(("_offsets", "_first")):
-            self._check_ascending(np.frombuffer(data, self._dtype))
-        elif self._name == "exact":
-            self._within(np.frombuffer(data, np.uint8), 0, 1)
-        elif not self._name.endswith(("_bytes", "_crc32c")):
-            self._check_items(np.frombuffer(data, self._dtype))
-
-    def _check_items(self, items: NDArray[Any]) -> None:
-        r = self._record
-        if self._name in ("target_values", "weights"):
-            low = 0.0 if self._name == "weights" else -np.inf
-            bad = ~(np.isfinite(items) & (items > low))
+    if name.endswith(("_offsets", "_first")):
+        _check_ascending(name, manifest, pieces)
+    elif name in ("target_values", "weights"):
+        for items in pieces:
+            bad = ~(np.isfinite(items) & (items > (0.0 if name == "weights" else -np.inf)))
             if bad.any():
-                wrong(f"finite {'positive ' * (low == 0)}numbers", float(items[bad.argmax()]))
-            return
-        most = {
-            "target": len(r["classes"]) - 1,
-            "kinds": len(NAMES) - 1,
-            "positions": r["n_features"] - 1,
-            "n_codes": min(max_codes(r["code_dtype"]), r["n_rows"]),
-            "n_missing": r["n_rows"],
-            "strata": r["n_rows"] - 1,
-            "groups": r["n_rows"] - 1,
-        }[self._name]
-        self._within(items, 0, most)
-        if self._name in ("target", "kinds"):
-            self._counts = self._counts + np.bincount(items, minlength=most + 1)
-        elif self._name == "positions":
-            self._seen[items] = True
-        elif self._name == "n_missing":
-            self._n_missing += int(items.sum(dtype=np.int64))
-            self._n_with += int(np.count_nonzero(items))
+                kind = "positive numbers" if name == "weights" else "numbers"
+                wrong(f"finite {kind}", float(items[bad.argmax()]))
+    elif name.endswith(("_bytes", "_crc32c")):
+        deque(pieces, maxlen=0)  # they may be any
+    else:
+        _check_numbers(name, manifest, pieces)
 
-    def _within(self, items: NDArray[Any], low: int, high: int) -> None:
-        bad = (items < low) | (items > high)
-        if bad.any():
-            wrong(f"{low} .. {high}", int(items[bad.argmax()]))
 
-    def _check_ascending(self, items: NDArray[Any]) -> None:
-        if self._last is None and int(items[0]) != 0:
+def _check_ascending(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
+    last: int | None = None
+    for items in pieces:
+        if last is None and int(items[0]) != 0:
             wrong("0 as the first offset", int(items[0]))
-        if (items[1:] < items[:-1]).any() or int(items[0]) < (self._last or 0):
+        if (items[1:] < items[:-1]).any() or int(items[0]) < (last or 0):
             wrong("offsets that do not descend", "one that does")
-        self._last = int(items[-1])
+        last = int(items[-1])
+    if name.endswith("_offsets"):
+        n_bytes = manifest.lengths[name.replace("_offsets", "_bytes")]
+        if max(1, last or 0) != n_bytes:
+            wrong(f"{n_bytes} bytes of texts", last)
 
-    def end(self) -> None:
-        """Check what holds of all items together.
 
-        Raises
-        ------
-        ImpossibleError
-            If it does not, or an item cannot be.
-        """
-        if self._error is not None:
-            raise self._error
-        r, name = self._record, self._name
-        facts: dict[str, tuple[Any, Any]] = {
-            "target": (list(r["class_counts"]), self._counts.tolist()),
-            "kinds": ([r["kind_counts"][kind] for kind in NAMES], self._counts.tolist()),
-            "positions": ("each feature once", "each feature once"),
-            "n_missing": (
-                [r["n_missing_cells"], r["n_missing_features"]],
-                [self._n_missing, self._n_with],
-            ),
-        }
-        if name == "positions" and not self._seen.all():
-            wrong("each feature once", f"no {int(self._seen.argmin())}")
-        if name in facts and facts[name][0] != facts[name][1]:
-            wrong(f"counts {facts[name][0]} as in the manifest", facts[name][1])
-        if name.endswith("_offsets"):
-            texts = name.replace("_offsets", "_bytes")
-            most = r["lengths"][texts]
-            if max(1, self._last or 0) != most:
-                wrong(f"{most} bytes of texts", self._last)
+def _check_numbers(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
+    most = {
+        "target": len(manifest.classes) - 1,
+        "kinds": len(NAMES) - 1,
+        "positions": manifest.n_features - 1,
+        "n_codes": min(max_codes(manifest.code_dtype), manifest.n_rows),
+        "n_missing": manifest.n_rows,
+        "strata": manifest.n_rows - 1,
+        "groups": manifest.n_rows - 1,
+        "exact": 1,
+    }[name]
+    counts = np.zeros(most + 1 if name in ("target", "kinds") else 2, np.int64)
+    seen = np.zeros(manifest.n_features if name == "positions" else 0, np.bool_)
+    for items in pieces:
+        bad = (items < 0) | (items > most)
+        if bad.any():
+            wrong(f"0 .. {most}", int(items[bad.argmax()]))
+        if name in ("target", "kinds"):
+            counts += np.bincount(items, minlength=most + 1)
+        elif name == "positions":
+            seen[items] = True
+        elif name == "n_missing":
+            counts += items.sum(dtype=np.int64), np.count_nonzero(items)
+    if not seen.all():
+        wrong("each feature once", f"no {int(seen.argmin())}")
+    said = {
+        "target": list(manifest.class_counts),
+        "kinds": [manifest.kind_counts[kind] for kind in NAMES],
+        "n_missing": [manifest.n_missing_cells, manifest.n_missing_features],
+    }
+    if name in said and said[name] != counts.tolist():
+        wrong(f"counts {said[name]} as in the manifest", counts.tolist())
 
 
 def check_categories(
@@ -218,8 +171,8 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
 
 def verify_array(
     path: Path, manifest: Manifest, name: str, out: NDArray[np.generic] | None = None
-) -> int:
-    """Read a small array; check its checksum and its items; return the bytes read.
+) -> None:
+    """Read a small array; check its checksum and its items.
 
     ``out``, if given, is filled with the items.
 
@@ -228,13 +181,25 @@ def verify_array(
     StoreError
         If its bytes are not those that were written, its items cannot be, or it cannot be read.
     """
-    file, check = f"{name}/c/0", ArrayCheck(name, vars(manifest), out)
+    file = f"{name}/c/0"
+    pieces = verified_pieces(path, file, manifest.checksums[file])
+    read = pieces if out is None else _filling(out.view(np.uint8), pieces)
+    dtype = np.dtype("u1" if name == "exact" else SMALL_ARRAYS[name])
     try:
-        n_read = verify_file(path, file, manifest.checksums[file], check.feed)
-        check.end()
+        _check_items(name, manifest, (np.frombuffer(piece, dtype) for piece in read))
     except ValueError as error:
+        deque(pieces, maxlen=0)  # a checksum that is wrong, too, is named first
         raise damaged(path / file, error) from error
-    return n_read
+
+
+def _filling(out: NDArray[np.uint8], pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces as they are, copied to ``out``; what a file has grown by is not."""
+    start = 0
+    for piece in pieces:
+        part = out[start : start + len(piece)]
+        part[:] = np.frombuffer(piece, np.uint8, len(part))
+        start += len(piece)
+        yield piece
 
 
 def check_size(path: Path, manifest: Manifest, name: str) -> None:
@@ -522,15 +487,3 @@ def check_files(path: Path, manifest: Manifest) -> None:
                     f"{file}: expected a chunk of values, found no file. "
                     "The store is damaged; ingest the table again."
                 )
-
-
-# How the files of a store come to be where they are read.
-
-
-Borrow = Callable[[Path], AbstractContextManager[None]]
-"""Has a file of a store be on a local disk while the block lasts, if the store has it."""
-
-
-def local(_: Path) -> AbstractContextManager[None]:
-    """Do nothing: the files of a store on a local disk are there."""
-    return nullcontext()

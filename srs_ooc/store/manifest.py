@@ -1,15 +1,15 @@
 """The manifest: what a store says of itself without its data, and where its arrays lie.
 
 Dtypes, shapes and chunk files follow from the layout. What a manifest says is checked: types,
-ranges, and whether its parts agree.
+ranges, and whether its parts agree. So do the metadata of the Zarr group that the store is.
 """
 
 import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import factorial, prod
 from pathlib import Path
@@ -34,6 +34,9 @@ FLOAT_CHUNK_NBYTES = 4 * MB
 """The largest chunk of values that is read, uncompressed; ours are smaller."""
 COORDINATE_CHUNK = 1 << 16
 """Texts of a chunk of a coordinate."""
+
+VALUES_CODEC = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle"}
+"""How chunks of values are compressed, in the words of the Zarr standard."""
 
 SMALL_ARRAYS = {
     "target": "<i4",
@@ -69,9 +72,6 @@ CATEGORIES = ("categories_first", "categories_bytes", "categories_offsets")
 COORDINATES = {"feature": "n_features", "row": "n_rows"}
 """Texts for Zarr and xarray, and the field of the manifest that says how many there are."""
 
-RecordView = Mapping[str, Any]
-"""The fields of a manifest by name."""
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -79,12 +79,6 @@ class Shape:
 
     n_rows: int
     n_features: int
-
-    def length_of(self, name: str) -> int:
-        """Return the length of a small array of fixed length."""
-        if name in (*ROW_ARRAYS, "row_ids_offsets"):
-            return self.n_rows + (name == "row_ids_offsets")
-        return self.n_features + (name in ("names_offsets", "categories_first"))
 
 
 def small_file(path: Path, name: str) -> Path:
@@ -118,39 +112,6 @@ def values_file(path: Path, array: str, feature_chunk: int, row_chunk: int) -> P
 def chunk_file(index: int) -> str:
     """Return the path, relative to the store, of chunk ``index`` of ``codes``."""
     return f"codes/c/{index}/0"
-
-
-def float_arrays(record: RecordView) -> dict[str, int]:
-    """Return the compressed arrays of a store, and the items that each has of a feature."""
-    if record["values_dtype"] is not None:
-        return {"values": record["n_rows"]}
-    n_codes = min(max_codes(record["code_dtype"]), record["n_rows"])
-    return {"code_lows": n_codes, "code_highs": n_codes}
-
-
-def n_float_chunks(record: RecordView) -> int:
-    """Return the chunk files of each of the compressed arrays."""
-    features, items = record["values_chunk"]
-    n_items = next(iter(float_arrays(record).values()))
-    return ceil_div(record["n_features"], features) * ceil_div(n_items, items)
-
-
-def small_arrays_of(record: RecordView) -> set[str]:
-    """Return the names of the small arrays of a store."""
-    names = {"target_values" if record["task"] == "regression" else "target"}
-    names |= {*record["row_columns"], *FEATURE_ARRAYS}
-    names |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
-    names |= set(CATEGORIES if record["kind_counts"]["categorical"] else ())
-    return names | {f"{name}_crc32c" for name in float_arrays(record)}
-
-
-def checksummed_files(record: RecordView) -> set[str]:
-    """Return the files whose checksums stand in the manifest, relative to the store."""
-    files = {chunk_file(i) for i in range(ceil_div(record["n_features"], record["chunk_features"]))}
-    files |= {f"{name}/c/0" for name in small_arrays_of(record)}
-    for name, field in COORDINATES.items():
-        files |= {f"{name}/c/{i}" for i in range(ceil_div(record[field], COORDINATE_CHUNK))}
-    return files
 
 
 def cannot_read(file: object, error: OSError) -> StoreError:
@@ -210,10 +171,8 @@ def dtype_of(name: str) -> np.dtype[np.generic]:
     return np.dtype(SMALL_ARRAYS[name])
 
 
-def verify_file(
-    path: Path, name: str, expected: int, feed: Callable[[bytes], None] | None = None
-) -> int:
-    """Compare the CRC-32 of file ``name`` of the store at ``path``; return the bytes read.
+def verified_pieces(path: Path, name: str, expected: int) -> Iterator[bytes]:
+    """Yield the bytes of file ``name`` of the store at ``path``, in pieces of whole items.
 
     Parameters
     ----------
@@ -223,27 +182,41 @@ def verify_file(
         The file, relative to it.
     expected : int
         Its CRC-32.
-    feed : callable, optional
-        Is given what is read, in whole items.
 
     Raises
     ------
     StoreError
-        If the checksum differs, or the file cannot be read.
+        If the file cannot be read, or, at its end, if the checksum differs.
     """
-    found = n_read = 0
+    found = 0
     with reading(path / name), (path / name).open("rb") as file:
         while piece := file.read(1 << 20):
             found = zlib.crc32(piece, found)
-            n_read += len(piece)
-            if feed is not None:
-                feed(piece)
+            yield piece
     if found != expected:
         raise StoreError(
             f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
             "The store is damaged; ingest the table again."
         )
-    return n_read
+
+
+def verify_file(path: Path, name: str, expected: int) -> int:
+    """Read a file and compare its CRC-32; return the bytes read.
+
+    Parameters and errors as of :func:`verified_pieces`.
+    """
+    return sum(map(len, verified_pieces(path, name, expected)))
+
+
+# How the files of a store come to be where they are read.
+
+Borrow = Callable[[Path], AbstractContextManager[None]]
+"""Has a file of a store be on a local disk while the block lasts, if the store has it."""
+
+
+def local(_: Path) -> AbstractContextManager[None]:
+    """Do nothing: the files of a store on a local disk are there."""
+    return nullcontext()
 
 
 # Kinds of feature, by number and by name.
@@ -350,19 +323,18 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def check_record(record: Record) -> None:
-    """Check the fields of a manifest, each by itself and against the others.
+def _checked(record: Record, sha256: object) -> "Manifest":
+    """Return the manifest that its JSON is, each field checked by itself and against the others.
 
-    Parameters
-    ----------
-    record : dict
-        The manifest as JSON.
+    Its SHA-256 must be that which is written beside it.
 
     Raises
     ------
     ImpossibleError
         Naming the first field that is wrong.
     """
+    if sha256 != (found := sha256_of(record)):
+        raise ImpossibleError(f"expected a manifest of SHA-256 {sha256!r}, found {found!r}")
     if odd := sorted(record.keys() ^ _FIELDS.keys()):
         raise ImpossibleError(
             f"expected a manifest with the fields of format {FORMAT}, "
@@ -372,79 +344,77 @@ def check_record(record: Record) -> None:
         expected, holds = _FIELDS[name]
         if not holds(value):
             wrong(f"{name} to be {expected}", value)
-    for expected, agrees, found in _agreements(record):
+    lists = ("classes", "class_counts", "values_chunk")
+    manifest = Manifest(**record | {name: tuple(record[name]) for name in lists})
+    for expected, agrees, said in _agreements(manifest):
         if not agrees:
-            wrong(expected, found)
-    _check_files(record)
-    _check_lengths(record)
-    _check_values_chunk(record)
+            wrong(expected, said)
+    _check_files(manifest)
+    _check_lengths(manifest)
+    return manifest
 
 
-def _agreements(r: Record) -> list[tuple[str, bool, Any]]:
+def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
     """Return what must hold between fields: what is expected, whether it does, what was found."""
-    n_rows, n_features, cells = r["n_rows"], r["n_features"], r["n_missing_cells"]
-    counts, columns = r["class_counts"], r["row_columns"]
-    is_regression, with_missing = r["task"] == "regression", r["n_missing_features"]
+    counts, columns, kinds = list(m.class_counts), m.row_columns, m.kind_counts
+    classes, with_missing = list(m.classes), m.n_missing_features
+    is_regression, most = m.task == "regression", next(iter(m.float_arrays.values()))
+    features, items = chunk = list(m.values_chunk)
+    nbytes = features * items * np.dtype(m.float_dtype).itemsize
     return [
-        ("no classes of a regression", not (is_regression and r["classes"]), r["classes"]),
-        ("classes of a classification", is_regression or bool(r["classes"]), r["classes"]),
-        ("classes that differ", len(set(r["classes"])) == len(r["classes"]), r["classes"]),
-        ("a count of each class", len(counts) == len(r["classes"]), counts),
-        (f"{n_rows} rows in class_counts", is_regression or sum(counts) == n_rows, counts),
+        ("no classes of a regression", not (is_regression and classes), classes),
+        ("classes of a classification", is_regression or bool(classes), classes),
+        ("classes that differ", len(set(classes)) == len(classes), classes),
+        ("a count of each class", len(counts) == len(classes), counts),
+        (f"{m.n_rows} rows in class_counts", is_regression or sum(counts) == m.n_rows, counts),
         ("row_columns of known names", set(columns) <= set(ROW_COLUMNS), columns),
         ("columns in row_columns", all(columns.values()), columns),
-        ("the kinds in kind_counts", set(r["kind_counts"]) == set(NAMES), r["kind_counts"]),
-        (
-            f"{n_features} features in kind_counts",
-            sum(r["kind_counts"].values()) == n_features,
-            r["kind_counts"],
-        ),
-        ("chunk_features <= n_features", r["chunk_features"] <= n_features, r["chunk_features"]),
-        ("n_missing_features <= n_features", with_missing <= n_features, with_missing),
+        ("the kinds in kind_counts", set(kinds) == set(NAMES), kinds),
+        (f"{m.n_features} features in kind_counts", sum(kinds.values()) == m.n_features, kinds),
+        ("chunk_features <= n_features", m.chunk_features <= m.n_features, m.chunk_features),
+        ("n_missing_features <= n_features", with_missing <= m.n_features, with_missing),
         (
             "missing cells in the features said to have them",
-            with_missing <= cells <= with_missing * n_rows,
-            cells,
+            with_missing <= m.n_missing_cells <= with_missing * m.n_rows,
+            m.n_missing_cells,
+        ),
+        (
+            f"values_chunk within {m.n_features} x {most}",
+            features <= m.n_features and items <= most,
+            chunk,
+        ),
+        (
+            f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes",
+            nbytes <= FLOAT_CHUNK_NBYTES,
+            chunk,
         ),
     ]
 
 
-def _check_files(record: Record) -> None:
-    n_chunks = -(-record["n_features"] // record["chunk_features"])
-    found = record["checksums"]
-    if len(found) < n_chunks:  # before as many names are made as a wrong number says
-        wrong(f"checksums of {n_chunks} chunks of codes", len(found))
-    different = checksummed_files(record).symmetric_difference(found)
-    if different:
+def _check_files(m: "Manifest") -> None:
+    if len(m.checksums) < m.n_chunks:  # before as many names are made as a wrong number says
+        wrong(f"checksums of {m.n_chunks} chunks of codes", len(m.checksums))
+    files = {chunk_file(i) for i in range(m.n_chunks)} | {f"{name}/c/0" for name in m.small_arrays}
+    for name, field in COORDINATES.items():
+        n_chunks = ceil_div(getattr(m, field), COORDINATE_CHUNK)
+        files |= {f"{name}/c/{i}" for i in range(n_chunks)}
+    if different := files.symmetric_difference(m.checksums):
         wrong("checksums of the files of the store", sorted(different)[:3])
 
 
-def _check_lengths(record: Record) -> None:
-    lengths, shape = record["lengths"], Shape(record["n_rows"], record["n_features"])
-    names = small_arrays_of(record)
-    if set(lengths) != names:
-        wrong("lengths of the small arrays", sorted(names.symmetric_difference(lengths)))
-    for name, length in lengths.items():
-        if name.endswith("_crc32c"):
-            expected = n_float_chunks(record)
-        elif (name.startswith("categories_") and name != "categories_first") or name.endswith(
-            "_bytes"
-        ):
-            continue
-        else:
-            expected = shape.length_of(name)
-        if length != expected:
-            wrong(f"{expected} items of {name} in lengths", length)
-
-
-def _check_values_chunk(record: Record) -> None:
-    features, items = record["values_chunk"]
-    itemsize = 4 if record["values_dtype"] == "float32" else 8
-    most = next(iter(float_arrays(record).values()))
-    if features > record["n_features"] or items > most:
-        wrong(f"values_chunk within {record['n_features']} x {most}", [features, items])
-    if features * items * itemsize > FLOAT_CHUNK_NBYTES:
-        wrong(f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes", [features, items])
+def _check_lengths(m: "Manifest") -> None:
+    if different := set(m.small_arrays).symmetric_difference(m.lengths):
+        wrong("lengths of the small arrays", sorted(different))
+    features, items = m.values_chunk
+    expected = dict.fromkeys(ROW_ARRAYS, m.n_rows) | dict.fromkeys(FEATURE_ARRAYS, m.n_features)
+    expected |= dict.fromkeys(("names_offsets", "categories_first"), m.n_features + 1)
+    expected |= {"row_ids_offsets": m.n_rows + 1}
+    for name, n_items in m.float_arrays.items():
+        n_chunks = ceil_div(m.n_features, features) * ceil_div(n_items, items)
+        expected[f"{name}_crc32c"] = n_chunks
+    for name, length in m.lengths.items():
+        if length != expected.get(name, length):  # texts are as many and as long as they are
+            wrong(f"{expected[name]} items of {name} in lengths", length)
 
 
 def damaged(place: object, error: Exception) -> StoreError:
@@ -543,13 +513,20 @@ class Manifest:
     @property
     def small_arrays(self) -> list[str]:
         """Return the names of the small arrays that the store holds."""
-        there = small_arrays_of(vars(self))
+        there = {"target_values" if self.task == "regression" else "target"}
+        there |= {*self.row_columns, *FEATURE_ARRAYS}
+        there |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
+        there |= set(CATEGORIES if self.kind_counts["categorical"] else ())
+        there |= {f"{name}_crc32c" for name in self.float_arrays}
         return [name for name in SMALL_ARRAYS if name in there]
 
     @property
     def float_arrays(self) -> dict[str, int]:
         """Return the compressed arrays of the store, and the items each has of a feature."""
-        return float_arrays(vars(self))
+        if self.values_dtype is not None:
+            return {"values": self.n_rows}
+        n_codes = min(max_codes(self.code_dtype), self.n_rows)
+        return {"code_lows": n_codes, "code_highs": n_codes}
 
     @property
     def float_dtype(self) -> str:
@@ -569,7 +546,7 @@ class Manifest:
     @property
     def n_chunks(self) -> int:
         """Chunk files of ``codes``."""
-        return -(-self.n_features // self.chunk_features)
+        return ceil_div(self.n_features, self.chunk_features)
 
     @property
     def chunk_nbytes(self) -> int:
@@ -655,18 +632,9 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
             "Use the srs-ooc version that wrote it, or ingest the table again."
         )
     try:
-        _check_sum(record, attributes)
-        check_record(record)
+        return _checked(record, attributes.get(SHA256))
     except (ImpossibleError, RecursionError) as error:
         raise damaged(metadata, error) from error
-    lists = ("classes", "class_counts", "values_chunk")
-    return Manifest(**record | {name: tuple(record[name]) for name in lists})
-
-
-def _check_sum(record: Record, attributes: Record) -> None:
-    expected, found = attributes.get(SHA256), sha256_of(record)
-    if expected != found:
-        raise ImpossibleError(f"expected a manifest of SHA-256 {expected!r}, found {found!r}")
 
 
 def parse(text: bytes) -> Any:
@@ -676,3 +644,158 @@ def parse(text: bytes) -> Any:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+# The Zarr group that a store is: its metadata written, and compared with what zarr reads.
+#
+# zarr is imported where it is called, by ``verify``: it takes 0.3 s and 10 MB, which a run or an
+# ingest does not have. So metadata are written here, as zarr writes them, byte by byte.
+
+_CONSOLIDATED = "consolidated_metadata"
+_ORDERS = {
+    "names": "feature names in the order of the source; those in stored order are in `feature`",
+    "positions": "place in the source of each stored feature",
+}
+
+
+def make_group(folder: Path, manifest: Manifest) -> None:
+    """Write the metadata of a store beside its chunk files: one Zarr v3 group, and its arrays."""
+    for name, document in _documents(manifest).items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "zarr.json").write_bytes(json.dumps(document, indent=2).encode())
+
+
+def _documents(manifest: Manifest) -> dict[str, Record]:
+    """Return what the metadata of the group, whose name is empty, and of each array say."""
+    n_features, n_rows = manifest.n_features, manifest.n_rows
+    chunks, dtype = (manifest.chunk_features, n_rows), np.dtype(manifest.code_dtype)
+    codes = _array((n_features, n_rows), chunks, dtype, "feature", "row")
+    found = {"codes": codes | {"fill_value": manifest.missing_code}}
+    for name in manifest.small_arrays:
+        length, dtype = (manifest.lengths[name],), dtype_of(name)
+        other = "row" if name in ROW_ARRAYS else f"{name}_item"
+        found[name] = _array(length, length, dtype, "feature" if name in FEATURE_ARRAYS else other)
+        about = _ORDERS.get(name.split("_", maxsplit=1)[0])
+        found[name]["attributes"] = {} if about is None else {"description": about}
+    for name, n_items in manifest.float_arrays.items():
+        shape, dtype = (n_features, n_items), np.dtype(manifest.float_dtype)
+        across = "row" if name == "values" else "code"
+        found[name] = _array(shape, manifest.values_chunk, dtype, "feature", across)
+        blosc = {"typesize": dtype.itemsize} | VALUES_CODEC | {"blocksize": 0}
+        found[name]["codecs"] += [{"name": "blosc", "configuration": blosc}, {"name": "crc32c"}]
+        found[name]["fill_value"] = "NaN"
+    for name, field in COORDINATES.items():
+        length = (getattr(manifest, field),)
+        found[name] = _array(length, (min(*length, COORDINATE_CHUNK),), None, name)
+    attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
+    # The standard has no consolidated metadata yet: who does not know them reads each array's own.
+    inline = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(found.items()))}
+    group: Record = {"attributes": attributes, "zarr_format": 3, _CONSOLIDATED: inline}
+    return {"": group | {"node_type": "group"}} | found
+
+
+def _array(
+    shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any] | None, *dimensions: str
+) -> Record:
+    """Return what the metadata of an array without compression say; of texts if no dtype."""
+    codec: Record = {"name": "vlen-utf8", "configuration": {}}
+    if dtype is not None:
+        endian = {"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {}
+        codec = {"name": "bytes"} | endian
+    return {
+        "shape": shape,
+        "data_type": "string" if dtype is None else dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": "" if dtype is None else dtype.type(0).item(),
+        "codecs": [codec],
+        "attributes": {},
+        "dimension_names": dimensions,
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+
+
+# Is the group, as zarr opens it, the one that follows from the manifest?
+
+
+def check_group(place: Place, manifest: Manifest, read: Callable[[str], bytes]) -> None:
+    """Compare what the metadata say, those of the group and of each array, without zarr.
+
+    ``read`` returns the bytes of a file of the store, by its name below ``place``.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing or says anything else.
+    """
+    for name, document in _documents(manifest).items():
+        file = f"{name}/zarr.json".lstrip("/")
+        with reading(f"{place}/{file}"):
+            text = read(file)
+        if not _is_said(text, document):
+            raise _others(f"{place}/{file}")
+
+
+def _others(file: object) -> StoreError:
+    return StoreError(
+        f"{file}: expected the metadata that follows from the store's manifest, found others. The "
+        "store is damaged; ingest the table again."
+    )
+
+
+def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:
+    """Compare the metadata that Zarr clients read; return its files and bytes.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing, or of which zarr reads anything else: names, shapes,
+        dtypes, chunks, codecs, fill values, dimensions, attributes.
+    """
+    expected, nbytes = _documents(manifest), 0
+    for name, document in expected.items():
+        file = path / name / "zarr.json"
+        with borrow(file):
+            with reading(file):
+                text = file.read_bytes()
+            if not _is_as_made(path, name, text, document):
+                raise _others(file)
+        nbytes += len(text)
+    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
+    if others:
+        raise StoreError(
+            f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
+            "put it there: Zarr shows it as a part of the store."
+        )
+    return len(expected), nbytes
+
+
+def _is_as_made(path: Path, name: str, text: bytes, expected: Record) -> bool:
+    """Return whether zarr reads what is expected, and the text says that and nothing else."""
+    import zarr
+
+    opened = zarr.open_array if name else zarr.open_group
+    try:
+        found = opened(path, path=name, mode="r", zarr_format=3).metadata.to_dict()
+    except Exception:  # the library parses what anybody may have written
+        return False
+    return _is_said(text, expected) and _is_said(canonical(found).encode(), expected)
+
+
+def _is_said(text: bytes, expected: Record) -> bool:
+    """Return whether a text says what is expected, and nothing else."""
+    try:
+        written = parse(text)
+        if _CONSOLIDATED not in written:  # of a store made before they were
+            expected = {key: expected[key] for key in expected if key != _CONSOLIDATED}
+        return _meaning(written) == _meaning(expected)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _meaning(metadata: Record) -> str:
+    """Return the text of metadata: no codec has a configuration that is empty, 0.0 fills as 0."""
+    text = canonical(metadata).replace('"configuration":{},', "")
+    return text.replace('"fill_value":0.0,', '"fill_value":0,')

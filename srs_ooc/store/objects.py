@@ -133,21 +133,6 @@ class Objects:
         for name in names:
             self._tried(name, partial(self._api.delete, self._store, self._at(name)))
 
-    def check_writable(self) -> None:
-        """Check that objects can be written below the URL at all.
-
-        Raises
-        ------
-        UsageError
-            If it is a web server's.
-        """
-        if self.url.scheme not in WRITABLE:
-            raise UsageError(
-                f"{self.url}: expected a place that can be written, "
-                f"{', '.join(f'{name}://' for name in WRITABLE)} or a folder, found a web "
-                "server's. Write to a folder, and have the server's owner copy it there."
-            )
-
     def group(self) -> "Group":
         """Return the Zarr group at the URL as zarr opens it, to be read."""
         import zarr
@@ -263,7 +248,12 @@ def check_free(objects: Objects, *, replaces: bool) -> dict[str, int]:
     StoreError
         If there is a store, or something that is none.
     """
-    objects.check_writable()
+    if objects.url.scheme not in WRITABLE:
+        raise UsageError(
+            f"{objects.url}: expected a place that can be written, "
+            f"{', '.join(f'{name}://' for name in WRITABLE)} or a folder, found a web "
+            "server's. Write to a folder, and have the server's owner copy it there."
+        )
     there = dict(objects.sizes())
     if _ROOT in there and not replaces:
         raise StoreError(

@@ -12,12 +12,10 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import Borrow
-from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
+from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror
 from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
-from srs_ooc.store.zarr_group import check_group
 from srs_ooc.trees.block import Block
 
 if TYPE_CHECKING:

@@ -22,14 +22,12 @@ from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import (
     PIECE_ITEMS,
-    Borrow,
     Categories,
     Names,
     SmallFile,
     check_chunks,
     check_files,
     codes_changed,
-    local,
     read_array,
     stamp_of,
     stamps_of,
@@ -39,11 +37,15 @@ from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
     COORDINATES,
+    Borrow,
     Manifest,
     cannot_read,
     chunk_file,
+    dtype_of,
+    local,
     read_manifest,
     verify_file,
+    verify_group,
 )
 from srs_ooc.store.values import (
     ValuesReader,
@@ -53,7 +55,6 @@ from srs_ooc.store.values import (
     n_values_of,
     whole_columns,
 )
-from srs_ooc.store.zarr_group import verify_group
 from srs_ooc.trees.block import Block
 
 # The column store, open for reading: paging subspaces of its codes into blocks.
@@ -518,7 +519,8 @@ class Store:
             with self._borrow(path / name):
                 if array in manifest.small_arrays:
                     counts["small arrays"] += 1
-                    nbytes += verify_array(path, manifest, array)
+                    verify_array(path, manifest, array)
+                    nbytes += manifest.lengths[array] * dtype_of(array).itemsize
                 else:
                     counts["coordinates" if array in COORDINATES else "codes"] += 1
                     nbytes += verify_file(path, name, crc)

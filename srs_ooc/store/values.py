@@ -18,10 +18,13 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import Borrow, local, read_array
+from srs_ooc.store.arrays import read_array
 from srs_ooc.store.manifest import (
+    VALUES_CODEC,
+    Borrow,
     Manifest,
     cannot_read,
+    local,
     max_codes,
     values_file,
 )
@@ -105,9 +108,6 @@ def code_columns(
 # Five to ten times as fast as zstd on values, at about the same size. The codecs are of the Zarr
 # standard, so that any client reads them.
 
-_LEVEL = 5
-ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
-"""The same in the words of the Zarr standard."""
 _WHOLE = 0x48674BC7
 """CRC-32C of any bytes and their own CRC-32C."""
 
@@ -118,7 +118,7 @@ def _codec() -> Any:
     from numcodecs import blosc
 
     blosc.use_threads = False  # our threads compress side by side; Blosc's own would be memory
-    return blosc.Blosc("lz4", _LEVEL, blosc.Blosc.BITSHUFFLE)
+    return blosc.Blosc("lz4", VALUES_CODEC["clevel"], blosc.Blosc.BITSHUFFLE)
 
 
 def _crc32c(data: bytes) -> int:

@@ -1,13 +1,14 @@
 """Writing the chunk files of a store, synced and with checksums.
 
-The metadata beside them, with which any Zarr client reads them, are zarr's own
-(:mod:`srs_ooc.store.zarr_group`).
+The metadata beside them, with which any Zarr client reads them, follow from the manifest
+(:mod:`srs_ooc.store.manifest`).
 """
 
 import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -17,9 +18,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
     COORDINATE_CHUNK,
+    SMALL_ARRAYS,
+    Manifest,
     Shape,
     chunk_file,
     dtype_of,
+    make_group,
     small_file,
     values_chunk,
     values_file,
@@ -32,14 +36,82 @@ TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
 """Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
 
-class SyncedFile:
-    """A file written from start to end: counts its bytes and their CRC-32, synced when closed."""
+class NewStore:
+    """A store being written: its folder, and what is known of each file once it is written.
 
-    def __init__(self, path: Path) -> None:
+    As a context manager it closes, unsynced, what is still open when the work has failed.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty; to be published by the caller.
+
+    Attributes
+    ----------
+    checksums : dict
+        CRC-32 of each file that is closed, by relative path.
+    lengths : dict
+        Items of each small array that is, by name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.checksums: dict[str, int] = {}
+        self.lengths: dict[str, int] = {}
+        self.opened: set[SyncedFile] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in list(self.opened):
+            file.abandon()
+
+    def small(self, name: str, blocks: Iterable[NDArray[Any]]) -> None:
+        """Write a small array from blocks."""
+        file = SyncedFile(self, f"{name}/c/0")
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype_of(name)))
+        file.close()
+
+    def texts(self, name: str, blocks: TextBlocks) -> None:
+        """Write texts, as a :class:`TextsWriter` does."""
+        writer = TextsWriter(self, name)
+        for blob, ends in blocks:
+            writer.write(blob, ends)
+        writer.close()
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        """Write the metadata of the store; return the manifest with checksums and lengths."""
+        lengths = {name: self.lengths[name] for name in manifest.small_arrays}
+        manifest = replace(manifest, checksums=self.checksums, lengths=lengths)
+        make_group(self.folder, manifest)
+        return manifest
+
+
+class SyncedFile:
+    """A file of a store written from start to end: synced, and noted, when closed.
+
+    Parameters
+    ----------
+    store : NewStore
+        Which notes its CRC-32, and of a small array the items.
+    name : str
+        Its path in the store.
+
+    Attributes
+    ----------
+    nbytes, crc32 : int
+        Bytes written so far, and their CRC-32.
+    """
+
+    def __init__(self, store: NewStore, name: str) -> None:
+        path = store.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._store, self._name = store, name
         self._file: BinaryIO = path.open("xb")
-        self.nbytes = 0
-        self.crc32 = 0
+        self.nbytes = self.crc32 = 0
+        store.opened.add(self)
 
     def write(self, data: Any) -> None:
         """Append bytes or a C-contiguous array."""
@@ -50,25 +122,42 @@ class SyncedFile:
 
     def abandon(self) -> None:
         """Close without syncing: the work has failed."""
+        self._store.opened.discard(self)
         with contextlib.suppress(OSError):
             self._file.close()
 
     def close(self) -> None:
-        """Flush to disk and close."""
+        """Flush to disk, close and note."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
         finally:
             self.abandon()
+        self._store.checksums[self._name] = self.crc32
+        array = self._name.split("/", maxsplit=1)[0]
+        if array in SMALL_ARRAYS:
+            self._store.lengths[array] = self.nbytes // dtype_of(array).itemsize
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
+class TextsWriter:
+    """Writes ``<name>_bytes`` (at least one byte) and ``<name>_offsets``."""
+
+    def __init__(self, store: NewStore, name: str) -> None:
+        self._bytes = SyncedFile(store, f"{name}_bytes/c/0")
+        self._offsets = SyncedFile(store, f"{name}_offsets/c/0")
+        self._offsets.write(np.zeros(1, "<u8"))
+
+    def write(self, blob: bytes, ends: NDArray[np.uint64]) -> None:
+        """Append texts that lie one after another in ``blob``, and where each ends there."""
+        self._offsets.write((ends + np.uint64(self._bytes.nbytes)).astype("<u8"))
+        self._bytes.write(blob)
+
+    def close(self) -> None:
+        """End both arrays."""
+        if self._bytes.nbytes == 0:
+            self._bytes.write(b"\0")
+        self._bytes.close()
+        self._offsets.close()
 
 
 class CodesWriter:
@@ -76,7 +165,7 @@ class CodesWriter:
 
     Parameters
     ----------
-    folder : Path
+    store : NewStore
         The store being written.
     shape : Shape
         Of the table.
@@ -87,10 +176,9 @@ class CodesWriter:
     """
 
     def __init__(
-        self, folder: Path, shape: Shape, chunk_features: int, fill: np.unsignedinteger[Any]
+        self, store: NewStore, shape: Shape, chunk_features: int, fill: np.unsignedinteger[Any]
     ) -> None:
-        self.checksums: dict[str, int] = {}
-        self._folder, self._shape, self._fill = folder, shape, fill
+        self._store, self._shape, self._fill = store, shape, fill
         self._chunk_features = chunk_features
         self._n_written = 0
         self._file: SyncedFile | None = None
@@ -99,28 +187,15 @@ class CodesWriter:
         """Append the codes (m, n_rows) of the next features."""
         while len(codes):
             if self._file is None:
-                self._file = SyncedFile(self._folder / self._current)
+                index = self._n_written // self._chunk_features
+                self._file = SyncedFile(self._store, chunk_file(index))
             room = self._chunk_features - self._n_written % self._chunk_features
             part, codes = codes[:room], codes[room:]
             self._file.write(np.ascontiguousarray(part))
             if len(part) == room:
-                self._end_chunk()
+                self._file.close()
+                self._file = None
             self._n_written += len(part)
-
-    @property
-    def _current(self) -> str:
-        return chunk_file(self._n_written // self._chunk_features)
-
-    def _end_chunk(self) -> None:
-        assert self._file is not None
-        self._file.close()
-        self.checksums[self._current] = self._file.crc32
-        self._file = None
-
-    def abandon(self) -> None:
-        """Close without syncing: the work has failed."""
-        if self._file is not None:
-            self._file.abandon()
 
     def close(self) -> None:
         """Pad and end the last chunk."""
@@ -130,7 +205,7 @@ class CodesWriter:
         padding = np.full((1 << 20) // self._fill.itemsize, self._fill).tobytes()
         while self._file.nbytes < size:
             self._file.write(padding[: size - self._file.nbytes])
-        self._end_chunk()
+        self._file.close()
 
 
 class FloatsWriter:
@@ -201,40 +276,6 @@ class FloatsWriter:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:
-    """Write a small array from blocks; return its checksum by relative path."""
-    path = small_file(folder, name)
-    with SyncedFile(path) as file:
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, dtype_of(name)))
-    return {path.relative_to(folder).as_posix(): file.crc32}
-
-
-def write_texts(folder: Path, name: str, blocks: TextBlocks) -> tuple[dict[str, int], int, int]:
-    """Write ``<name>_bytes`` and ``<name>_offsets``.
-
-    Returns
-    -------
-    checksums : dict
-        CRC-32 by relative path.
-    n_texts, nbytes : int
-        Texts written; length of ``<name>_bytes``, at least 1.
-    """
-    paths = [small_file(folder, f"{name}_{part}") for part in ("bytes", "offsets")]
-    with SyncedFile(paths[0]) as texts, SyncedFile(paths[1]) as offsets:
-        offsets.write(np.zeros(1, "<u8"))
-        for blob, ends in blocks:
-            offsets.write((ends + np.uint64(texts.nbytes)).astype("<u8"))
-            texts.write(blob)
-        if texts.nbytes == 0:
-            texts.write(b"\0")
-    checksums = {
-        path.relative_to(folder).as_posix(): file.crc32
-        for path, file in zip(paths, (texts, offsets), strict=True)
-    }
-    return checksums, offsets.nbytes // 8 - 1, texts.nbytes
-
-
 # The texts that Zarr and xarray show beside codes and values: feature names and row ids.
 #
 # Features lie on disk in a random order, and so their names must in the same. Written as chunks of
@@ -246,13 +287,13 @@ TEXTS_HELD_NBYTES = 8 * MB
 
 
 def write_coordinate(
-    folder: Path, name: str, texts: str, order: NDArray[np.uint32] | None = None
-) -> dict[str, int]:
+    store: NewStore, name: str, texts: str, order: NDArray[np.uint32] | None = None
+) -> None:
     """Write texts of a store, in an order, as an array of Zarr strings.
 
     Parameters
     ----------
-    folder : Path
+    store : NewStore
         The store being written, with ``<texts>_bytes`` and ``<texts>_offsets``.
     name : str
         The array to write.
@@ -260,35 +301,28 @@ def write_coordinate(
         Which texts.
     order : uint32 (n,), optional
         The text to write at each place; all as they are if not given.
-
-    Returns
-    -------
-    dict
-        CRC-32 of each file by relative path.
     """
-    offsets = small_file(folder, f"{texts}_offsets")
+    offsets = small_file(store.folder, f"{texts}_offsets")
     n = offsets.stat().st_size // 8 - 1
-    chunk, checksums = min(n, COORDINATE_CHUNK), {}
-    with small_file(folder, f"{texts}_bytes").open("rb") as source:
+    chunk = min(n, COORDINATE_CHUNK)
+    with small_file(store.folder, f"{texts}_bytes").open("rb") as source:
         read = _reader(source, in_order=order is None)
         all_ends = None if order is None else np.fromfile(offsets, "<u8")
         for index, first in enumerate(range(0, n, chunk)):
-            path = folder / name / "c" / str(index)
-            with SyncedFile(path) as out:
-                out.write(np.array([chunk], "<u4"))
-                for start in range(first, min(first + chunk, n), _BLOCK):
-                    stop = min(start + _BLOCK, first + chunk, n)
-                    if order is None or all_ends is None:
-                        ends = np.fromfile(offsets, "<u8", stop - start + 1, offset=8 * start)
-                        spans = ends[:-1], ends[1:]
-                    else:
-                        places = order[start:stop].astype(np.int64)
-                        spans = all_ends[places], all_ends[places + 1]
-                    for data in _encoded(read, *spans):
-                        out.write(data)
-                out.write(np.zeros(max(0, first + chunk - n), "<u4"))
-            checksums[path.relative_to(folder).as_posix()] = out.crc32
-    return checksums
+            out = SyncedFile(store, f"{name}/c/{index}")
+            out.write(np.array([chunk], "<u4"))
+            for start in range(first, min(first + chunk, n), _BLOCK):
+                stop = min(start + _BLOCK, first + chunk, n)
+                if order is None or all_ends is None:
+                    ends = np.fromfile(offsets, "<u8", stop - start + 1, offset=8 * start)
+                    spans = ends[:-1], ends[1:]
+                else:
+                    places = order[start:stop].astype(np.int64)
+                    spans = all_ends[places], all_ends[places + 1]
+                for data in _encoded(read, *spans):
+                    out.write(data)
+            out.write(np.zeros(max(0, first + chunk - n), "<u4"))
+            out.close()
 
 
 def _reader(source: BinaryIO, *, in_order: bool) -> Callable[[int, int], bytes]:

@@ -1,6 +1,7 @@
-"""Measuring a command from outside: its status, its limit, its peak."""
+"""Measuring a command from outside, and keeping what was measured."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import measured
 import psutil
 import pytest
-from measured import measure
+from measured import Results, measure
 
 
 def python(code, **options):
@@ -56,3 +57,27 @@ def test_the_peak_is_that_of_the_command():
     idle, busy = map(float, said.split())
     assert idle < 60
     assert 150 < busy < 200
+
+
+LINES = [{"problem": "madelon", "seed": 0, "power": 0.5}, {"problem": "noise", "seed": 0}]
+
+
+def test_records_are_kept_and_found_again(tmp_path):
+    file = tmp_path / "results.jsonl"
+    results = Results(file)
+    assert results.find({"seed": 0}) is None
+    for line in LINES:
+        results.add(line)
+    results.add({"problem": "chain"}, is_kept=False)
+    assert results.find({"problem": "chain"}) == {"problem": "chain"}
+    assert Results(file).records == LINES
+    assert Results(file).find({"seed": 0, "problem": "noise"}) == LINES[1]
+    assert Results(file).find({"seed": 1}) is None
+
+
+def test_a_line_cut_short_is_taken_away(tmp_path):
+    file = tmp_path / "results.jsonl"
+    whole = "".join(json.dumps(line) + "\n" for line in LINES)
+    file.write_text(whole + '{"problem": "madel')
+    assert Results(file).records == LINES
+    assert file.read_text() == whole

@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 import selection_peers as peers
-from selection_methods import METHODS
-from selection_tables import HERE, read_answer
+from selection import HERE, METHODS, read_answer
 
 RELEVANT = {4, 17, 30}
 PACKAGES = {"lightgbm": "lightgbm", "boruta": "boruta", "knockoffs": "knockpy"}
@@ -52,7 +51,7 @@ def test_a_peer_ranks_strong_features_first(name, task):
 
 
 def test_every_peer_is_a_function_and_back():
-    assert set(peers.FUNCTIONS) == {m.name for m in METHODS.values() if not m.is_ours}
+    assert set(peers.FUNCTIONS) == {name for name in METHODS if not METHODS[name].is_ours}
 
 
 def test_bh_selects_nothing_of_a_constant_table():

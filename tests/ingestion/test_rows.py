@@ -220,30 +220,30 @@ def test_kinds_that_cannot_be(tmp_path):
 
 
 def test_names_of_equal_hash_are_told_apart(tmp_path):
-    with TextSpool(tmp_path, "header") as header:
-        alike = np.full(3, hash_text(b"b"), np.uint64)
-        header.append(Texts(b"abc", np.array([1, 2, 3], np.uint64), alike))
-        forced = ForcedKinds((("b", "integer"),)).settle("t.csv", header)
-        assert forced.tolist() == [FREE, INTEGER, FREE]
-        with pytest.raises(InputError, match="no such column 'd'"):
-            ForcedKinds((("b", "integer"), ("d", "boolean"))).settle("t.csv", header)
+    header = TextSpool(tmp_path, "header")
+    alike = np.full(3, hash_text(b"b"), np.uint64)
+    header.append(Texts(b"abc", np.array([1, 2, 3], np.uint64), alike))
+    forced = ForcedKinds((("b", "integer"),)).settle("t.csv", header)
+    assert forced.tolist() == [FREE, INTEGER, FREE]
+    with pytest.raises(InputError, match="no such column 'd'"):
+        ForcedKinds((("b", "integer"), ("d", "boolean"))).settle("t.csv", header)
 
 
 def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr("srs_ooc.ingestion.ingest_options._PAIRS_AT_A_TIME", 2)
     (tmp_path / "kinds.csv").write_text("name,kind\n\nc,integer\na,boolean\nb,numeric\n")
-    with TextSpool(tmp_path, "header") as header:
-        header.append(texts_of("abc"))
-        kinds = ForcedKinds((), tmp_path / "kinds.csv")
-        assert kinds.settle("t", header).tolist() == [BOOLEAN, NUMERIC, INTEGER]
-        twice = ForcedKinds((("b", "numeric"),), tmp_path / "kinds.csv")
-        with pytest.raises(UsageError, match="found 'b' twice"):
-            twice.settle("t", header)
-        with pytest.raises(UsageError, match="found 'b' twice"):
-            twice.by_name()
-        (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
-        with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
-            kinds.settle("t", header)
+    header = TextSpool(tmp_path, "header")
+    header.append(texts_of("abc"))
+    kinds = ForcedKinds((), tmp_path / "kinds.csv")
+    assert kinds.settle("t", header).tolist() == [BOOLEAN, NUMERIC, INTEGER]
+    twice = ForcedKinds((("b", "numeric"),), tmp_path / "kinds.csv")
+    with pytest.raises(UsageError, match="found 'b' twice"):
+        twice.settle("t", header)
+    with pytest.raises(UsageError, match="found 'b' twice"):
+        twice.by_name()
+    (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
+    with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
+        kinds.settle("t", header)
 
 
 def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):

@@ -41,11 +41,7 @@ def as_texts(texts: list[str]) -> Texts:
 
 @given(st.lists(st.text(max_size=4), max_size=20), st.integers(0, 20), st.data())
 def test_text_spool_is_a_list(tmp_path_factory, texts, cut, data):
-    with TextSpool(tmp_path_factory.mktemp("t"), "x") as spool:
-        check_texts(spool, texts, cut, data)
-
-
-def check_texts(spool, texts, cut, data):
+    spool = TextSpool(tmp_path_factory.mktemp("t"), "x")
     spool.append(as_texts(texts[:cut]))
     spool.append(as_texts(texts[cut:]))
     assert len(spool) == len(texts)
@@ -66,10 +62,10 @@ def check_texts(spool, texts, cut, data):
 
 def test_blocks_of_long_texts_stay_small(tmp_path):
     texts = [str(i) * 200_000 for i in range(9)] + ["x"] * 40_000
-    with TextSpool(tmp_path, "x") as spool:
-        for text in texts:
-            spool.append(as_texts([text]))
-        sizes = [(len(blob), len(ends)) for blob, ends in spool.blocks()]
+    spool = TextSpool(tmp_path, "x")
+    for text in texts:
+        spool.append(as_texts([text]))
+    sizes = [(len(blob), len(ends)) for blob, ends in spool.blocks()]
     assert max(size for size, _ in sizes) <= 1 << 20
     assert max(n for _, n in sizes) <= 1 << 14
     assert sum(n for _, n in sizes) == len(texts)

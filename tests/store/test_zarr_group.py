@@ -25,11 +25,11 @@ from srs_ooc.store.manifest import (
     FEATURE_ARRAYS,
     SHA256,
     SMALL_ARRAYS,
+    make_group,
     read_manifest,
 )
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.store import Store
-from srs_ooc.store.zarr_group import make_group
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-3"
 N_FEATURES, N_ROWS = 23, 7
@@ -339,7 +339,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
     for limit in (8_000_000, 0):
         monkeypatch.setattr(writing, "TEXTS_HELD_NBYTES", limit)
         out = tmp_path / f"{limit}.zarr"
-        for module in ("manifest", "writing", "zarr_group"):
+        for module in ("manifest", "writing"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
         ingest_table(path, out, IngestOptions(row_ids="id"))
         Store.open(out).verify()

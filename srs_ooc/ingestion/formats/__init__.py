@@ -103,53 +103,41 @@ def hash_text(text: bytes) -> int:
 class Table(Protocol):
     """A table that an ingest can read piece by piece; ``srs_ooc.testing`` checks one.
 
+    What has a value here need not be said by a subclass: of most tables it holds.
+
     Attributes
     ----------
     format : str
         Name of the format, for the manifest.
     by_rows : bool
-        Whether :meth:`read` takes rows.
+        Whether :meth:`read` takes rows, from first to last, rather than columns.
+    shape : (int, int)
+        Rows and columns.
+    narrow : bool
+        Whether the dtypes promise that float32 holds every value exactly.
+    names : collection of str or None
+        Names of the columns; None if the format has none.
+    text_columns : bool (n_columns,) or None
+        Which columns hold texts, which are categories; None if the format has no texts.
+    pool : TextCoder or None
+        Texts that were numbered when the table was opened; None if that is done by reading.
+    held, opening : tuple of Lease, or None
+        Only of our own: what is held of the table to the end, and what opening it took; None where
+        only the process can tell.
+    work_nbytes : int
+        Memory that reading takes beyond what is read and what is held already.
     """
 
-    @property
-    def format(self) -> str:
-        """Name of the format."""
-        ...
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether rows are read, from first to last, rather than columns."""
-        ...
-
-    @property
-    def narrow(self) -> bool:
-        """Whether the dtypes promise that float32 holds every value exactly."""
-        ...
-
-    @property
-    def work_nbytes(self) -> int:
-        """Memory that reading takes beyond what is read and what is held already, in bytes."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        ...
-
-    @property
-    def names(self) -> Collection[str] | None:
-        """Names of the columns; None if the format has none."""
-        ...
-
-    @property
-    def text_columns(self) -> NDArray[np.bool_] | None:
-        """Which columns hold texts, which are categories; None if the format has no texts."""
-        ...
-
-    @property
-    def pool(self) -> TextCoder | None:
-        """Texts that were numbered when the table was opened; None if that is done by reading."""
-        ...
+    format: str = ""
+    by_rows: bool = False
+    shape: tuple[int, int]
+    narrow: bool
+    names: Collection[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
+    held: tuple[Lease, ...] | None = None
+    opening: tuple[Lease, ...] = ()
+    work_nbytes: int = 0
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
@@ -169,18 +157,8 @@ class Table(Protocol):
         ...
 
 
-class NumbersTable:
-    """What most tables have: columns of numbers without names, of which nothing is held.
-
-    ``held`` and ``opening`` are leases: what is held of the table to the end, and what opening it
-    took; None where only the process can tell. ``work_nbytes`` are as of :class:`Table`.
-    """
-
-    format = ""
-    by_rows = False
-    names: Collection[str] | None = None
-    text_columns: NDArray[np.bool_] | None = None
-    pool: TextCoder | None = None
-    held: tuple[Lease, ...] | None = None
-    opening: tuple[Lease, ...] = ()
-    work_nbytes = 0
+REQUIRED = (
+    "format", "by_rows", "shape", "narrow", "names", "text_columns", "pool", "work_nbytes", "read",
+    "items",
+)  # fmt: skip
+"""What an object has that is taken for a table."""

@@ -22,7 +22,7 @@ from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 
@@ -45,7 +45,7 @@ _BAD_ARCHIVE = (
 )
 
 
-class NpyTable(NumbersTable):
+class NpyTable(Table):
     """A ``.npy`` file: row by row in C order, column by column in Fortran order.
 
     Its cells are read, not mapped: pages of a map count as resident memory until the system takes
@@ -259,7 +259,7 @@ def is_svmlight(path: Path) -> bool:
     if _SUFFIXES & set(path.suffixes[-2:]):
         return True
     try:
-        first = next(PieceReader(SourceFile.file(path)).pieces(), b"")
+        first = next(PieceReader(SourceFile(path)).pieces(), b"")
     except (InputError, OSError):
         return False  # the reader of text tables tells what is wrong with it
     lines = (line for line in first.splitlines() if line.strip() and not line.startswith(b"#"))
@@ -317,7 +317,7 @@ class SvmlightTable(in_memory.SparseTable):
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
         self._n_rows = self._n_cells = self._highest = 0
         self._lowest, self._holds = 1, True
-        for number, line in enumerate(_lines(PieceReader(SourceFile.file(path))), 1):
+        for number, line in enumerate(_lines(PieceReader(SourceFile(path))), 1):
             self._take(line.partition(b"#")[0].split(), f"{what}, line {number}")
         if not self._n_cells:
             raise InputError(f"{what}: expected lines of a target and index:value, found none.")
@@ -488,7 +488,7 @@ PARQUET, FEATHER = b"PAR1", b"ARROW1"
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
-class ArrowFile(NumbersTable):
+class ArrowFile(Table):
     """A Parquet or Feather file: a ``Table`` read by columns.
 
     Columns that pandas notes as the index of a frame (``index_names``) stand before the others.
@@ -651,60 +651,36 @@ GROUP = "srs_ooc.formats"
 Opener = Callable[[Path, Path, int], Table]
 
 
-def is_outside(path: Path) -> bool:
-    """Return whether a package says that it opens files with such a name."""
-    return path.suffix.removeprefix(".") in places_of(GROUP)
-
-
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
 
-def _start(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(8)
-    except OSError:
-        return b""  # the reader of text tables tells what is wrong with it
+def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
+    """Return what opens a file, by its first bytes or its name; None for a text table.
 
-
-def is_other(path: Path) -> bool:
-    """Return whether a file is one of :func:`open_file` rather than a text table."""
-    start = _start(path)
-    if start and is_svmlight(path):
-        return True
-    if start.startswith((_NPY, PARQUET, FEATHER)):
-        return True
-    return is_outside(path) or (start.startswith(_ZIP) and path.suffix == ".npz")
-
-
-def open_file(path: Path, scratch: Path, options: IngestOptions) -> Table:
-    """Open a file that is no text table.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    scratch : Path
-        Folder for what must be unpacked.
-    options : IngestOptions
-        With the memory cap, for formats that have to be loaded.
+    It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
+    that have to be loaded.
 
     Raises
     ------
-    BudgetError
-        If the cap cannot hold what opening it takes.
     UsageError
         If the package that opens it cannot be imported.
     """
-    if _start(path).startswith(_NPY):
-        return NpyTable(path, str(path))
-    for magic in (PARQUET, FEATHER):
-        if _start(path).startswith(magic):
-            return ArrowFile(path, str(path), options, parquet=magic == PARQUET)
-    if is_svmlight(path):
-        return SvmlightTable(path, str(path), options)
-    if is_outside(path):
-        ending = path.suffix.removeprefix(".")
+    what, ending = str(path), path.suffix.removeprefix(".")
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+    except OSError:
+        start = b""  # the reader of text tables tells what is wrong with it
+    if start.startswith(_NPY):
+        return lambda scratch, options: NpyTable(path, what)
+    if start.startswith((PARQUET, FEATHER)):
+        is_parquet = start.startswith(PARQUET)
+        return lambda scratch, options: ArrowFile(path, what, options, parquet=is_parquet)
+    if start and is_svmlight(path):
+        return lambda scratch, options: SvmlightTable(path, what, options)
+    if ending in places_of(GROUP):
         opener: Opener = part_at(places_of(GROUP)[ending], f"files named .{ending}")
-        return opener(path, scratch, int(options.memory_mb * MB))
-    return open_npz(path, str(path), scratch, options)
+        return lambda scratch, options: opener(path, scratch, int(options.memory_mb * MB))
+    if start.startswith(_ZIP) and path.suffix == ".npz":
+        return lambda scratch, options: open_npz(path, what, scratch, options)
+    return None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
+from srs_ooc.ingestion.formats import REQUIRED, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     IngestMemory,
     lines_lease,
@@ -344,7 +344,7 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
         )
 
 
-class ArrayTable(NumbersTable):
+class ArrayTable(Table):
     """A matrix (n_rows, n_columns) in memory, read by columns; masked cells are missing."""
 
     format = "numpy"
@@ -397,7 +397,7 @@ def _check_indices(matrix: Any, what: str) -> None:
         )
 
 
-class SparseTable(NumbersTable):
+class SparseTable(Table):
     """A SciPy sparse matrix or array, made dense some columns at a time."""
 
     format = "scipy.sparse"
@@ -436,7 +436,7 @@ def frame_library(thing: object) -> str | None:
     return None
 
 
-class FrameTable(NumbersTable):
+class FrameTable(Table):
     """A frame read by columns; the frame itself says of which library.
 
     Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
@@ -634,9 +634,6 @@ def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
     return out
 
 
-_TABLE = [name for name in dir(Table) if not name.startswith("_")]
-
-
 def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
     """Open an object in memory as a table.
 
@@ -653,7 +650,7 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
         return FrameTable(thing, "the frame", as_texts)
     if type(thing).__module__.startswith("scipy.sparse"):
         return SparseTable(thing, "the sparse matrix")
-    if all(hasattr(thing, name) for name in _TABLE):
+    if all(hasattr(thing, name) for name in REQUIRED):
         return cast("Table", thing)  # of a format of the caller's own
     raise InputError(
         "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "

@@ -1,25 +1,9 @@
-"""The paper's accuracy table: going on after a kill, and the pairwise tests."""
-
-import json
+"""The paper's accuracy table: whole repeats, and the pairwise tests."""
 
 import pytest
-from paper_table2 import METHODS, Protocol, better, read_results, report, scores
+from paper_table2 import METHODS, Protocol, better, report, scores
 
 pytestmark = pytest.mark.research
-
-LINES = [{"key": "madelon/0/ET K=1/9", "accuracy": 0.5}, {"key": "orl/0/ET K=1/9", "accuracy": 0.7}]
-
-
-def test_a_line_cut_short_is_taken_away(tmp_path):
-    file = tmp_path / "results.jsonl"
-    whole = "".join(json.dumps(line) + "\n" for line in LINES)
-    file.write_text(whole + '{"key": "madelon/1')
-    assert read_results(file) == {line["key"]: line["accuracy"] for line in LINES}
-    assert file.read_text() == whole
-
-
-def test_no_file_is_nothing_done(tmp_path):
-    assert read_results(tmp_path / "none") == {}
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,30 @@ best splits on k features; the random forest is scikit-learn's, without bagging,
 candidates a node. A quarter of the rows is held out, stratified by class; the paper does not give
 its split, and its orl has 4,096 features.
 
-    python benchmarks/paper_less.py --data FOLDER [--tables madelon orl] [--repeats 3] [--k 10 50]
+    python benchmarks/research/paper_less.py --data FOLDER [--tables madelon orl] [--repeats 3]
+        [--k 10 50]
 """
 
 import argparse
 import gzip
 import json
 import subprocess
+import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from measured import find_srs_ooc, srs_ooc
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
+
+from measured import find_srs_ooc, srs_ooc
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200)
 PUBLISHED = {"madelon": 0.26, "orl": 0.12}

@@ -1,9 +1,10 @@
-"""PRS beside what scikit-learn has, by three subcommands.
+"""PRS beside what scikit-learn has, by two subcommands.
 
 ``peers``: How hard the PRS paper's simulated files at hand are: forests and boosting on the same
 files.
 
-    python benchmarks/paper_prs_scikit.py peers FOLDER [--problems linear ...] [--files 1 2 3]
+    python benchmarks/research/paper_prs_scikit.py peers FOLDER [--problems linear ...]
+        [--files 1 2 3]
 
 The paper's figures are means of ten files of each problem; FOLDER holds three (see
 ``paper_simulated.py``). So the two methods of its Table 2 that scikit-learn has are run on these,
@@ -16,7 +17,7 @@ relevant features alone and all rows. Needs scikit-learn.
 
 ``real``: Parametric Random Subspace on wide real tables: arcene and others (Tables S13, S16, S17).
 
-    python benchmarks/paper_prs_scikit.py real FOLDER [--tables arcene ...] [--screen 500]
+    python benchmarks/research/paper_prs_scikit.py real FOLDER [--tables arcene ...] [--screen 500]
 
 FOLDER holds ``NAME.csv.gz``, the class in the column ``target``. As in the paper: five folds; of
 the rows that are not in a fold, four fifths are learnt from and one fifth is held out; the penalty
@@ -29,18 +30,10 @@ out.
 
 Accuracies are those of the run's saved trees. Beside them, on the same folds and all features, a
 forest of scikit-learn of 500 trees. Seconds are of the processor. Needs scikit-learn and pandas.
-
-``smoothness``: Parametric Random Subspace with the fused penalty on noisy digits (the paper's
-Section 3.3).
-
-    python benchmarks/paper_prs_scikit.py smoothness [--smoothness 0 0.0001 0.001 0.01] [--seeds 3]
-
-The fives and sixes of scikit-learn's bundled digits, 8 x 8 pixels of 0 to 16, with normal noise
-added to each pixel; 120 images to train on, 60 held out for validation, the others to test. Each
-seed has its own split and noise, the same for all strengths. Two folds, as in the paper.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -50,10 +43,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from measured import subcommand
 from numpy.typing import NDArray
-from paper_simulated import RELEVANT, relevant_of
-from sklearn.datasets import load_digits
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -65,7 +55,11 @@ from sklearn.metrics import average_precision_score, log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import srs_ooc
-from srs_ooc.samplers.prs_math import grid_of, roughness
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
+
+from measured import subcommand
+from paper_simulated import RELEVANT, relevant_of
 
 N_TREES, MOST_DEPTH = 100, 10
 SHARES = (100, 50, 20, 10, 5, 3, 2, 1)
@@ -269,70 +263,5 @@ def real_main() -> None:
         measure_table(name, given)
 
 
-N_TRAIN, N_VALID, SIZE = 120, 60, (8, 8)
-
-
-def images_of(seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return noisy fives and sixes, shuffled: (n, 64), and which are sixes."""
-    rng = np.random.default_rng(seed)
-    data = load_digits()
-    chosen = rng.permutation(np.flatnonzero(np.isin(data.target, (5, 6))))
-    pixels = data.data[chosen] + rng.normal(scale=noise, size=(len(chosen), 64))
-    return pixels, data.target[chosen] == 6
-
-
-def run_once(
-    folder: Path, seed: int, noise: float, strength: float, epochs: int
-) -> tuple[float, float, float]:
-    """Return the accuracy on the test images, and the sums of |differences| and probabilities."""
-    pixels, is_six = images_of(seed, noise)
-    n_seen, store = N_TRAIN + N_VALID, folder / f"{seed}.zarr"
-    if not store.exists():
-        srs_ooc.ingest(pixels[:n_seen], store, target=is_six[:n_seen].astype(int))
-    found = srs_ooc.run(
-        store,
-        out=folder / f"{seed}_{strength}.run",
-        method="prs",
-        folds=2,
-        epochs=epochs,
-        smoothness=strength,
-        grid="x".join(map(str, SIZE)),
-        validation_rows=[str(i + 1) for i in range(N_TRAIN, n_seen)],
-        seed=seed,
-        save_trees=True,
-    )
-    said = found.predict(pixels[n_seen:], kind="records")
-    sixes = is_six[n_seen:]
-    right = [row["prediction"] == str(int(six)) for row, six in zip(said, sixes, strict=True)]
-    beta = np.zeros(64)
-    for row in found.features("records"):
-        beta[int(row["name"].lstrip("fx"))] = row["score"]
-    rough = roughness(beta, grid_of(SIZE, np.arange(64), None))
-    return float(np.mean(right)), rough, float(beta.sum())
-
-
-def smoothness_main() -> None:
-    """Run every strength on every seed; print a line for each strength."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoothness", type=float, nargs="+", default=[0.0, 1e-4, 1e-3, 1e-2])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=500)
-    parser.add_argument("--noise", type=float, default=8.0, help="standard deviation")
-    given = parser.parse_args()
-    print("smoothness  accuracy (each seed)  sum of |differences|  sum  processor seconds")
-    with tempfile.TemporaryDirectory() as name:
-        for strength in given.smoothness:
-            begun = time.process_time()
-            seeds = range(given.seeds)
-            runs = [run_once(Path(name), s, given.noise, strength, given.epochs) for s in seeds]
-            accuracy, rough, total = np.mean(runs, axis=0)
-            each = " ".join(f"{run[0]:.3f}" for run in runs)
-            print(
-                f"{strength:10g}  {accuracy:.3f} ({each})  {rough:.2f}  {total:.2f}  "
-                f"{time.process_time() - begun:.0f}",
-                flush=True,
-            )
-
-
 if __name__ == "__main__":
-    subcommand(peers=peers_main, real=real_main, smoothness=smoothness_main)
+    subcommand(peers=peers_main, real=real_main)

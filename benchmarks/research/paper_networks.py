@@ -9,7 +9,7 @@ seconds a target, peak resident size from outside, and the whole extrapolated fr
 were run. With ``--only killed``, that network with ``--large-targets`` targets: twice, the second
 time killed half way and started again, and whether both files of edges have the same bytes.
 
-    python benchmarks/paper_networks.py --data FOLDER [--only PART]
+    python benchmarks/research/paper_networks.py --data FOLDER [--only PART]
 
 FOLDER holds ``netK_expression.csv.gz`` (columns ``part``, G1 .. G100) and ``netK_gold.tsv.gz``
 (regulator, target, 0 or 1). Nothing else is read or downloaded.
