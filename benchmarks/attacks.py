@@ -16,7 +16,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-CAMPAIGNS = ("kills", "faults", "overwrites", "places", "servers", "pages", "caps", "cluster")
+CAMPAIGNS = ("kills", "faults", "overwrites", "places", "servers", "caps", "cluster")
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def _attack(name: str, journal: Path, asked: argparse.Namespace) -> int:
     tally = Tally(name, journal, asked.seed, tuple(asked.only))
     if name != "caps":  # whose commands' peaks must not begin at this one's
         forks.load()
-    part = {"servers": "places", "pages": "places"}.get(name, name)
+    part = {"servers": "places"}.get(name, name)
     module = importlib.import_module(f"attack_parts.{part}")
     with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
         Path(folder).chmod(0o755)

@@ -8,7 +8,8 @@ reads, many of them at a time.
 All in one run, on one file set: the device's sequential reads, its random reads of the columns of
 real iterations by bare threads (``os.pread``), and whole iterations of the engine (draw, read,
 layout, growth, judge, tally) cold and again with the same columns cached. The page cache is dropped
-by ``posix_fadvise`` before each and looked at by ``mincore``. The disk's own cache is not.
+by ``posix_fadvise`` before each and looked at by ``mincore``. The disk's own cache is not. Making
+6 GB takes a quarter of an hour.
 
     python benchmarks/bench_cold.py [--size-gb 6 --rows 1000 --subspace 2500 --blocks 1 16 64 250]
 """

@@ -13,28 +13,22 @@ ledger and no memory cap. It uses one core: step t + 1 needs the F that step t l
 """
 
 import argparse
-import shutil
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from scale import an_iteration, make
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import RunContext
-from srs_ooc.runs.session import open_or_create
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
-from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problem_tables import columns, write_table
+from srs_ooc.synthetic.problem_tables import columns
 from srs_ooc.synthetic.problems import Madelon
 
 PEER_PASSES = 4
-WARM_SECONDS = 1.5
-CAP_NBYTES = 4_000_000_000  # this process holds scikit-learn too: not the place to measure memory
+CAP_MB = 4000
+FEW, MANY = 300, 2300
+"""Iterations of the runs of which an iteration is the difference: what it takes to start is not."""
 
 
 def peer_seconds(values: np.memmap, labels: np.ndarray, q: int, seed: int) -> float:
@@ -56,32 +50,9 @@ def peer_seconds(values: np.memmap, labels: np.ndarray, q: int, seed: int) -> fl
     return (time.perf_counter() - start) / PEER_PASSES
 
 
-def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> float:
-    """Return the seconds one iteration takes, over long enough to hold commits."""
-    options = Options(subspace_size=str(q), seed=seed, judge="probe")
-    request = Request(options, threads=threads, memory_mb=4000)
-    opened = Store.open(store)
-    ledger = open_or_create(opened, run, request)
-    spec = ledger.spec
-    task = Task.of_run(spec, opened, Inputs())
-    try:
-        with RunContext(spec, opened, task, CAP_NBYTES, threads).resources() as resources:
-            engine = resources.engine(ledger)
-            engine.advance(200)
-            start, first = time.perf_counter(), engine.iteration
-            while time.perf_counter() - start < WARM_SECONDS:
-                engine.advance(engine.iteration + 200)
-            return (time.perf_counter() - start) / (engine.iteration - first)
-    finally:
-        ledger.close()
-        shutil.rmtree(run)
-
-
 def measure(folder: Path, n: int, p: int, q: int, repeats: int) -> None:
     """Make the table, run both in turn, and print the ratios."""
-    problem = Madelon(n, p, 20, 0)
-    store = folder / "table.zarr"
-    write_table(problem, store)
+    problem, store = Madelon(n, p, 20, 0), make(folder, n, p)
     values = np.memmap(folder / "values.f32", dtype=np.float32, mode="w+", shape=(p, n))
     for start in range(0, p, 1000):
         stop = min(start + 1000, p)
@@ -92,9 +63,10 @@ def measure(folder: Path, n: int, p: int, q: int, repeats: int) -> None:
     for repeat in range(repeats):
         for threads, found in ratios.items():
             theirs = peer_seconds(values, labels, q, repeat)
-            ours = engine_seconds(store, folder / "bench.run", q, threads, repeat)
-            found.append(theirs / ours)
-            print(f"  {threads} core(s): {1e3 * theirs:.1f} / {1e3 * ours:.3f}  {found[-1]:.1f}")
+            options = ("--q", q, "--seed", repeat, "--judge", "probe", "--threads", threads)
+            ours, _ = an_iteration(store, FEW, MANY, *options, "--memory-mb", CAP_MB)
+            found.append(1e3 * theirs / ours)
+            print(f"  {threads} core(s): {1e3 * theirs:.1f} / {ours:.3f}  {found[-1]:.1f}")
     for threads, found in ratios.items():
         low, middle, high = min(found), statistics.median(found), max(found)
         print(f"{threads} core(s): {middle:.0f} times the loop ({low:.0f} to {high:.0f})")

@@ -2,8 +2,7 @@
 
 Claims: 1,000 x 20,001 decimals (170 MB of CSV) become a finished store in at most the time polars
 takes to read them, at a fifth of its memory; 50 x 200,001 three times as fast as polars reads them;
-1,000,000 x 51 in at most twice its time. ``parsing`` is our parser on one core into panels that are
-thrown away, and has no memory of the rest of the program.
+1,000,000 x 51 in at most twice its time.
 
 Each measurement is a process of its own; import included. Peers read into their own memory, by all
 cores they like. They are used if installed (``pip install '.[bench]'``), and stop after ``--limit``
@@ -38,26 +37,6 @@ with open(path, "w") as file:
     for i in range(n):
         start = i * 7919 % 200_003
         file.write(",".join(pool[start : start + p]) + f",{i % 2}\\n")
-"""
-PARSING = """
-import sys
-from pathlib import Path
-import numpy as np
-from srs_ooc.ingestion.csv import TARGET, CsvStream, TableReader, TextForm
-from srs_ooc.ingestion.sources import SourceFile
-p = int(sys.argv[2])
-stream = CsvStream(SourceFile(Path(sys.argv[1])), TextForm())
-slots = np.arange(p + 1, dtype=np.int32)
-slots[-1] = TARGET
-reader = TableReader(slots, stream)
-panel = np.zeros((p, max(1, 4_000_000 // p)))
-reader.set_panel(panel)
-for data, start in stream.body():
-    while start < len(data):
-        start = reader.feed(data, start)
-        if reader.panel_is_full:
-            reader.set_panel(panel)
-    reader.take_texts(TARGET), reader.take_lines()
 """
 CSV_PEERS = {
     "polars": "import polars, sys; polars.read_csv(sys.argv[1])",
@@ -110,7 +89,6 @@ def bench_csv(folder: Path, shape: str, repeats: int, limit: float) -> None:
     print(f"{n} x {p + 1} CSV, {table.stat().st_size / 1e6:.0f} MB", flush=True)
     ours = [find_srs_ooc(), "ingest", str(table), str(store), "--memory-mb", str(CAP_MB)]
     show("ours, a finished store", ours, repeats, limit, store)
-    show("parsing, one core", python(PARSING, table, p), repeats, limit, None)
     for peer, script in CSV_PEERS.items():
         if importlib.util.find_spec(peer.split(".")[0]):
             show(peer, python(script, table), repeats, limit, None)

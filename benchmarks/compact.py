@@ -18,7 +18,6 @@ import argparse
 import gzip
 import json
 import os
-import subprocess
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -29,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import selection_peers as peers
-from measured import find_srs_ooc
+from measured import srs_ooc
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import f_classif
@@ -211,13 +210,9 @@ def run_on(half: Half, folder: Path) -> tuple[Run, Site]:
     """Return a run on the training half that is done, and where it was made."""
     store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
     ids.write_text("\n".join(str(row + 1) for row in half.train.tolist()) + "\n")
-    for command in (
-        ["ingest", half.source, store],
-        ["run", store, "--out", run, "--rows", ids, "--seed", half.seed, "--threads", 1,
-         "--memory-mb", MEMORY_MB],
-    ):  # fmt: skip
-        arguments = [find_srs_ooc(), *map(str, command)]
-        subprocess.run(arguments, check=True, capture_output=True)
+    srs_ooc("ingest", half.source, store)
+    options = ("--seed", half.seed, "--threads", 1, "--memory-mb", MEMORY_MB)
+    srs_ooc("run", store, "--out", run, "--rows", ids, *options)
     return Run(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
 
 

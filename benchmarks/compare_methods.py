@@ -26,7 +26,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from measured import Measured, Record, Results, find_srs_ooc, measure
+from measured import Measured, Record, Results, find_srs_ooc, measure, said
 from selection import average_precision, position_of
 
 PAPERS = {
@@ -68,8 +68,7 @@ PEERS = ("forest (scikit-learn)", "F-test (scikit-learn)")
 TREES = 500
 """Of a forest."""
 
-MORE_PROBLEMS = (sys.executable, str(Path(__file__).with_name("more_problems.py")))
-ARRAYS = (sys.executable, __file__)
+MORE_PROBLEMS = Path(__file__).with_name("more_problems.py")
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ class Table:
         return self.folder / "table.zarr"
 
 
-def said(*words: object, given: str | None = None) -> str:
-    """Return what a command prints."""
-    texts = [str(word) for word in words]
+def python(*words: object, given: str | None = None) -> str:
+    """Return what a script prints."""
+    texts = [sys.executable, *map(str, words)]
     done = subprocess.run(texts, input=given, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
@@ -99,11 +98,11 @@ def make_table(folder: Path, problem: str, number: int, data: Path | None) -> Ta
     if problem in PAPERS:
         assert data is not None
         path = (data / f"{problem}_{number}.npz").resolve()
-        n_train = int(said(*ARRAYS, "ingest", path, store))
+        n_train = int(python(__file__, "ingest", path, store))
         relevant = [f"f{i}" for i in PAPERS[problem]]
     else:
         kind, *options = SYNTH[problem]
-        said(*MORE_PROBLEMS, kind, store, *options, "--seed", number)
+        python(MORE_PROBLEMS, kind, store, *options, "--seed", number)
         truth = json.loads(Path(f"{store}.truth.json").read_text())
         n_train, relevant = truth["parameters"]["n_rows"] // 2, truth["relevant"]
     (folder / "train.txt").write_text("".join(f"{i + 1}\n" for i in range(n_train)))
@@ -114,7 +113,7 @@ def rank(table: Table, method: str, given: argparse.Namespace) -> tuple[Measured
     """Run a method; return what it took, its ranking (none if out of time), and its models."""
     limit, out = 60.0 * given.limit_minutes, table.folder / "said.json"
     if method in PEERS:
-        peer = [*ARRAYS, "peer", str(table.store), str(table.n_train), method]
+        peer = [sys.executable, __file__, "peer", str(table.store), str(table.n_train), method]
         done = measure(peer, limit_seconds=limit, out=str(out))
         return done, json.loads(out.read_text()) if done.status == 0 else [], 0
     run = table.folder / f"{list(METHODS).index(method)}.run"
@@ -124,11 +123,11 @@ def rank(table: Table, method: str, given: argparse.Namespace) -> tuple[Measured
     done = measure([*map(str, words)], limit_seconds=limit, out=str(out), errors=str(errors))
     if done.status not in {0, None}:
         raise SystemExit(errors.read_text())
-    status = json.loads(said(find_srs_ooc(), "status", run, "--json"))
+    status = json.loads(said("status", run, "--json"))
     n_models = status["iterations"] * (status.get("candidates") or 1)
     if done.status is None:
         return done, [], n_models
-    ranked = json.loads(said(find_srs_ooc(), "features", run, "--json"))
+    ranked = json.loads(said("features", run, "--json"))
     return done, [feature["name"] for feature in ranked], n_models
 
 
@@ -139,10 +138,10 @@ def one_run(table: Table, method: str, given: argparse.Namespace) -> Record:
     if not names:
         return found
     n_best = len(table.relevant)
-    words = (*ARRAYS, "score", table.store, table.n_train, n_best)
+    words = (__file__, "score", table.store, table.n_train, n_best)
     units = {position_of(name): i for i, name in enumerate(table.relevant)}
     return found | {
-        "score": float(said(*words, given="\n".join(names))),
+        "score": float(python(*words, given="\n".join(names))),
         "ap": average_precision(units, n_best, map(position_of, names)),
     }
 

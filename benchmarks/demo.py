@@ -17,14 +17,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-MB = 1_000_000
+from measured import MB, measure
+
 INTERRUPTED = 128 + signal.SIGINT
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Step:
     seconds: float
     peak_mb: float
     cap_mb: int | None
-    status: int
 
     @property
     def fits(self) -> bool:
@@ -56,46 +54,36 @@ class Demo:
         self.command = command
         self.steps: list[Step] = []
 
-    @contextmanager
-    def _measured(
-        self, name: str, arguments: list[str], *, cap_mb: int | None, status: int
-    ) -> Iterator[int]:
-        """Run a command, yield its process id, then wait for it and record what it took."""
-        print(f"\n$ srs-ooc {' '.join(arguments)}", flush=True)
-        began = time.perf_counter()
-        # A shell may have started this process with Ctrl-C ignored, which children inherit.
-        pid = os.posix_spawn(
-            self.command,
-            [str(self.command), *arguments],
-            os.environ,
-            setsigdef=[signal.SIGINT],
-        )
-        try:
-            yield pid
-        except BaseException:
-            os.kill(pid, signal.SIGTERM)
-            raise
-        finally:
-            _, found, usage = os.wait4(pid, 0)
-        code = os.waitstatus_to_exitcode(found)
-        peak_mb = usage.ru_maxrss * MAXRSS_UNIT / MB
-        self.steps.append(Step(name, time.perf_counter() - began, peak_mb, cap_mb, code))
-        if code != status:
-            sys.exit(f"demo: expected exit status {status} of this command, found {code}")
+    def _step(
+        self,
+        name: str,
+        arguments: list[str],
+        *,
+        cap_mb: int | None,
+        status: int = 0,
+        meanwhile: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        """Run a command to its end and record what it took; ``meanwhile`` is given its id."""
+        cap = [] if cap_mb is None else ["--memory-mb", str(cap_mb)]
+        print(f"\n$ srs-ooc {' '.join([*arguments, *cap])}", flush=True)
+        done = measure([str(self.command), *arguments, *cap], meanwhile=meanwhile)
+        self.steps.append(Step(name, done.seconds, done.peak_mb, cap_mb))
+        if done.status != status:
+            sys.exit(f"demo: expected exit status {status} of this command, found {done.status}")
 
     def do(self, name: str, *arguments: str, cap_mb: int | None = None) -> None:
         """Run a command to its end and record it."""
-        cap = [] if cap_mb is None else ["--memory-mb", str(cap_mb)]
-        with self._measured(name, [*arguments, *cap], cap_mb=cap_mb, status=0):
-            pass
+        self._step(name, [*arguments], cap_mb=cap_mb)
 
     def interrupt(self, name: str, *arguments: str, cap_mb: int, after: int) -> None:
         """Run a command and send it what Ctrl-C sends once ``after`` iterations are on disk."""
-        full = [*arguments, "--memory-mb", str(cap_mb)]
-        with self._measured(name, full, cap_mb=cap_mb, status=INTERRUPTED) as pid:
+
+        def stop(pid: int) -> None:
             while self._iterations() < after and not _ended(pid):
                 time.sleep(0.2)
             os.kill(pid, signal.SIGINT)
+
+        self._step(name, [*arguments], cap_mb=cap_mb, status=INTERRUPTED, meanwhile=stop)
 
     def _iterations(self) -> int:
         found = subprocess.run(

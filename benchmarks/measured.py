@@ -56,6 +56,7 @@ def measure(
     limit_seconds: float | None = None,
     out: str | None = None,
     errors: str | None = None,
+    meanwhile: Callable[[int], None] = lambda pid: None,
 ) -> Measured:
     """Run a command to its end, or to its limit, and measure it.
 
@@ -67,6 +68,8 @@ def measure(
         It is killed, with its children, when it has run so long.
     out, errors : str, optional
         Files for what it writes; as this process writes, where not given.
+    meanwhile : callable, optional
+        Called with its id once it has started.
     """
     actions = [
         (os.POSIX_SPAWN_OPEN, number, name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -74,13 +77,16 @@ def measure(
         if name is not None
     ]
     start = time.perf_counter()
-    # A group of its own where it may have to be killed with its children.
-    group: dict[str, Any] = {} if limit_seconds is None else {"setpgroup": 0}
-    pid = os.posix_spawn(texts[0], texts, os.environ, file_actions=actions, **group)
+    # A shell may have started this process with Ctrl-C ignored, which children inherit.
+    how: dict[str, Any] = {"file_actions": actions, "setsigdef": [signal.SIGINT]}
+    if limit_seconds is not None:  # a group of its own: it may have to be killed with its children
+        how["setpgroup"] = 0
+    pid = os.posix_spawn(texts[0], texts, os.environ, **how)
     try:
+        meanwhile(pid)
         in_time = limit_seconds is None or _ends(pid, start + limit_seconds)
     except BaseException:
-        os.killpg(pid, signal.SIGKILL)
+        (os.kill if limit_seconds is None else os.killpg)(pid, signal.SIGKILL)
         os.wait4(pid, 0)
         raise
     if not in_time:
@@ -109,6 +115,12 @@ def srs_ooc(*arguments: object, quiet: bool = True) -> Measured:
     if done.status != 0:
         raise SystemExit(f"failed: {' '.join(texts)}")
     return done
+
+
+def said(*arguments: object) -> str:
+    """Return what a command of ``srs-ooc`` prints."""
+    command = [find_srs_ooc(), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def features_of(run: Path, *options: str) -> Iterator[Record]:

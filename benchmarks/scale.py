@@ -44,7 +44,7 @@ all cores. Levels are counted in one real tree. The closing stage and the tests 
 
     python benchmarks/scale.py sizes --folder FOLDER [--only 1000x1000000 ...] [--turns 1]
         [--before PYTHON] [--before-iterations N] [--peers lightgbm ranksum ...] [--limit 900]
-        [--options TEXT] [--figure FILE.svg]
+        [--options TEXT]
 
 What is done, but for failures, is kept in FOLDER/sizes.jsonl and not done again. ``--options`` are
 more of the run, such as "--judge probe --dask local:2". The extra ``bench`` has the peers.
@@ -79,7 +79,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measured import MB, Record, Results, measure, srs_ooc, subcommand
+from measured import MB, Measured, Record, Results, measure, srs_ooc, subcommand
 
 _POOL = 100_003
 _STEP = 7919
@@ -192,6 +192,16 @@ def whole_run(folder: Path, iterations: int) -> None:
     )
 
 
+def an_iteration(store: Path, few: int, many: int, *options: object) -> tuple[float, Measured]:
+    """Return milliseconds an iteration, of a long less a short run, and the long run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        short, long = (
+            srs_ooc("run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *options)
+            for t in (few, many)
+        )
+    return 1e3 * (long.seconds - short.seconds) / (many - few), long
+
+
 def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> None:
     """Print the cost of an iteration and the memory of a run at p = 10^4, 10^5, 10^6."""
     first_cost = first_peak = 0.0
@@ -201,13 +211,7 @@ def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> 
             common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1, "--judge", "probe")
             warm = ("--out", Path(scratch) / "warm.run", "--iterations", few)
             srs_ooc("run", store, *warm, *common)  # page cache and clock speed
-            short, long = (
-                srs_ooc(
-                    "run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *common
-                )
-                for t in (few, many)
-            )
-        cost = 1e3 * (long.seconds - short.seconds) / (many - few)
+        cost, long = an_iteration(store, few, many, *common)
         first_cost, first_peak = first_cost or cost, first_peak or long.peak_mb
         extra = (long.peak_mb - first_peak) * MB / max(1, p - 10_000)
         print(
@@ -288,7 +292,7 @@ def less_main() -> None:
 
 TABLES = ("50x1000000", "72x850000", "1000x1000000", "500x10000000", "17000x450000", "60000x5000")
 N_RELEVANT, MOST_MB, MOST_CELLS, FEW_ROWS = 20, 20_000, 1_000_000_000, 200
-PEERS = ("lightgbm", "extra_trees_default", "ranksum", "adastamps")
+PEERS = ("lightgbm", "extra_trees_default", "ranksum")
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 AFTER, BEFORE, BOUND = "srs-ooc", "srs-ooc before", "bound"
 
@@ -305,7 +309,6 @@ def needed_mb(peer: str, n: int, p: int) -> float:
         "lightgbm": 4 * n * p + p * (31 * 16 * min(255, max(2, n // 3)) + 5000),
         "extra_trees_default": 3 * n * p + 1700 * p,
         "ranksum": 1000 * n * 64,
-        "adastamps": n * p / 5,
     }
     return (n * p + more.get(peer, 11 * n * p)) / MB
 
@@ -522,29 +525,6 @@ class Sizes(Results):
         return [record for size in sizes for record in found if record["size"] == size]
 
 
-def figure_main() -> None:
-    """Draw the bounds, as a process of its own: ``scale.py figure RESULTS FILE SIZE ...``."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    bounds = Sizes(Path(sys.argv[1])).bounds(sys.argv[3:])
-    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.75 * len(bounds)), layout="constrained")
-    for i, kind in enumerate(("disk", "memory", "work")):
-        places = [place + 0.25 * (i - 1) for place in range(len(bounds))]
-        axes.barh(places, [b[kind] for b in bounds], 0.22, label=f"{kind} alone")
-    for place, b in enumerate(bounds):
-        label = None if place else "the run took"
-        axes.plot([b["took"]] * 2, [place - 0.4, place + 0.4], "k-", linewidth=2, label=label)
-    axes.set_yticks(range(len(bounds)), [b["size"].replace("x", " x ") for b in bounds])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds")
-    axes.legend(fontsize="small")
-    figure.savefig(sys.argv[2])
-
-
 def sizes_main() -> None:
     """Make, run, compare, bound, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -556,7 +536,6 @@ def sizes_main() -> None:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), metavar="NAME")
     parser.add_argument("--limit", type=float, default=900, help="seconds of a peer")
     parser.add_argument("--options", default="", help="more options of the run")
-    parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     options, folder = asked.options.split(), asked.folder.absolute()
     results = Sizes(folder / "sizes.jsonl")
@@ -577,11 +556,8 @@ def sizes_main() -> None:
         if not options:
             results.have(size, BOUND, 0, partial(bound_of, store, ours))
     print(results.table(asked.only))
-    if asked.figure:
-        words = map(str, [__file__, "figure", folder / "sizes.jsonl", asked.figure, *asked.only])
-        subprocess.run([sys.executable, *words], check=True)
 
 
 if __name__ == "__main__":
-    parts = {"store": store_main, "bound": bound_main, "figure": figure_main}  # of ``sizes``
+    parts = {"store": store_main, "bound": bound_main}  # of ``sizes``
     subcommand(ingest=ingest_main, run=run_main, less=less_main, sizes=sizes_main, **parts)

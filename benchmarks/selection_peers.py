@@ -174,61 +174,6 @@ def ipss(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
     return np.isin(np.arange(x.shape[1]), found["selected_features"]), -scores
 
 
-PATCH_COLUMNS, PATCH_ROWS, EPOCHS, ACTIVE, CERTAIN = 0.05, 0.5, 10, 0.1, 0.5
-RISE, MOST_PATCHES, UNCHANGED, FEWEST_LEADING, MOST_LEADING = 200, 5000, 100, 15, 30
-
-
-def adastamps(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
-    """Rank by how often trees on small parts of the table select, drawn more and more there.
-
-    AdaSTAMPS (Yao and Allen, arXiv 2010.08529), written from its description, with the defaults
-    that its package documents: patches of 5% of the columns and half of the rows; 10 epochs in
-    which each column is drawn once, then as many of the active columns (selected in a tenth of
-    their patches) as a share that rises from a half to one, and others; trees of depth 5, which
-    select a tenth of their columns; an end after 5,000 patches, or where the order of the leading
-    15 to 30 stays the same over 100. Open there, and settled here: the share rises over 200 patches
-    (50 to 500 are advised), columns that split nothing are not selected, and the ranking is taken,
-    not a threshold: one half finds nothing where relevant features compete, and the search for a
-    better one is said to be slow on wide tables.
-    """
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
-    kind = DecisionTreeRegressor if is_regression(y) else DecisionTreeClassifier
-    rng, (n, p) = np.random.default_rng(seed), x.shape
-    m = max(1, round(PATCH_COLUMNS * p))
-    an_epoch = -(-p // m)
-    share, drawn, chosen = np.geomspace(0.5, 1, RISE), np.zeros(p), np.zeros(p)
-    frequency, shuffled, last, same = np.zeros(p), np.arange(p), np.arange(0), 0
-    for k in range(MOST_PATCHES):
-        later = k - EPOCHS * an_epoch
-        if later < 0:
-            at = k % an_epoch
-            shuffled = shuffled if at else rng.permutation(p)
-            patch = shuffled[at * m : (at + 1) * m]
-        else:
-            active = np.flatnonzero(frequency >= ACTIVE)
-            held = rng.choice(
-                active, min(m, round(share[min(later, RISE - 1)] * len(active))), False
-            )
-            others = np.flatnonzero(frequency < ACTIVE)
-            more = rng.choice(others, min(m - len(held), len(others)), False)
-            patch = np.concatenate([held, more])
-        rows = rng.choice(n, round(PATCH_ROWS * n), False)
-        part = x.T[np.ix_(patch, rows)].T.astype(np.float32)
-        worth = kind(max_depth=5, random_state=k).fit(part, y[rows]).feature_importances_
-        best = np.argsort(-worth)[: max(1, round(0.1 * len(patch)))]
-        drawn[patch] += 1
-        chosen[patch[best[worth[best] > 0]]] += 1
-        frequency = chosen / np.maximum(drawn, 1)
-        seen = np.flatnonzero(chosen)
-        n_leading = np.clip(np.sum(frequency >= CERTAIN), FEWEST_LEADING, MOST_LEADING)
-        leading = seen[np.argsort(-frequency[seen], kind="stable")][:n_leading]
-        same, last = same + 1 if np.array_equal(leading, last) else 0, leading
-        if later >= 0 and same >= UNCHANGED:
-            break
-    return None, frequency
-
-
 FUNCTIONS: dict[str, Callable[[NDArray[np.float32], NDArray[np.generic], int], Scored]] = {
     function.__name__: function
     for function in (
@@ -236,11 +181,11 @@ FUNCTIONS: dict[str, Callable[[NDArray[np.float32], NDArray[np.generic], int], S
         ipss,
     )
 }  # fmt: skip
-OF_SIZES = {"extra_trees_default": extra_trees_default, "adastamps": adastamps}
+OF_SIZES = {"extra_trees_default": extra_trees_default}
 """Those of ``scale.py sizes`` alone."""
 
 
-ON_CODES = {"ranksum", "adastamps"}
+ON_CODES = {"ranksum"}
 """Methods that do with the codes as they are; the others want float32."""
 
 

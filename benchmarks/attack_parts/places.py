@@ -4,7 +4,6 @@ Folders and files without permission, read-only mounts, disks that are full, lim
 closed and full streams.
 """
 
-import csv
 import ctypes
 import importlib
 import os
@@ -16,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from html.parser import HTMLParser
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -305,22 +303,39 @@ def _chmod_all(folder: Path, *, writable: bool) -> None:
 
 def _permissions(tally: Tally, folder: Path, outside: Path) -> None:
     """Run every command as one who may read, and write nowhere but outside."""
+    right = _commands(folder, outside)
+    _chmod_all(folder, writable=False)
+    try:
+        _only_outside(tally, "permissions", folder, right, _obeys)
+    finally:
+        _chmod_all(folder, writable=True)
+
+
+def _commands(folder: Path, outside: Path) -> dict[Words, str]:
+    """Return commands that write nowhere but outside, and what each says; nothing is left there."""
     commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
     right = {words: _said(words, must(*words)) for words in commands}
     for _, out in writers(folder, outside):
         fresh(out)
-    _chmod_all(folder, writable=False)
-    try:
-        for words in commands:
-            done = finish(*words, before=_obeys)
-            tally.add("commands of one who may not write there")
-            if done.status or _said(words, done.out) != right[words]:
-                what = f"{done.status} {done.err.strip()[:300]}"
-                tally.breaks.append(f"permissions, {words[0]}: {what}")
-        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
-            _refused(tally, "permissions", words, out, _obeys)
-    finally:
-        _chmod_all(folder, writable=True)
+    return right
+
+
+def _only_outside(
+    tally: Tally,
+    where: str,
+    folder: Path,
+    right: dict[Words, str],
+    before: Callable[[], None] | None,
+) -> None:
+    """Run commands in a folder that nothing can be written into, and those that would."""
+    for words, expected in right.items():
+        done = finish(*words, before=before)
+        tally.add(f"commands that write outside: {where}")
+        if done.status or _said(words, done.out) != expected:
+            what = f"{done.status} {done.err.strip()[:300]}"
+            tally.breaks.append(f"{where}, {words[0]}: {what}")
+    for words, out in [*writers(folder, folder), *growers(folder, folder)]:
+        _refused(tally, where, words, out, before)
 
 
 def _said(words: Words, printed: str) -> str:
@@ -363,22 +378,13 @@ def _unreadable(tally: Tally, folder: Path, n_each: int) -> None:
 
 
 def _read_only_mount(tally: Tally, folder: Path, outside: Path) -> None:
-    commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
-    right = {words: _said(words, must(*words)) for words in commands}
-    for _, out in writers(folder, outside):
-        fresh(out)
+    right, where = _commands(folder, outside), "a read-only mount"
     if not (mount("--bind", folder, folder) and mount("-o", "remount,bind,ro", folder)):
         return
     try:
-        for words in commands:
-            done = finish(*words)
-            tally.add("commands on a read-only mount")
-            if done.status or _said(words, done.out) != right[words]:
-                tally.breaks.append(f"read-only mount, {words[0]}: {done.status} {done.err[:300]}")
-        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
-            _refused(tally, "a read-only mount", words, out, None)
-        _refused(tally, "a read-only mount", ("resume", folder / "t.run", "--iterations", 900),
-                 folder / "none", None)  # fmt: skip
+        _only_outside(tally, where, folder, right, None)
+        _refused(tally, where, ("resume", folder / "t.run", "--iterations", 900), folder / "none",
+                 None)  # fmt: skip
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
 
@@ -571,81 +577,3 @@ def _changed(random: Random, words: Words, folder: Path, seconds: float) -> Done
     os.waitpid(pid, 0)
     _point(folder / "served", folder / "t.zarr")
     return done
-
-
-HOSTILE = (
-    "<script>document.documentElement.dataset.owned=1</script>",
-    "<img src=x onerror=document.documentElement.dataset.owned=1>",
-    "</td></table></script><svg onload=document.documentElement.dataset.owned=1>",
-    '" onmouseover=alert(1) autofocus onfocus=document.documentElement.dataset.owned=1 x="',
-    "' style='x:expression(1)' '",
-    "]]></style><iframe srcdoc='<script>parent.document.title=1</script>'>",
-    "javascript:document.documentElement.dataset.owned=1",
-    "&lt;script&gt;&#60;b&#62;",
-    "\u202egnp.exe\u2066\u200b",
-    "<!-- -->--!><base href=//x.invalid/>",
-    "{{7*7}}${7*7}`#{7*7}",
-    "<a href=javascript:alert(1)>name</a>",
-)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-class Tags(HTMLParser):
-    """The kinds of tags of a page: their names with those of their attributes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[tuple[str, ...]] = set()
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note a kind of tag."""
-        self.found.add((tag, *(name for name, _ in attributes)))
-
-
-def pages(tally: Tally, folder: Path, _: int) -> None:
-    """Open the report of a table of hostile names in a browser, beside one of tame names."""
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if browser is None:
-        print("no browser here: pages not tried")
-        return
-    for name in ("tests", "trees", "prs"):
-        if not tally.left(f"report of {name}"):
-            continue
-        with tally.attack(f"report of {name}"):
-            shown = [_shown(browser, folder, names, name) for names in (None, HOSTILE)]
-            tally.add("hostile names in a report opened in a browser", len(HOSTILE))
-            tame, hostile = (Tags() for _ in shown)
-            for tags, page in zip((tame, hostile), shown, strict=True):
-                tags.feed(page)
-            if ("td",) not in tame.found or "onerror=" not in shown[1]:
-                raise RuntimeError("the browser showed no table of these names")
-            if more := hostile.found - tame.found:
-                tally.breaks.append(f"report of {name}: {more}")
-
-
-def _shown(browser: str, folder: Path, names: Sequence[str] | None, method: str) -> str:
-    """Return the page, as it stands in the browser, of a table that has these names."""
-    kind = "tame" if names is None else "hostile"
-    place = folder / kind
-    place.mkdir(exist_ok=True)
-    header, *rows = table(place, 60, len(HOSTILE)).read_text().splitlines()
-    tame = [*header.split(","), "u", "v"]
-    other = [*(names or tame[: len(HOSTILE)]), "y"]
-    classes = {"u": "u", "v": "v"}
-    if names:  # in the same order: each class has its own mark in the figures
-        classes = {"u": f"{HOSTILE[1]}u", "v": f"{HOSTILE[0]}v"}
-    with (place / "n.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [other, *([*c[:-1], classes[c[-1]]] for c in (row.split(",") for row in rows))]
-        )
-    store, run, page = (fresh(place / f"n.{end}") for end in ("zarr", "run", "html"))
-    must("ingest", place / "n.csv", store, "--target", "y")
-    words = METHODS[method]
-    must("run", store, "--out", run, "--threads", 1, *(10 if w == 20 else w for w in words))
-    must("report", run, "-o", page)
-    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000",
-            f"--user-data-dir={folder / 'browser'}", "--dump-dom", page.as_uri()]  # fmt: skip
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode:
-        raise RuntimeError(f"the browser: {done.stderr[-300:]}")
-    return done.stdout

@@ -16,15 +16,13 @@ writes FOLDER/figure2-JUDGE.csv and FOLDER/figure2-JUDGE.png.
 import argparse
 import csv
 import json
-import subprocess
 import sys
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import features_of, find_srs_ooc, srs_ooc
+from measured import Results, features_of, said, srs_ooc
 from selection import Units, position_of, score, truth_of
 
 ALPHAS = ("0", "0.5", "1")
@@ -61,12 +59,12 @@ class Figure:
         self.steps = [
             arguments.iterations * i // arguments.steps for i in range(1, 1 + arguments.steps)
         ]
-        self.points_file = self.folder / f"points-{self.judge}.csv"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.results = Results(self.folder / f"points-{self.judge}.jsonl")
         self.store = self.folder / "table.zarr"
 
     def make_store(self) -> Units:
         """Make the table if it is not there, and return what is relevant."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         if not self.store.exists():
             (self.folder / "table.zarr.truth.json").unlink(missing_ok=True)
             sizes = ("--rows", N_ROWS, "--features", self.n_features, "--relevant", N_RELEVANT)
@@ -75,14 +73,7 @@ class Figure:
 
     def points(self) -> list[Point]:
         """Return the points read so far."""
-        if not self.points_file.exists():
-            return []
-        with self.points_file.open(newline="") as file:
-            return [
-                Point(r["q_share"], r["alpha"], int(r["iterations"]), int(r["selected"]),
-                      float(r["power"]), float(r["false_share"]), float(r["f1"]))
-                for r in csv.DictReader(file)
-            ]  # fmt: skip
+        return [Point(**record) for record in self.results.records]
 
     def advance(self, q_share: str, alpha: str, truth: Units) -> None:
         """Bring one run to the last step, reading it after each."""
@@ -105,12 +96,7 @@ class Figure:
         return Point(q_share, alpha, step, *figures)
 
     def _add(self, point: Point) -> None:
-        is_new = not self.points_file.exists()
-        with self.points_file.open("a", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if is_new:
-                writer.writerow([field.name for field in fields(Point)])
-            writer.writerow(astuple(point))
+        self.results.add(asdict(point))
         print(point, file=sys.stderr, flush=True)
 
     def write(self) -> None:
@@ -127,9 +113,7 @@ def iterations_of(run: Path) -> int:
     """Return how many iterations a run has done, 0 if there is none."""
     if not run.exists():
         return 0
-    command = [find_srs_ooc(), "status", str(run), "--json"]
-    status: dict[str, Any] = json.loads(subprocess.check_output(command, text=True))
-    return int(status["iterations"])
+    return int(json.loads(said("status", run, "--json"))["iterations"])
 
 
 def plot(points: list[Point], n_features: int, judge: str, out: Path) -> None:

@@ -16,7 +16,6 @@ its split, and its orl has 4,096 features.
 import argparse
 import gzip
 import json
-import subprocess
 import sys
 import tempfile
 from itertools import pairwise
@@ -32,7 +31,7 @@ from srs_ooc.runs.run_trees import TreeReader
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import find_srs_ooc, srs_ooc
+from measured import said, srs_ooc
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200)
 PUBLISHED = {"madelon": 0.26, "orl": 0.12}
@@ -82,15 +81,9 @@ class Table:
                     "--judge", "positive", "--splitter", "best", "--save-trees",
                     "--rows", self.folder / "rows", "--iterations", count,
                 )  # fmt: skip
-                predicted = (
-                    run,
-                    self.folder / "held-out.csv",
-                    Path(scratch) / f"{count}.csv",
-                    "--json",
-                )
-                command = [find_srs_ooc(), "predict", *map(str, predicted)]
-                report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-                found.append((n_nodes(run), 1 - report["accuracy"]))
+                out = Path(scratch) / f"{count}.csv"
+                told = said("predict", run, self.folder / "held-out.csv", out, "--json")
+                found.append((n_nodes(run), 1 - json.loads(told)["accuracy"]))
         return found
 
     def forest(self, seed: int, train: NDArray[np.intp], test: NDArray[np.intp]) -> Curve:

@@ -1,13 +1,11 @@
 """The DREAM4 networks against Table 5 of the PRS paper, and GENIE3 against scikit-learn in time.
 
-Prints five tables: the area under precision-recall of GENIE3 on networks 1 to 3, mean of seeds, all
-100 rows and the 90 of ``part`` train; the same of SRS and of PRS, by itself and joint, with
-processor seconds, on ``--networks``, with as many epochs as ``--epochs`` says (the paper: 3,000);
-processor seconds of the same forests, ours and scikit-learn's, in turns, on one core; the same of
-tables of noise from 100 x 100 to 500 x 5,000; and a network of 5,000 genes x 500 rows under 512 MB:
-seconds a target, peak resident size from outside, and the whole extrapolated from the targets that
-were run. With ``--only killed``, that network with ``--large-targets`` targets: twice, the second
-time killed half way and started again, and whether both files of edges have the same bytes.
+Prints four tables, each on all 100 rows: the area under precision-recall of GENIE3, mean of seeds;
+the same of SRS and of PRS, by itself and joint, with as many epochs as ``--epochs`` says (the
+paper: 3,000); processor seconds of the same forests, ours and scikit-learn's, in turns, on one
+core, on tables of noise from 100 x 100 to 500 x 5,000; and a network of 5,000 genes x 500 rows
+under 512 MB: seconds a target, peak resident size from outside, and the whole extrapolated from the
+targets that were run.
 
     python benchmarks/research/paper_networks.py --data FOLDER [--only PART]
 
@@ -24,6 +22,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -36,7 +35,7 @@ WAYS = [("forest", "all"), ("forest", "sqrt"), ("extra-trees", "all"), ("extra-t
 KINDS = {"forest": RandomForestRegressor, "extra-trees": ExtraTreesRegressor}
 LARGE = 5000, 500
 SHAPES = ("100x100", "100x1000", "500x1000", "100x5000", "500x5000")
-OTHERS: dict[str, tuple[dict[int, float], dict[str, object]]] = {
+OTHERS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
     "srs": ({}, {"method": "srs"}),
     "prs": ({1: 0.14, 2: 0.09, 3: 0.19}, {"method": "prs"}),
     "joint": ({1: 0.09, 2: 0.11, 3: 0.17}, {"method": "prs"}),
@@ -56,13 +55,6 @@ def area(edges: Path, gold: Path) -> float:
     return float(average_precision_score([int(is_edge) for *_, is_edge in pairs], scores))
 
 
-def expression(data: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return values (n_rows, n_genes) and which rows are of the part ``train``."""
-    with gzip.open(data / f"net{number}_expression.csv.gz", "rt") as stream:
-        rows = list(csv.reader(stream))[1:]
-    return np.array([row[1:] for row in rows], float), np.array([r[0] == "train" for r in rows])
-
-
 def store_of(data: Path, number: int, folder: Path) -> Path:
     """Ingest a network once; return its store."""
     store = folder / f"net{number}.zarr"
@@ -72,33 +64,13 @@ def store_of(data: Path, number: int, folder: Path) -> Path:
     return store
 
 
-def table5(data: Path, folder: Path, seeds: int, trees: int) -> None:
-    """Print areas under precision-recall beside those published."""
-    print(f"area under precision-recall, {trees} trees a target, mean of {seeds} seeds (sd)")
-    print(f"{'':28}" + "".join(f"   network {k}   " for k in PUBLISHED))
-    print(f"{'published, GENIE3':28}" + "".join(f"{a:10.2f}     " for a in PUBLISHED.values()))
+def table5(data: Path, folder: Path, asked: argparse.Namespace) -> None:
+    """Print areas under precision-recall of GENIE3's ensembles beside those published."""
+    print(f"area under precision-recall, 100 rows, {asked.trees} trees a target")
     for ensemble, k in WAYS:
-        for n_rows in (100, 90):
-            cells = []
-            for number in PUBLISHED:
-                training = np.flatnonzero(expression(data, number)[1]) + 1
-                rows = None if n_rows == 100 else [str(row) for row in training.tolist()]
-                found = []
-                for seed in range(seeds):
-                    with TemporaryDirectory(dir=folder) as scratch:
-                        out = Path(scratch) / "edges.csv"
-                        srs_ooc.network(
-                            store_of(data, number, folder),
-                            out,
-                            rows=rows,
-                            ensemble=ensemble,
-                            k=k,
-                            trees=trees,
-                            seed=seed,
-                        )
-                        found.append(area(out, data / f"net{number}_gold.tsv.gz"))
-                cells.append(f"   {statistics.mean(found):.3f} ({np.std(found):.3f})")
-            print(f"{f'{ensemble}, K {k}, {n_rows} rows':28}" + "".join(cells), flush=True)
+        for number in asked.networks:
+            options = {"ensemble": ensemble, "k": k, "trees": asked.trees}
+            of_seeds(data, folder, asked, (f"{ensemble}, K {k}", number, PUBLISHED), options)
 
 
 def methods(data: Path, folder: Path, asked: argparse.Namespace) -> None:
@@ -112,65 +84,38 @@ def methods(data: Path, folder: Path, asked: argparse.Namespace) -> None:
     }
     if asked.patience is not None:
         descent["patience"] = asked.patience
-    own = {"srs": {"trees": asked.trees}, "prs": descent, "joint": descent}
+    own = {"srs": {"trees": asked.trees}, "prs": descent,
+           "joint": {**descent, "joint": asked.joint}}  # fmt: skip
     print(f"area under precision-recall, 100 rows; srs: {asked.trees} trees; prs: {descent}")
     for name in asked.methods:
         published, options = OTHERS[name]
-        strength = {"joint": asked.joint} if name == "joint" else {}
         for number in asked.networks:
-            found, start = [], time.process_time()
-            for seed in range(asked.seeds):
-                with TemporaryDirectory(dir=folder) as scratch:
-                    out = Path(scratch) / "edges.csv"
-                    store = store_of(data, number, folder)
-                    srs_ooc.network(
-                        store, out, seed=seed, threads=1, **options, **own[name], **strength
-                    )
-                    found.append(area(out, data / f"net{number}_gold.tsv.gz"))
-            seconds = (time.process_time() - start) / asked.seeds
-            print(
-                f"{name:6} network {number}   {statistics.mean(found):.3f} ({np.std(found):.3f}), "
-                f"{asked.seeds} seeds; published {published.get(number, 'nothing')}; "
-                f"{seconds:.0f} processor s each {strength or ''}",
-                flush=True,
-            )
+            of_seeds(data, folder, asked, (name, number, published), options | own[name])
 
 
-def in_time(data: Path, folder: Path, repeats: int) -> None:
-    """Print processor seconds of the same forests, the parties in turns, one core each."""
-    n_targets, trees = 20, 100
-    names = [f"G{i + 1}" for i in range(n_targets)]
-    values, _ = expression(data, 1)
-    store = store_of(data, 1, folder)
-    print(f"network 1, {n_targets} targets, {trees} trees each: processor seconds, one core")
-    for ensemble, k in WAYS:
-        ours, theirs = [], []
-        for repeat in range(repeats):
-            with TemporaryDirectory(dir=folder) as scratch:
-                start = time.process_time()
-                out = Path(scratch) / "edges.csv"
-                srs_ooc.network(
-                    store, out, targets=names, ensemble=ensemble, k=k, trees=trees, seed=repeat,
-                    threads=1,
-                )  # fmt: skip
-                ours.append(time.process_time() - start)
-            start = time.process_time()
-            for target in range(n_targets):
-                inputs = np.delete(values, target, axis=1).astype(np.float32)
-                outputs = values[:, target] / values[:, target].std()
-                many = None if k == "all" else k
-                peer = KINDS[ensemble](trees, max_features=many, random_state=repeat, n_jobs=1)
-                peer.fit(inputs, outputs)
-                for tree in peer.estimators_:
-                    tree.tree_.compute_feature_importances(normalize=False)
-            theirs.append(time.process_time() - start)
-        ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
-        print(
-            f"{f'{ensemble}, K {k}':22} ours {statistics.median(ours):6.3f}   scikit-learn "
-            f"{statistics.median(theirs):7.3f}   {statistics.median(ratios):5.1f} times "
-            f"({min(ratios):.1f} to {max(ratios):.1f})",
-            flush=True,
-        )
+def of_seeds(
+    data: Path,
+    folder: Path,
+    asked: argparse.Namespace,
+    head: tuple[str, int, dict[int, float]],
+    options: dict[str, Any],
+) -> None:
+    """Print the area of one way on one network, mean of seeds, one core."""
+    name, number, published = head
+    found, start = [], time.process_time()
+    store, gold = store_of(data, number, folder), data / f"net{number}_gold.tsv.gz"
+    for seed in range(asked.seeds):
+        with TemporaryDirectory(dir=folder) as scratch:
+            out = Path(scratch) / "edges.csv"
+            srs_ooc.network(store, out, seed=seed, threads=1, **options)
+            found.append(area(out, gold))
+    seconds = (time.process_time() - start) / asked.seeds
+    print(
+        f"{name:20} network {number}   {statistics.mean(found):.3f} ({np.std(found):.3f}), "
+        f"{asked.seeds} seeds; published {published.get(number, 'nothing')}; "
+        f"{seconds:.0f} processor s each",
+        flush=True,
+    )
 
 
 def one_of_ours(store: Path, targets: list[str], seed: int, **options: object) -> float:
@@ -240,26 +185,18 @@ def large_store(folder: Path) -> Path:
     return folder / "genes.zarr"
 
 
-def large_command(folder: Path, n_targets: int, trees: int, way: tuple[str, str]) -> list[str]:
-    """Return the command of a network of the last ``n_targets`` genes, measured from outside."""
-    n_genes, _ = LARGE
-    targets = folder / "targets.txt"
-    targets.write_text("".join(f"f{n_genes - 1 - i}\n" for i in range(n_targets)))
-    command = [sys.executable, "-P", "-m", "srs_ooc", "network", folder / "genes.zarr"]
-    asked = ["--targets", targets, "--ensemble", way[0], "--k", way[1], "--trees", trees]
-    limits = ["--threads", 1, "--memory-mb", 512]
-    return ["/usr/bin/time", "-f", "%U %S %M", *map(str, command + asked + limits)]
-
-
 def large(folder: Path, n_targets: int, trees: int) -> None:
     """Print seconds a target and the peak of a network of 5,000 genes x 500 rows under 512 MB."""
     n_genes, n_rows = LARGE
-    large_store(folder)
+    store, targets = large_store(folder), folder / "targets.txt"
+    targets.write_text("".join(f"f{n_genes - 1 - i}\n" for i in range(n_targets)))
     print(f"{n_genes} genes x {n_rows} rows, {trees} trees a target, under 512 MB, one core")
     for ensemble, k in WAYS:
-        out = folder / f"{ensemble}-{k}.csv"
-        command = [*large_command(folder, n_targets, trees, (ensemble, k)), "--out", str(out)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        command = [sys.executable, "-P", "-m", "srs_ooc", "network", store, "--targets", targets]
+        command += ["--ensemble", ensemble, "--k", k, "--trees", trees, "--threads", 1]
+        command += ["--memory-mb", 512, "--out", folder / f"{ensemble}-{k}.csv"]
+        line = ["/usr/bin/time", "-f", "%U %S %M", *map(str, command)]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
         user, system, peak_kb = done.stderr.split()[-3:]
         each = (float(user) + float(system)) / n_targets
         print(
@@ -270,40 +207,11 @@ def large(folder: Path, n_targets: int, trees: int) -> None:
         )
 
 
-def killed(folder: Path, n_targets: int, trees: int) -> None:
-    """Print what a network shows as it works, and whether one killed half way ends the same."""
-    large_store(folder)
-    command = large_command(folder, n_targets, trees, ("forest", "sqrt"))
-    whole, again = folder / "whole.csv", folder / "again.csv"
-    start = time.monotonic()
-    done = subprocess.run(
-        [*command, "-v", "--out", str(whole)], capture_output=True, text=True, check=True
-    )
-    seconds = time.monotonic() - start
-    lines = done.stderr.splitlines()
-    user, system, peak_kb = map(float, lines[-1].split())
-    print(*lines[:3], "...", *lines[-4:-1], sep="\n")
-    print(
-        f"{n_targets} targets, {trees} trees: {seconds:.0f} s, {user + system:.0f} processor s, "
-        f"peak {peak_kb * 1024 / 1e6:.0f} MB"
-    )
-    begun = subprocess.Popen([*command[3:], "-v", "--out", str(again)], stderr=subprocess.DEVNULL)
-    time.sleep(seconds / 2)
-    begun.kill()
-    begun.wait()
-    done = subprocess.run(
-        [*command, "-v", "--out", str(again)], capture_output=True, text=True, check=True
-    )
-    shown = next(line for line in done.stderr.splitlines() if " targets, " in line)
-    print(f"killed after {seconds / 2:.0f} s; {shown}")
-    print(f"the same bytes: {whole.read_bytes() == again.read_bytes()}", flush=True)
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", choices=["table5", "methods", "time", "sizes", "large", "killed"])
+    parser.add_argument("--only", choices=["table5", "methods", "sizes", "large"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=100, help="of a target in Table 5")
     parser.add_argument("--methods", nargs="+", choices=list(OTHERS), default=list(OTHERS))
@@ -323,17 +231,13 @@ def main() -> None:
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         if asked.only in (None, "table5"):
-            table5(asked.data, folder, asked.seeds, asked.trees)
+            table5(asked.data, folder, asked)
         if asked.only in (None, "methods"):
             methods(asked.data, folder, asked)
-        if asked.only in (None, "time"):
-            in_time(asked.data, folder, asked.repeats)
         if asked.only in (None, "sizes"):
             sizes(folder, asked.repeats, asked.shapes)
         if asked.only in (None, "large"):
             large(folder, asked.large_targets, asked.large_trees)
-        if asked.only == "killed":
-            killed(folder, asked.large_targets, asked.large_trees)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ import gzip
 import itertools
 import json
 import math
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,7 +40,7 @@ from srs_ooc.trees.response import THRESHOLDS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from measured import Results, find_srs_ooc
+from measured import Results, said
 
 TABLES = ["arcene", "madelon", "isolet", "orl", "prostate_ge", "tox_171"]
 SRS = [(q, alpha) for q in ("0.01", "0.05", "0.1") for alpha in ("0", "0.5", "1")]
@@ -54,12 +53,6 @@ PUBLISHED = {  # Table 2, in the order of METHODS
 }
 
 
-def srs_ooc(*arguments: object) -> str:
-    """Run a command and return what it says."""
-    command = [find_srs_ooc(), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 class Halves:
     """A table and its random halves, on disk and in memory."""
 
@@ -67,7 +60,7 @@ class Halves:
         self.folder, self.store = folder, folder / "table.zarr"
         self.header, *self.lines = gzip.decompress(source.read_bytes()).decode().splitlines()
         self.n_features = self.header.count(",")
-        srs_ooc("ingest", source, self.store)
+        said("ingest", source, self.store)
         self.values = np.array([line.split(",")[:-1] for line in self.lines], np.float32)
         self.labels = np.array([line.rsplit(",", 1)[1] for line in self.lines])
 
@@ -92,9 +85,9 @@ class Halves:
             run, out = Path(name) / "a.run", Path(name) / "out.csv"
             options = ("--q", self.share(q), "--alpha", alpha, "--iterations", iterations)
             rows = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
-            srs_ooc("run", self.store, "--out", run, *options, *rows, "--thresholds", thresholds)
-            said = srs_ooc("predict", run, self.folder / "test.csv", out, "--json")
-        return float(json.loads(said)["accuracy"])
+            said("run", self.store, "--out", run, *options, *rows, "--thresholds", thresholds)
+            told = said("predict", run, self.folder / "test.csv", out, "--json")
+        return float(json.loads(told)["accuracy"])
 
     def forest(self, method: str, trees: int, seed: int) -> float:
         """Return the accuracy of a forest of scikit-learn on the test half."""

@@ -1,13 +1,12 @@
 """The figures of a report, each drawn on axes of matplotlib."""
 
-import re
+import base64
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,7 +282,6 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
 """Figures by name: what draws one, and its size in inches."""
 _DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}
 """What files of each format are not to hold, so that the same figure is the same file."""
-_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "srs-ooc",
@@ -298,8 +296,6 @@ _STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-_THEMED = {INK: "var(--ink)", **{c: f"var(--c{i})" for i, c in enumerate(COLOURS)}}
-"""Colours of figures that a page sets by its theme."""
 
 
 @contextmanager
@@ -361,64 +357,21 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
             raise UsageError(f"{path}: expected a path that is free: {error}.") from error
 
 
-def inline_svg(report: Report, name: str) -> str:
-    """Return a figure as SVG to put into a page: no style attributes, colours of the theme.
+def image_of(report: Report, name: str) -> str:
+    """Return a figure as the URL of an image that is in it; an SVG, so that it is sharp.
+
+    An image cannot run scripts or be styled, so the policy of a page need not know of it.
 
     Parameters
     ----------
     report : Report
         Of the run.
     name : str
-        Of :data:`FIGURES`; ids of elements begin with it.
+        Of :data:`FIGURES`.
     """
     draw, size = FIGURES[name]
     text = StringIO()
     with _figure(size) as figure:
         draw(figure.subplots(), report)
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(text.getvalue(), name)
-
-
-def _for_page(svg: str, name: str) -> str:
-    root = ET.fromstring(svg)  # noqa: S314 (matplotlib's own, of this moment)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
-                parent.remove(child)
-    referred = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
-    for element in root.iter():
-        _set_styles(element)
-        _set_ids(element, name, referred)
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{name}-title")
-    root.set("aria-describedby", f"{name}-caption")
-    for size in ("width", "height"):
-        root.attrib.pop(size, None)
-    ET.register_namespace("", _SVG[1:-1])
-    ET.register_namespace("xlink", _LINK[1 : _LINK.index("}")])
-    return ET.tostring(root, encoding="unicode")
-
-
-def _set_styles(element: ET.Element) -> None:
-    """Turn a style attribute, which the page's policy forbids, into attributes of its own."""
-    for rule in filter(None, map(str.strip, element.attrib.pop("style", "").split(";"))):
-        key, value = (part.strip() for part in rule.split(":", 1))
-        if key == "font":
-            key, value = "font-size", value.split("px")[0].split()[-1] + "px"
-        if key != "font-family":
-            element.set(key, value)
-    for key in ("fill", "stroke"):
-        if element.get(key, "").lower() in _THEMED:
-            element.set(key, _THEMED[element.attrib[key].lower()])
-
-
-def _set_ids(element: ET.Element, name: str, referred: set[str]) -> None:
-    """Keep the ids that are referred to, unlike those of other figures of the page."""
-    own = element.attrib.pop("id", None)
-    if own in referred:
-        element.set("id", f"{name}-{own}")
-    for key, value in element.attrib.items():
-        if key in (_LINK, "href") and value.startswith("#"):
-            element.set(key, f"#{name}-{value[1:]}")
-        elif value.startswith("url(#"):
-            element.set(key, f"url(#{name}-{value[5:]}")
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue().encode()).decode()}"

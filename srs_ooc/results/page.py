@@ -31,7 +31,7 @@ from srs_ooc.results.facts import (
     versions,
 )
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.figures import FIGURES, inline_svg, missing
+from srs_ooc.results.figures import FIGURES, image_of, missing
 from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
@@ -111,7 +111,7 @@ def page_of(report: Report) -> str:
     style = _text("uPlot.min.css") + _text("style.css")
     script = _text("uPlot.iife.min.js") + _text("script.js")
     columns = _columns(report.records)
-    figures = [(name, *_caption(report, name), inline_svg(report, name)) for name in _drawn(report)]
+    figures = [(name, *_caption(report, name), image_of(report, name)) for name in _drawn(report)]
     return template.render(
         report=report,
         question=question_of(report),

@@ -15,7 +15,7 @@ QUICK = [
     *("ranksum", "ftest", "lasso", "knockoffs"),
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("mutual_info", "lightgbm", "extra_trees_default", "adastamps")
+        for name in ("mutual_info", "lightgbm", "extra_trees_default")
     ),
 ]
 

@@ -12,7 +12,6 @@ from selection import (
     PROBLEMS,
     average_precision,
     made_table,
-    overview,
     reach,
     row,
     score,
@@ -129,11 +128,6 @@ def test_means_over_seeds():
     assert "| rank sum + BH | 2 |" in table("madelon", results)
     told = result("tests", 1.0, 0.5)
     assert "| srs-ooc | 1 | 4.0 | 1.00 | 0.500 |" in table("madelon", [told])
-    everything = overview(["madelon", "chain"], [*results, *late, told])
-    assert everything.splitlines()[0] == "| problem | srs-ooc | rank sum + BH |"
-    ours, peer = "1.00 / 0.50, 2 s, 10 MB (1)", "0.75 / 0.12, 2 s, 10 MB (2, 1 out of time)"
-    assert everything.splitlines()[2:] == [f"| madelon | {ours} | {peer} |"]
-    assert "| madelon | out of time, 10 MB |" in overview(["madelon"], late)
 
 
 @pytest.mark.parametrize(
