@@ -52,8 +52,6 @@ FIRST_MODELS = 10
 """Models grown first, to see how many of them there is time for."""
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
-ROW_NBYTES = 64
-"""Bytes of a row in each fold: where it is trained on, and where predicted."""
 
 
 Fit = Callable[[Block, int, Subspace], Outcome]
@@ -127,7 +125,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         n_predicted = ceil(shape.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
         members = subsets_nbytes(self.models, self.n_copied(n_regulators), self.folds)
-        rows = ROW_NBYTES * shape.n_rows * self.folds
+        rows = 64 * shape.n_rows * self.folds  # where it is trained on, and where predicted
         return FEATURE_NBYTES * n_regulators + votes + members + rows
 
     def work_nbytes(self, shape: TrainingShape) -> int:

@@ -23,6 +23,8 @@ from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
+    CATEGORY_WORK_NBYTES,
+    SLACK_NBYTES,
     StoreForm,
     batch_nbytes,
     fit_batch,
@@ -33,16 +35,17 @@ from srs_ooc.ingestion.rows import KeptRows, TableFacts
 from srs_ooc.ingestion.scratch import check_disk, disk_of, joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.results.ranking import (
-    BLOCK_NBYTES,
-    COLUMN_NBYTES,
     Ranking,
-    file_leases,
-    store_leases,
 )
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
+
+COLUMN_NBYTES = 400
+"""Memory of an exported column: its name, its place, what is kept of it until all is written."""
+BLOCK_NBYTES = MB
+"""Values of rows on their way to a file."""
 
 # Some columns of a store: where they lie, and their values one part after another.
 
@@ -531,11 +534,33 @@ def export_columns(
 
 
 def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
-    """Return what an export of so many columns takes at least, besides the process."""
+    """Return what an export of so many columns takes at least, besides the process.
+
+    Raises
+    ------
+    StoreError
+        If the store keeps no values.
+    """
+    chunk, columns = 3 * store.values().chunk_nbytes, COLUMN_NBYTES * n_columns
     if is_store_name(out):
-        return store_leases(store, n_columns, out.name, _least(store, n_columns))
+        has_categories = bool(store.manifest.kind_counts["categorical"])
+        per_place = 24 if has_categories else 1
+        return [
+            Lease("columns on their way", max(_least(store, n_columns), chunk)),
+            Lease(f"{n_columns} columns of {out.name}", columns),
+            Lease(f"places of {store.n_features} features", per_place * store.n_features),
+            Lease(f"what is known of {store.n_rows} rows", 32 * store.n_rows),
+            Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
+        ]
     is_arrow = writer_of(out) in (write_parquet, write_feather)
-    return file_leases(store, n_columns, is_arrow=is_arrow)
+    arrow = 40 * MB * is_arrow  # loaded, and a batch of it
+    return [
+        Lease("a chunk of values", chunk),
+        Lease(f"a row of {n_columns} columns", columns),
+        Lease(f"{store.n_features} places", store.n_features),
+        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
+        Lease("rows on their way", 3 * BLOCK_NBYTES + arrow),
+    ]
 
 
 def _export_file(

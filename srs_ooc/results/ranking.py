@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
 from srs_ooc.base.text import MB, ceil_div, counted
@@ -651,22 +651,8 @@ READING_NBYTES = 6 * MB
 """Allowance for the verdict and the lines on their way."""
 PLACE_NBYTES = 2 * 64
 """Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
-KEPT_NBYTES = 32
 _NAMES_NBYTES = 10 * MB
 """Allowance for the names that two runs select."""
-_DRAWING_NBYTES = 60 * MB
-"""Allowance for the libraries that draw figures and make pages, and their work."""
-_GATHERING_NBYTES, _LINE_NBYTES = 10 * MB, 4000
-"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
-COLUMN_NBYTES = 400
-"""Memory of an exported column: its name, its place, what is kept of it until all is written."""
-_ROW_NBYTES = 32
-_CATEGORY_PLACE_NBYTES = 24
-"""Memory of a feature of the larger store, where it has categories: where they lie."""
-BLOCK_NBYTES = MB
-"""Values of rows on their way to a file."""
-_ARROW_NBYTES = 40_000_000
-"""Allowance for loading pyarrow, and for a batch of it."""
 
 
 def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes: int) -> int:
@@ -675,59 +661,18 @@ def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes:
     tally = (12 if spec.concludes else 16) * n
     by_model = 16 if spec.model.scores_features else 0
     scores = (8 if spec.method.ranks_by else by_model) * n
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + KEPT_NBYTES * n_kept)
-    budget.grant("ledger", LEDGER_NBYTES)
-    if beside_nbytes:
-        budget.grant("what is made of it", beside_nbytes)
     verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + 32 * n_kept)
+    budget.grant("ledger", LEDGER_NBYTES)
+    budget.grant("what is made of it", beside_nbytes)
     budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
     budget.check()
     return budget.free_nbytes
 
 
 def report_nbytes(n_listed: int, *, draws: bool) -> int:
-    """Return what a report takes beside the ranking, in bytes."""
-    return _GATHERING_NBYTES + _LINE_NBYTES * n_listed + _DRAWING_NBYTES * draws
+    """Return what a report takes beside the ranking, in bytes.
 
-
-def file_leases(store: Store, n_columns: int, *, is_arrow: bool) -> list[Lease]:
-    """Return the least memory of an export of columns to a file, besides the process."""
-    return [
-        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
-        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
-        Lease(f"{store.n_features} places", store.n_features),
-        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
-        Lease("rows on their way", 3 * BLOCK_NBYTES + _ARROW_NBYTES * is_arrow),
-    ]
-
-
-def store_leases(store: Store, n_columns: int, name: str, batch_nbytes: int) -> list[Lease]:
-    """Return the least memory of an export to a store of some name, besides the process.
-
-    Parameters
-    ----------
-    store : Store
-        What is exported.
-    n_columns : int
-        Columns of the new store.
-    name : str
-        Its name.
-    batch_nbytes : int
-        Memory of the smallest batch of columns on their way.
-
-    Raises
-    ------
-    StoreError
-        If the store keeps no values.
+    Of the store; for each feature its line, plot and text; the libraries that draw and make pages.
     """
-    from srs_ooc.ingestion.ingest_memory import CATEGORY_WORK_NBYTES, SLACK_NBYTES
-
-    has_categories = bool(store.manifest.kind_counts["categorical"])
-    per_place = _CATEGORY_PLACE_NBYTES if has_categories else 1
-    return [
-        Lease("columns on their way", max(batch_nbytes, 3 * store.values().chunk_nbytes)),
-        Lease(f"{n_columns} columns of {name}", COLUMN_NBYTES * n_columns),
-        Lease(f"places of {store.n_features} features", per_place * store.n_features),
-        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
-        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
-    ]
+    return 10 * MB + 4000 * n_listed + 60 * MB * draws

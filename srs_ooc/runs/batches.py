@@ -32,8 +32,6 @@ from srs_ooc.samplers.elimination import TREES
 if TYPE_CHECKING:
     from srs_ooc.runs.dask_cluster import DaskLine
 
-AHEAD_NBYTES = 32 * MB
-"""What iterations and outcomes under way may take."""
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
 BATCHES_A_THREAD = 2
@@ -203,7 +201,8 @@ class BatchExecutor:
 
     def __init__(self, line: "DaskLine", n_columns: int, round_size: int = 1) -> None:
         self._line, self._round_size, self._size = line, round_size, 1
-        self._most = max(2, AHEAD_NBYTES // (16 * max(n_columns, 64)))  # number and importance
+        # iterations and outcomes under way may take 32 MB: a column its number and importance
+        self._most = max(2, 32 * MB // (16 * max(n_columns, 64)))
         self._waiting: list[_Growing] = []
         self._under_way: dict[Future[Batch], dict[int, _Growing]] = {}
 

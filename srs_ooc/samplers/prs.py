@@ -322,8 +322,6 @@ class ParametricRandomSubspace(Sampler):
 FEATURE_NBYTES = 104
 """Bytes for each feature, beyond those that every run may keep (law 11): beta, alpha, the best
 epoch's probabilities and two moments stay, sums and terms of a step come and go."""
-GRID_NBYTES = 40
-"""The same where features have neighbours: its place, their differences, and sums of these."""
 SPREADS = 6
 """Standard deviations of a subset's size that q leaves room for."""
 
@@ -502,7 +500,8 @@ class Prs(HeldOutMethod, DescentParams):
         votes = (self.folds + 3) * self.models * (n_predicted + 2) * 4
         n_learnt = self.n_learnt(n_features)
         members = subsets_nbytes(self.models, n_learnt, self.folds)
-        each = FEATURE_NBYTES + (0 if self.grid is None else GRID_NBYTES)
+        # of one with neighbours also its place, their differences, and sums of these
+        each = FEATURE_NBYTES + (0 if self.grid is None else 40)
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
         return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 

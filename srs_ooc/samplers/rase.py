@@ -391,10 +391,6 @@ class RandomSubspaceEnsemble(Sampler):
 
 # Options of Random Subspace Ensemble, and what follows from them before a run starts.
 
-FEATURE_NBYTES = 8
-"""Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
-MEMBER_NBYTES = 160
-"""Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
 CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
@@ -530,11 +526,14 @@ class Rase(HeldOutMethod):
 
     def state_nbytes(self, n_rows: int, n_features: int) -> int:
         """Return the bytes of eta, of kept subspaces, of batches and of votes."""
-        members = min(self.candidates, 100_000) * self.max_size
-        kept = 3 * 8 * self.models * self.max_size
-        rows = n_rows * (64 + 40 * self.folds)
-        own = FEATURE_NBYTES * self.n_learnt(n_features) + MEMBER_NBYTES * members + kept + rows
-        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
+        needs = [
+            8 * self.n_learnt(n_features),
+            3 * 8 * self.models * self.max_size,
+            160 * min(self.candidates, 100_000) * self.max_size,  # those proposed ahead included
+            n_rows * (64 + 40 * self.folds),
+            SCREEN_NBYTES * n_features if self.screen else 0,
+        ]
+        return sum(needs)
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the iterations of all rounds."""

@@ -29,7 +29,6 @@ from srs_ooc.base.urls import Place
 # each, so that any of them can be mapped without the Zarr library.
 
 CODES_CHUNK_NBYTES = 32 * MB
-_PIECE_NBYTES = 1 << 20
 VALUES_CHUNK_NBYTES = 2 * MB
 FLOAT_CHUNK_NBYTES = 4 * MB
 """The largest chunk of values that is read, uncompressed; ours are smaller."""
@@ -191,7 +190,7 @@ def verified_pieces(path: Path, name: str, expected: int) -> Iterator[bytes]:
     """
     found = 0
     with reading(path / name), (path / name).open("rb") as file:
-        while piece := file.read(_PIECE_NBYTES):
+        while piece := file.read(1 << 20):
             found = zlib.crc32(piece, found)
             yield piece
     if found != expected:

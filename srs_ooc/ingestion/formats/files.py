@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import part_at, places_of
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 
 # ``.npy`` and ``.npz`` files: read piece by piece, never whole.
@@ -148,6 +149,8 @@ def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Ta
         If it is damaged, or holds several matrices, none of them named X.
     BudgetError
         If a sparse matrix does not fit under the cap.
+    StoreError
+        If there is no room on the disk to unpack it.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -157,7 +160,7 @@ def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Ta
                 return _open_sparse(path, what, n_bytes, _shape_of(archive, what), options)
             entry = sizes[_main_key(list(sizes), what)]
             copy = scratch / "matrix.npy"
-            _check_room(what, entry.file_size, scratch)
+            check_disk(scratch.parent, entry.file_size, 0)
             with archive.open(entry) as packed, copy.open("wb") as file:
                 shutil.copyfileobj(packed, file, 1 << 18)
     except _BAD_ARCHIVE as error:
@@ -181,15 +184,6 @@ def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
             "Get the file again."
         )
     return max(0, int(shape[0])), max(0, int(shape[1]))
-
-
-def _check_room(what: str, nbytes: int, scratch: Path) -> None:
-    free = shutil.disk_usage(scratch).free
-    if free < nbytes:
-        raise StoreError(
-            f"{what}: expected {describe_nbytes(nbytes)} of free disk to unpack it, found "
-            f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
-        )
 
 
 def _main_key(keys: list[str], what: str) -> str:
@@ -471,7 +465,6 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
-_TEXT_NBYTES = 512  # of a cell that is a text, where columns are read at a time
 _COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
@@ -592,7 +585,8 @@ class ArrowFile(Table):
         out = np.empty((len(positions), self.shape[0]))
         at_once = _COLUMNS
         if self.text_columns[positions].any():
-            at_once = max(1, ingest_memory.PIECE_NBYTES // (_TEXT_NBYTES * self.shape[0]))
+            # a cell that is a text takes about 512 bytes
+            at_once = max(1, ingest_memory.PIECE_NBYTES // (512 * self.shape[0]))
         for start in range(0, len(positions), at_once):
             some = slice(start, start + at_once)
             self._read_some(out[some], positions[some], pool)
