@@ -379,9 +379,6 @@ def theory(
     n_relevant: int,
     alpha: float | str = 1,
     share: float | str | None = None,
-    quantile: float | None = None,
-    after: int | None = None,
-    round_size: int | None = None,
 ) -> dict[str, Any]:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
@@ -397,12 +394,6 @@ def theory(
         For SRS: share of the subspace held for features already found.
     share : float or str, optional
         Find this share of the relevant features instead of all.
-    quantile : float, optional
-        Also iterations enough with this probability.
-    after : int, optional
-        Also features found after so many iterations.
-    round_size : int, optional
-        Also rounds of so many subspaces from one F.
 
     Returns
     -------
@@ -420,7 +411,7 @@ def theory(
         if scenario not in SCENARIOS:
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
         rs, srs = (Setting(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
-        return compare(rs, srs, share=share, quantile=quantile, after=after, round_size=round_size)
+        return compare(rs, srs, share)
 
 
 def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> None:

@@ -251,7 +251,7 @@ def _alpha(draft: RunDraft) -> tuple[str, str, str]:
         expected_time(Setting("chain", p, spec.subspace_size, min(2, p), alpha))
         for alpha in ("0", DEFAULT_ALPHA)
     )
-    gain = "" if rs is None or srs is None else f" {rs.value / srs.value:,.3g} times faster"
+    gain = "" if rs is None or srs is None else f" {float(rs / srs):,.3g} times faster"
     return (
         DEFAULT_ALPHA,
         spec.alpha,
