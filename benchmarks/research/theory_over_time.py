@@ -23,10 +23,75 @@ from srs_ooc.planning.paper_theory import (
     Setting,
     checked_wanted,
     expected_time,
-    gains,
+    marginal_gains,
     mean_time,
-    one_iteration,
 )
+
+# One iteration: the probabilities of finding 0, 1, 2, ... more features (Appendix D.3).
+#
+# Each function takes p, q, r, the number found so far and the number of those held in the subspace
+# (at most q), and returns float64 (n,): element d is the probability that d more are found. In the
+# printed matrices held = 0 is RS and held = found is SRS with alpha = 1. Probabilities of finding
+# something are relatively accurate, however small; what is below 1e-308 is 0.
+
+
+def gains(setting: Setting, n_found: int, n_held: int) -> FloatArray:
+    """Return the probabilities of finding d = 0, 1, ... more in one iteration.
+
+    Parameters
+    ----------
+    setting : Setting
+        Scenario and sizes; its alpha is not used.
+    n_found : int
+        Relevant features found so far.
+    n_held : int
+        How many of them the subspace is given; the rest of it is drawn uniformly.
+    """
+    sizes = (setting.n_features, setting.subspace_size, setting.n_relevant)
+    if n_found >= setting.n_relevant:
+        return np.ones(1)
+    if setting.scenario == "chain":
+        return chain_gains(*sizes, n_found, n_held)
+    if setting.scenario == "clique":
+        return clique_gains(*sizes, n_found, n_held)
+    return marginal_gains(*sizes, n_found, n_held)
+
+
+def chain_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
+    """Return the gains of the chain: Eq. (8) and (9), with the binomials corrected.
+
+    The longest prefix drawn has length k exactly when the first k are in and the next is not:
+    C(p - k - 1, q - k)/C(p - m, q - m) for k < r, not C(p - r, q - k)/C(p - m, q - m).
+    """
+    top = min(q, r)
+    levels = np.arange(held, top, dtype=np.float64)
+    at_least = np.cumprod((q - levels) / (p - levels))[found - held :]
+    longest = np.arange(found + 1, top + 1, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # p = r: the last is set below
+        next_missing = (p - q) / (p - longest)
+    if top == r:
+        next_missing[-1:] = 1.0
+    return _with_stay(at_least * next_missing)
+
+
+def clique_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
+    """Return the gains of the clique: Eq. (10) and (11), at most one more an iteration."""
+    if r > q:
+        return np.ones(1)
+    levels = np.arange(held, r, dtype=np.float64)
+    together = float(np.prod((q - levels) / (p - levels)))
+    return _with_stay(np.array([together * ((r - found) / r)]))
+
+
+def _with_stay(moves: FloatArray) -> FloatArray:
+    """Prepend the probability of finding nothing more."""
+    return np.concatenate([[max(0.0, 1.0 - float(moves.sum()))], moves])
+
+
+def one_iteration(setting: Setting) -> Climb:
+    """Return the Markov chain of the number found, one iteration a step (Appendix D.3)."""
+    return lambda found: gains(setting, found, setting.n_held(found))
+
 
 # Distributions after t steps come from powers of two of the transition matrix; only positive
 # numbers are added, so small probabilities keep their digits. The probability of leaving a state is

@@ -16,10 +16,10 @@ from srs_ooc.ensemble.compaction import (
     N_FOLDS,
     N_REPEATS,
     MemberRecord,
+    Site,
     SmallSet,
     compact,
 )
-from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.runs.run import Run
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
     show_default=True,
     help="For SRS: share of the subspace held for features already found (no significance level).",
 )
-@click.option("--share", help="Find this share of the relevant features instead of all.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 def theory_command(
     *,
@@ -29,7 +28,6 @@ def theory_command(
     subspace_size: int | None,
     n_relevant: int | None,
     alpha: str,
-    share: str | None,
     as_json: bool,
 ) -> None:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
@@ -40,7 +38,7 @@ def theory_command(
     """
     sizes = _required(n_features, subspace_size, n_relevant)
     rs, srs = (Setting(scenario, *sizes, a) for a in ("0", alpha))
-    summary = compare(rs, srs, share)
+    summary = compare(rs, srs)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
 
 
@@ -59,11 +57,11 @@ def _required(
 
 def summary_lines(summary: dict[str, Any]) -> list[str]:
     """Return the lines for a reader of one summary."""
-    wanted = summary.get("n_wanted", summary["n_relevant"])
+    n = summary["n_relevant"]
     lines = [
         f"{summary['scenario']}: p = {summary['n_features']:,}, q = {summary['q']:,}, "
-        f"r = {summary['n_relevant']:,}, infinite samples, K = q",
-        f"mean iterations to find {wanted:,} of {summary['n_relevant']:,} relevant features",
+        f"r = {n:,}, infinite samples, K = q",
+        f"mean iterations to find {n:,} of {n:,} relevant features",
         f"  RS  (alpha = 0)      {_time(summary['rs'], summary['log10_rs'])}",
         f"  SRS (alpha = {summary['alpha']:g})".ljust(23)
         + _time(summary["srs"], summary["log10_srs"]),

@@ -129,10 +129,10 @@ class Setting:
             return r if r <= q else 0
         return r if r <= q or self.n_held_max < q else q
 
-    def why_not(self, n_wanted: int) -> str | None:
-        """Return why ``n_wanted`` features are never found, or None when they are."""
+    def why_not(self) -> str | None:
+        """Return why not all relevant features are ever found, or None when they are."""
         found, q, r = self.n_findable, self.subspace_size, self.n_relevant
-        if n_wanted <= found:
+        if found == r:
             return None
         if self.scenario == "clique":
             return f"a clique of {r} is seen only in a subspace holding all {r}; q is {q}"
@@ -156,66 +156,26 @@ def _check_size(name: str, value: int, limit: int | None) -> None:
 
 
 # One iteration: the probabilities of finding 0, 1, 2, ... more features (Appendix D.3).
-#
-# Each function takes p, q, r, the number found so far and the number of those held in the subspace
-# (at most q), and returns float64 (n,): element d is the probability that d more are found. In the
-# printed matrices held = 0 is RS and held = found is SRS with alpha = 1. Probabilities of finding
-# something are relatively accurate, however small; what is below 1e-308 is 0.
-
-
-def gains(setting: Setting, n_found: int, n_held: int) -> FloatArray:
-    """Return the probabilities of finding d = 0, 1, ... more in one iteration.
-
-    Parameters
-    ----------
-    setting : Setting
-        Scenario and sizes; its alpha is not used.
-    n_found : int
-        Relevant features found so far.
-    n_held : int
-        How many of them the subspace is given; the rest of it is drawn uniformly.
-    """
-    sizes = (setting.n_features, setting.subspace_size, setting.n_relevant)
-    if n_found >= setting.n_relevant:
-        return np.ones(1)
-    if setting.scenario == "chain":
-        return chain_gains(*sizes, n_found, n_held)
-    if setting.scenario == "clique":
-        return clique_gains(*sizes, n_found, n_held)
-    return marginal_gains(*sizes, n_found, n_held)
-
-
-def chain_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
-    """Return the gains of the chain: Eq. (8) and (9), with the binomials corrected.
-
-    The longest prefix drawn has length k exactly when the first k are in and the next is not:
-    C(p - k - 1, q - k)/C(p - m, q - m) for k < r, not C(p - r, q - k)/C(p - m, q - m).
-    """
-    top = min(q, r)
-    levels = np.arange(held, top, dtype=np.float64)
-    at_least = np.cumprod((q - levels) / (p - levels))[found - held :]
-    longest = np.arange(found + 1, top + 1, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):  # p = r: the last is set below
-        next_missing = (p - q) / (p - longest)
-    if top == r:
-        next_missing[-1:] = 1.0
-    return _with_stay(at_least * next_missing)
-
-
-def clique_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
-    """Return the gains of the clique: Eq. (10) and (11), at most one more an iteration."""
-    if r > q:
-        return np.ones(1)
-    levels = np.arange(held, r, dtype=np.float64)
-    together = float(np.prod((q - levels) / (p - levels)))
-    return _with_stay(np.array([together * ((r - found) / r)]))
 
 
 def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
     """Return the gains of marginal-only features: Eq. (12) and (13), a hypergeometric law.
 
     q - m are drawn among p - m, of which r - l are not yet found. The weights are formed by
-    ratios outwards from the most likely count and divided by their sum.
+    ratios outwards from the most likely count and divided by their sum. Probabilities of finding
+    something are relatively accurate, however small; what is below 1e-308 is 0.
+
+    Parameters
+    ----------
+    p, q, r : int
+        All features, those of a subspace, and the relevant ones.
+    found, held : int
+        Found so far, l, and how many of them the subspace is given, m.
+
+    Returns
+    -------
+    float64 (n,)
+        Element d is the probability that d more are found.
     """
     pool, drawn, wanted = p - held, q - held, r - found
     others = pool - wanted
@@ -236,11 +196,6 @@ def marginal_gains(p: int, q: int, r: int, found: int, held: int) -> FloatArray:
     below = np.cumprod(1.0 / rising(np.arange(mode - 1, low - 1, -1, dtype=np.float64)))
     weights = np.concatenate([below[::-1], [1.0], above])
     return np.concatenate([np.zeros(low), weights / weights.sum()])
-
-
-def _with_stay(moves: FloatArray) -> FloatArray:
-    """Prepend the probability of finding nothing more."""
-    return np.concatenate([[max(0.0, 1.0 - float(moves.sum()))], moves])
 
 
 # Products of the ratios (p - l)/(q - l), exact to far more digits than are shown, at any magnitude.
@@ -323,28 +278,6 @@ def clique_time(setting: Setting, n_wanted: int) -> Decimal:
 MOST_RELEVANT = {"chain": 10**6, "clique": 10**6, "marginal": 10**5}
 
 
-def one_iteration(setting: Setting) -> Climb:
-    """Return the Markov chain of the number found, one iteration a step (Appendix D.3)."""
-    return lambda found: gains(setting, found, setting.n_held(found))
-
-
-def n_wanted_for(setting: Setting, share: Alpha) -> int:
-    """Return the number of features that make up ``share`` of the r relevant ones, rounded up.
-
-    Raises
-    ------
-    UsageError
-        If the share is not in (0, 1].
-    """
-    try:
-        exact = Fraction(str(share))
-    except ValueError:
-        exact = Fraction(0)
-    if not 0 < exact <= 1:
-        raise UsageError(f"share: expected a number above 0 and at most 1, found {share!r}")
-    return math.ceil(exact * setting.n_relevant)
-
-
 def expected_time(setting: Setting, n_wanted: int | None = None) -> Decimal | None:
     """Return the mean number of iterations until ``n_wanted`` relevant features are found.
 
@@ -375,7 +308,12 @@ def expected_time(setting: Setting, n_wanted: int | None = None) -> Decimal | No
         return chain_time(setting, wanted)
     if setting.scenario == "clique":
         return clique_time(setting, wanted)
-    return Decimal(mean_time(one_iteration(setting), wanted))
+    sizes = (setting.n_features, setting.subspace_size, setting.n_relevant)
+
+    def climb(found: int) -> FloatArray:
+        return marginal_gains(*sizes, found, setting.n_held(found))
+
+    return Decimal(mean_time(climb, wanted))
 
 
 def checked_wanted(setting: Setting, n_wanted: int | None) -> int:
@@ -395,31 +333,23 @@ def checked_wanted(setting: Setting, n_wanted: int | None) -> int:
 # RS beside SRS in one setting, as plain values for the command line and for JSON.
 
 
-def compare(
-    rs: Setting,
-    srs: Setting,
-    share: Alpha | None = None,
-) -> dict[str, Any]:
+def compare(rs: Setting, srs: Setting) -> dict[str, Any]:
     """Return the mean iterations of RS and SRS.
 
     Parameters
     ----------
     rs, srs : Setting
         The same setting with alpha = 0 and with the alpha of interest.
-    share : number or text, optional
-        Of the relevant features, to be found instead of all.
 
     Returns
     -------
     dict
         ``scenario``, ``n_features``, ``q``, ``n_relevant``, ``alpha``, ``rs``, ``srs``,
         ``log10_rs``, ``log10_srs``: rs and srs are null where nothing is found (then the logarithm
-        is null too) or above 1.7e308; ``reason`` says which, and is there only then. ``share``
-        and ``n_wanted`` are there only when a share is asked for.
+        is null too) or above 1.7e308; ``reason`` says which, and is there only then.
     """
-    wanted = n_wanted_for(srs, 1 if share is None else share)
     both = {"rs": rs, "srs": srs}
-    times = {name: expected_time(setting, wanted) for name, setting in both.items()}
+    times = {name: expected_time(setting) for name, setting in both.items()}
     summary: dict[str, Any] = {
         "scenario": srs.scenario,
         "n_features": srs.n_features,
@@ -433,14 +363,12 @@ def compare(
         },
     }
     reasons = [
-        f"{name}: {setting.why_not(wanted) or 'above 1.7e308; see its logarithm'}"
+        f"{name}: {setting.why_not() or 'above 1.7e308; see its logarithm'}"
         for name, setting in both.items()
         if summary[name] is None
     ]
     if reasons:
         summary["reason"] = "; ".join(reasons)
-    if share is not None:
-        summary |= {"share": float(share), "n_wanted": wanted}
     return summary
 
 

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
-from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
+from srs_ooc.planning.speed import (
+    cold_seconds,
+    memory_plan,
+    n_reads,
+    recommended_iterations,
+    speed_of,
+    times_to_draw,
+)
 from srs_ooc.runs.halves import half_of
 from srs_ooc.runs.run_memory import largest_subspace, shape_of
 from srs_ooc.runs.session import RunDraft

@@ -62,13 +62,6 @@ def test_never_is_null_with_the_reason(capsys):
     assert "all 6; q is 5" in found["reason"]
 
 
-def test_a_share_of_the_features_is_found_sooner(capsys):
-    found = run_json(capsys, *CHAIN, "--share", "0.5")
-    assert list(found) == [*KEYS, "share", "n_wanted"]
-    assert found["n_wanted"] == 2
-    assert found["rs"] == pytest.approx(10100)
-
-
 def test_a_reader_sees_both_methods(capsys):
     status, out, _ = run(capsys, *CHAIN)
     assert status == 0
@@ -90,7 +83,6 @@ def test_a_reader_sees_both_methods(capsys):
         (["chain", "-p", "9", "-q", "3"], "missing --n-relevant"),
         (["chain", "-p", "9", "-q", "10", "-r", "2"], "q: found 10, expected 1 to 9"),
         (["chain", "-p", "9", "-q", "3", "-r", "2", "--alpha", "2"], "between 0 and 1"),
-        (["chain", "-p", "9", "-q", "3", "-r", "2", "--share", "0"], "share"),
         (["chain", "-p", "x"], "not a valid integer"),
         (["--q", "3"], "Missing argument"),
     ],

@@ -1,8 +1,8 @@
 """Times and distributions of a setting of Section 4 by its Markov chain alone."""
 
-from theory_over_time import powers
+from theory_over_time import one_iteration, powers
 
-from srs_ooc.planning.paper_theory import Setting, checked_wanted, mean_time, one_iteration
+from srs_ooc.planning.paper_theory import Setting, checked_wanted, mean_time
 
 
 def markov_time(setting: Setting, n_wanted: int | None = None) -> float | None:

@@ -150,7 +150,7 @@ SCRIPTS = {
     ],
     "theory": [
         "theory chain -p 1000 -q 50 -r 3", "theory clique -p 1000 -q 50 -r 3 --json",
-        "theory marginal -p 1000 -q 50 -r 3 --alpha 0.5 --share 0.5",
+        "theory marginal -p 1000 -q 50 -r 3 --alpha 0.5",
         "theory chain -p 1000 -q 50 -r 3 --json",
         "theory chain -p 10 -q 50 -r 3",
     ],

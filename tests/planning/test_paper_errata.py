@@ -25,6 +25,7 @@ from theory_examples import (
     masked_by_each_other,
     real_tree_time,
 )
+from theory_over_time import gains
 from theory_trees import (
     Distribution,
     children,
@@ -43,7 +44,7 @@ from theory_trees import (
 )
 from tree_reference import grow_tree
 
-from srs_ooc.planning.paper_theory import Setting, expected_time, gains
+from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.synthetic.problem_tables import rows
 from srs_ooc.trees.response import TreeLimits
 

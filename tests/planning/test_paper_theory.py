@@ -13,7 +13,7 @@ import paper_table1
 import pytest
 from markov_times import found_distribution, markov_time
 from paper_table1 import PANELS, PRINTED, consistent, draw, panel_curves, rows, table_lines
-from theory_over_time import Powers, expected_found, round_cost, time_quantile
+from theory_over_time import Powers, expected_found, one_iteration, round_cost, time_quantile
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.planning.paper_theory import (
@@ -22,8 +22,6 @@ from srs_ooc.planning.paper_theory import (
     exact_alpha,
     expected_time,
     mean_time,
-    n_wanted_for,
-    one_iteration,
     ratio_product,
 )
 
@@ -184,14 +182,6 @@ def test_all_features_in_memory_takes_the_fewest_iterations(scenario):
     assert markov_time(setting) == pytest.approx(fewest, rel=1e-15)
 
 
-def test_shares_round_up_by_their_decimal_text():
-    setting = Setting("marginal", 100, 10, 10)
-    assert [n_wanted_for(setting, s) for s in ("0.1", 0.7, "0.71", 1)] == [1, 7, 8, 10]
-    for wrong in (0, "1.01", "half"):
-        with pytest.raises(UsageError, match="share"):
-            n_wanted_for(setting, wrong)
-
-
 def test_never_is_none():
     setting = Setting("clique", 100, 5, 6, 1)
     assert expected_time(setting) is None
@@ -279,9 +269,9 @@ def test_sizes_out_of_range_are_refused_by_name(arguments, named):
 def test_with_more_relevant_features_than_places_the_reason_is_given(scenario, alpha, findable):
     setting = Setting(scenario, 9, 3, 5, alpha)
     assert setting.n_findable == findable
-    assert (setting.why_not(5) is None) == (findable == 5)
+    assert (setting.why_not() is None) == (findable == 5)
     if findable < 5:
-        assert "q" in setting.why_not(5)
+        assert "q" in setting.why_not()
 
 
 # Products of ratios.
