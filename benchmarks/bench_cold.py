@@ -29,7 +29,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from srs_ooc.synthetic.problem_tables import Problem, describe, feature_name, truth_path
 
 from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.ingest_memory import StoreForm
@@ -41,7 +40,7 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problems import Noise
+from srs_ooc.synthetic.problems import Noise, Problem, describe, feature_name, truth_path
 
 READERS = (1, 4, 16)
 PIECE_NBYTES = 1 << 20

@@ -37,8 +37,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from srs_ooc.ensemble.compaction import compact
-from srs_ooc.ensemble.fold_runs import Site, nest_run
+from srs_ooc.ensemble.compaction import Site, compact, nest_run
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.run import Run
 from srs_ooc.store.store import Store

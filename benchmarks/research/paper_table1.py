@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srs_ooc.planning.paper_theory import (
-    Setting,
-    expected_found,
-    expected_time,
-    time_quantile,
-)
+from theory_over_time import expected_found, time_quantile
+
+from srs_ooc.planning.paper_theory import Setting, expected_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +89,7 @@ def rows() -> list[Row]:
 
 def _cell(printed: str, setting: Setting) -> Cell:
     time = expected_time(setting)
-    return Cell(printed, math.inf if time is None else time.value)
+    return Cell(printed, math.inf if time is None else float(time))
 
 
 def _number(text: str) -> float:

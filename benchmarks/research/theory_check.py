@@ -114,7 +114,7 @@ def measure(case: Case, folder: Path, n_runs: int) -> Iterator[Row]:
         assert theory is not None
         assert real is not None
         times = iterations_needed(store, case, alpha, relevant, n_runs)
-        yield Row(case, alpha, times, theory.value, float(real))
+        yield Row(case, alpha, times, float(theory), float(real))
 
 
 def iterations_needed(

@@ -19,12 +19,11 @@ from srs_ooc.base.options import (
     whole_given,
 )
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, Site, SmallSet
 from srs_ooc.ensemble.compaction import compact as compacted
-from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
-from srs_ooc.ensemble.fold_runs import Site
+from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
-from srs_ooc.results.result import READING_MB, Result, Sensitivity
+from srs_ooc.results.result import READING_MB, Result
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.settling import (
@@ -40,7 +39,7 @@ from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 
 if TYPE_CHECKING:
-    from srs_ooc.networks.network_task import Network, NetworkRequest
+    from srs_ooc.networks.network_run import Network, NetworkRequest
 
 
 def plan(
@@ -377,10 +376,6 @@ def theory(
     q: int,
     n_relevant: int,
     alpha: float | str = 1,
-    share: float | str | None = None,
-    quantile: float | None = None,
-    after: int | None = None,
-    round_size: int | None = None,
 ) -> dict[str, Any]:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
@@ -394,14 +389,6 @@ def theory(
         p, the features of a subspace, and r.
     alpha : float or str
         For SRS: share of the subspace held for features already found.
-    share : float or str, optional
-        Find this share of the relevant features instead of all.
-    quantile : float, optional
-        Also iterations enough with this probability.
-    after : int, optional
-        Also features found after so many iterations.
-    round_size : int, optional
-        Also rounds of so many subspaces from one F.
 
     Returns
     -------
@@ -419,7 +406,7 @@ def theory(
         if scenario not in SCENARIOS:
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
         rs, srs = (Setting(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
-        return compare(rs, srs, share=share, quantile=quantile, after=after, round_size=round_size)
+        return compare(rs, srs)
 
 
 def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> None:
@@ -537,7 +524,7 @@ def plan_network(
     UsageError, StoreError, BudgetError
         As on the command line.
     """
-    from srs_ooc.networks.network_plan import PLANNED_OUT, plan_of_network
+    from srs_ooc.networks.network_run import PLANNED_OUT, plan_of_network
 
     named = {"regulators": regulators, "targets": targets, "rows": rows}
     limits = {"top": top, "memory_mb": memory_mb, "threads": threads}
@@ -556,7 +543,7 @@ def _network_request(
     UsageError
         If one is not known.
     """
-    from srs_ooc.networks.network_task import NetworkRequest, network_options, settle_network
+    from srs_ooc.networks.network_run import NetworkRequest, network_options, settle_network
 
     known = network_options()
     found = {"max_features" if name == "k" else name: value for name, value in options.items()}

@@ -23,10 +23,10 @@ from srs_ooc.ensemble.compaction import (
     N_FOLDS,
     N_REPEATS,
     MemberRecord,
+    Site,
     SmallSet,
     compact,
 )
-from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.run import Run
 

@@ -24,14 +24,16 @@ from srs_ooc.cli.output import (
     with_options,
 )
 from srs_ooc.cli.run_options import ByPart, option_of, read_config, with_cluster
-from srs_ooc.networks.network_plan import PLANNED_OUT, QUICK_SECONDS, plan_of_network
-from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.networks.network_task import (
+from srs_ooc.networks.network_run import (
+    PLANNED_OUT,
+    QUICK_SECONDS,
     Network,
     NetworkRequest,
     network_options,
     owner_of,
+    plan_of_network,
     settle_network,
+    work_on_network,
 )
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.store.opening import open_store

@@ -20,10 +20,6 @@ from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
     show_default=True,
     help="For SRS: share of the subspace held for features already found (no significance level).",
 )
-@click.option("--share", help="Find this share of the relevant features instead of all.")
-@click.option("--quantile", type=float, help="Also iterations enough with this probability.")
-@click.option("--after", type=int, help="Also features found after this many iterations (mean).")
-@click.option("--round-size", type=int, help="Also rounds of this many subspaces from one F.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
 def theory_command(
     *,
@@ -33,7 +29,6 @@ def theory_command(
     n_relevant: int | None,
     alpha: str,
     as_json: bool,
-    **extras: Any,
 ) -> None:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
@@ -43,7 +38,7 @@ def theory_command(
     """
     sizes = _required(n_features, subspace_size, n_relevant)
     rs, srs = (Setting(scenario, *sizes, a) for a in ("0", alpha))
-    summary = compare(rs, srs, **extras)
+    summary = compare(rs, srs)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
 
 
@@ -62,44 +57,21 @@ def _required(
 
 def summary_lines(summary: dict[str, Any]) -> list[str]:
     """Return the lines for a reader of one summary."""
-    wanted = summary.get("n_wanted", summary["n_relevant"])
+    n = summary["n_relevant"]
     lines = [
         f"{summary['scenario']}: p = {summary['n_features']:,}, q = {summary['q']:,}, "
-        f"r = {summary['n_relevant']:,}, infinite samples, K = q",
-        f"mean iterations to find {wanted:,} of {summary['n_relevant']:,} relevant features",
+        f"r = {n:,}, infinite samples, K = q",
+        f"mean iterations to find {n:,} of {n:,} relevant features",
         f"  RS  (alpha = 0)      {_time(summary['rs'], summary['log10_rs'])}",
         f"  SRS (alpha = {summary['alpha']:g})".ljust(23)
         + _time(summary["srs"], summary["log10_srs"]),
     ]
     if "reason" in summary:
         lines.append(f"  {summary['reason']}")
-    if "quantile" in summary:
-        part = summary["quantile"]
-        lines.append(f"iterations enough with probability {part['level']:g}")
-        lines += [f"  {name.upper():<21}{_time(part[name], None)}" for name in ("rs", "srs")]
-    if "after" in summary:
-        part = summary["after"]
-        lines.append(f"mean number found after {part['iterations']:,} iterations")
-        lines += [f"  {name.upper():<21}{part[name]:.6g}" for name in ("rs", "srs")]
-    if "rounds" in summary:
-        part = summary["rounds"]
-        lines.append(f"rounds of {part['round_size']} subspaces drawn from one F (means)")
-        lines += [f"  {name.upper():<21}{_rounds(part[name])}" for name in ("rs", "srs")]
     return lines
 
 
-def _rounds(cost: dict[str, float] | None) -> str:
-    if cost is None:
-        return "never, or beyond 1.7e308"
-    return (
-        f"{cost['n_rounds']:,.6g} rounds, {cost['n_lost']:+,.4g} iterations against one at a "
-        f"time, wall-clock {cost['speedup']:.4g} times shorter"
-    )
-
-
-def _time(value: float | int | None, log10: float | None) -> str:
-    if isinstance(value, int):
-        return f"{value:,}" if value < 10**12 else f"{value:.6g}"
+def _time(value: float | None, log10: float | None) -> str:
     if value is not None:
         return f"{value:,.1f}" if value < 1e9 else f"{value:.6g}"
     return "never" if log10 is None else f"10^{log10:.6g}"

@@ -1,40 +1,591 @@
-"""Compacting a run: nested small sets, and what they are worth on rows held out."""
+"""Compacting a run: nested small sets, and what they are worth on rows held out.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+The whole procedure is repeated without the rows of each fold: a run of its own, nested sets, their
+scores. Nothing of the rows held out reaches the first two but codes of values, made without the
+target.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import product
+from pathlib import Path
 from shlex import quote
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import check_stages
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import frame_of
-from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.ensemble.fold_runs import (
-    Fold,
-    FoldJob,
-    FoldRecord,
-    Records,
-    Site,
-    WholeRecord,
-    check_room,
-    folds_from_workers,
-    nest_fold,
-    nest_run,
-    room_for,
-    score_sizes,
+from srs_ooc.base.records import Iteration, Outcome, Step, Subspace, Watch
+from srs_ooc.base.seeds import Purpose, derive, key_of
+from srs_ooc.base.text import MB
+from srs_ooc.evidence.correlation import (
+    CELLS,
+    HEAD,
+    MOST_ROWS,
+    RankColumns,
+    leader_clustering,
+    sampled_rows,
 )
-from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.exchangeability import deal_folds
+from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.models import TREE
-from srs_ooc.runs.halves import named
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.learners.tree_learner import TreeLearner
+from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.feature_tests import feature_columns
+from srs_ooc.runs.halves import (
+    from_workers,
+    named,
+    remove_part,
+    select_within,
+    whole_run_nbytes,
+    whole_runs,
+)
+from srs_ooc.runs.inputs import Inputs, digest
+from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.ledger import FOLDS_FOLDER
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
+from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done
+from srs_ooc.runs.settling import Request
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster
-from srs_ooc.store.store import Store
+from srs_ooc.runs.verdict import candidates_of
+from srs_ooc.samplers.elimination import TREES, Elimination
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.saved import Trees, add_shares, decode_trees
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.dask_cluster import DaskCluster
+
+# What that takes: candidates that are clustered, those held together, rows that are predicted.
+
+CODES_NBYTES = 1 << 25
+"""Bytes of codes that correlations are computed from at most, and that are held together, whatever
+the run's subspace size."""
+MOST_HELD_OUT = 1 << 14
+"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
+
+
+def n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return of how many rows the codes of ``n`` candidates are clustered by."""
+    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
+
+
+def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes that clustering ``n`` candidates takes."""
+    n_rows = n_sampled(n, n_rows, code_nbytes)
+    correlating = n * (n_rows * code_nbytes + 64) + 32 * 8 * CELLS
+    return 2 * n * n_rows * code_nbytes + correlating
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that predicting takes, besides the forest's block and a tree."""
+    n_rows = min(n_rows, MOST_HELD_OUT)
+    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+
+
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    shape = shape_of(manifest, inputs)
+    block = CODES_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
+
+
+# How well a few features predict rows held out: a forest of the run's own kind of trees.
+
+N_TREES = 300
+
+
+def held_out_score(
+    parts: Resources,
+    rows: NDArray[np.int32],
+    target: NDArray[np.integer] | NDArray[np.floating],
+    features: NDArray[np.uint32],
+    key: int,
+) -> float:
+    """Return the share of rows held out predicted right, or of the variance of numbers.
+
+    Parameters
+    ----------
+    parts : Resources
+        Of the training rows; made with ``saves``, so that there is room for a tree's record.
+    rows : int32 (n,)
+        Rows of the store that are held out.
+    target : (n,)
+        Their class codes, or numbers.
+    features : uint32 (k,)
+        Stored positions, in any order, that a forest of the run's kind is grown on.
+    key : int
+        64-bit key of the forest.
+    """
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
+    rows, target, features = rows[chosen], target[chosen], np.sort(features)
+    manifest, response = parts.manifest, parts.response
+    block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
+    parts.source.columns.gather(features, block, rows)
+    held = block.as_columns(len(features))
+    panel = held.astype(np.float64)
+    panel[held == manifest.missing_code] = np.nan
+    shares = np.zeros((len(rows), response.n_classes))
+    for trees in _forest(parts, features, key):
+        slot, codes = trees.slots(features), trees.code.astype(np.float64)
+        add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
+    if response.center is None or response.scale is None:
+        return float(np.mean(np.argmax(shares, axis=1) == target))
+    predicted = response.center + shares[:, 0] / N_TREES / response.scale
+    return share_explained(target.astype(np.float64), predicted)
+
+
+def _forest(parts: Resources, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
+    """Yield the trees one by one, in order."""
+    limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
+    learner = TreeLearner(
+        parts.trees.rows,
+        limits,
+        limits.max_features + 1,  # so that max_features is taken as it is
+        records=True,
+        categorical=parts.trees.categorical,
+    )
+    for block in parts.blocks:
+        block.use_tiles()
+    with ReadAhead(parts.source.columns) as ahead:
+        fit = partial(fit_iteration, parts.source, learner)
+        executor = ThreadExecutor(fit, parts.blocks, ahead)
+        try:
+            for outcome in _in_order(executor, features, key):
+                data = outcome.trees[0]
+                ends = np.array([0]), np.array([len(data)])
+                yield decode_trees(data, *ends, regression=parts.response.is_regression)
+        finally:
+            executor.close()
+
+
+def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
+    """Return the coefficient of determination; 0 where the target is constant."""
+    spread = float(((target - target.mean()) ** 2).sum())
+    return 1.0 - float(((target - predicted) ** 2).sum()) / spread if spread > 0 else 0.0
+
+
+def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Iterator[Outcome]:
+    pending: deque[Future[Outcome]] = deque()
+    for number in range(N_TREES):
+        tree_key = derive(derive(key, number), Purpose.TREE)
+        pending.append(executor.submit(Iteration(number, Subspace(features), tree_key)))
+        if len(pending) >= executor.max_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+# The stage that nests small sets: clusters of candidates, and the order of their representatives.
+#
+# Of features that can stand in for one another the most important one is kept. What is left is
+# ordered twice: by importance in the screen, where a feature has mostly irrelevant features beside
+# it, and by elimination, halving after halving down to single features, where it has its rivals
+# beside it. The order is by the product of the two ranks; the first k of it are the set of k
+# features. What is not selected comes last: after the representatives of the selected, and those
+# they stand for.
+
+NESTING = ((0.3, 0.7),)
+"""How the rounds of the elimination are grown."""
+
+
+def nest(
+    parts: Resources,
+    features: NDArray[np.uint32],
+    selected: NDArray[np.uint32],
+    key: int,
+    keep_going: Callable[[int, int], bool],
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
+    """Return nested sets of candidates; None if ``keep_going(done, total)`` says no.
+
+    Parameters
+    ----------
+    parts : Resources
+        With room for ``HEAD`` columns, and as many rows as are trained on.
+    features, selected : uint32 (n,), uint32 (n_first,)
+        The candidates, the most important first, and those of them that the run selected.
+    key : int
+        64-bit key of the stage.
+    keep_going : callable
+        Told how many trees are done, of how many.
+
+    Returns
+    -------
+    order : uint32 (m,)
+        Stored positions, representatives of the selected first; the set of k is the first k.
+    leaders : uint32 (n,)
+        The representative of each candidate.
+    """
+    leader = leader_clustering(columns_of(parts, features), np.arange(len(features)))
+    first = features[leader == np.arange(len(features))][:HEAD]
+    most = min(parts.spec.subspace_size, len(first))
+    stage = Elimination(first, key, NESTING, most, fewest=2)
+    with parts.closing_executor(0, most) as executor:
+        engine = Engine(stage, executor, None, seed=key, round_size=TREES)
+        engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
+    if not stage.is_over:
+        return None
+    return selected_first(pooled_order(first, stage.features), selected), features[leader]
+
+
+def selected_first(
+    representatives: NDArray[np.uint32], selected: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
+    is_selected = np.isin(representatives, selected)
+    others = selected[~np.isin(selected, representatives)]
+    last = representatives[~is_selected]
+    return np.concatenate([representatives[is_selected], others, last])[:HEAD]
+
+
+def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Order the same features by the product of their ranks in two orders, ties by the first."""
+    rank = {feature: i for i, feature in enumerate(second.tolist(), 1)}
+    products = [i * rank[feature] for i, feature in enumerate(first.tolist(), 1)]
+    return first[np.argsort(products, kind="stable")]
+
+
+def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
+    """Return the codes of features, of rows few enough to be held."""
+    n_rows, manifest = parts.n_rows, parts.manifest
+    rows = sampled_rows(n_rows, n_sampled(len(features), n_rows, manifest.code_nbytes))
+    pieces = [columns[:, rows] for columns in feature_columns(parts, features)]
+    return RankColumns(np.concatenate(pieces), manifest.missing_code)
+
+
+# What a run keeps of the folds that are done, and of all rows.
+
+
+@dataclass
+class FoldRecord:
+    """What the whole procedure on all rows but those of one fold came to.
+
+    Attributes
+    ----------
+    repeat, fold : int
+        From 0.
+    n_selected : int
+        Features that the selection found without the fold's rows.
+    order : list of int
+        Stored positions: the set of k features is the first k.
+    scores : dict of str to float
+        How well the first k predict the fold's rows, by k.
+    """
+
+    repeat: int
+    fold: int
+    n_selected: int
+    order: list[int]
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WholeRecord:
+    """What the procedure on all rows came to.
+
+    Attributes
+    ----------
+    n_selected : int
+        Features the run selected.
+    order : list of int
+        Stored positions: the set of k features is the first k.
+    stand_ins : dict of str to list of int
+        Stored positions of those that can stand in for a feature of the order.
+    """
+
+    n_selected: int
+    order: list[int]
+    stand_ins: dict[str, list[int]]
+
+
+VERSION = 1
+"""Of the method: records of another one are not used."""
+
+
+class Records:
+    """The records of one compaction of a run: facts of its ledger.
+
+    Those of another length of the run, or of other folds, have other names, so nothing is ever
+    taken for what it is not. More repeats, and other sizes, are added to those that are there.
+
+    Parameters
+    ----------
+    ledger : Run
+        Of the run.
+    n_folds : int
+        Parts of the rows.
+    """
+
+    def __init__(self, ledger: Run, n_folds: int) -> None:
+        self._ledger = ledger
+        self._name = f"v{VERSION}-{ledger.progress().iteration}-iterations-{n_folds}-folds"
+
+    def fold(self, repeat: int, fold: int) -> FoldRecord | None:
+        """Return the record of a fold, None if it is not done."""
+        name = self._of(repeat, fold)
+        return FoldRecord(**self._ledger.meta(name)) if self._ledger.has_meta(name) else None
+
+    def keep_fold(self, record: FoldRecord) -> None:
+        """Keep the record of a fold, in place of the one there was."""
+        self._ledger.set_meta(self._of(record.repeat, record.fold), asdict(record))
+
+    def run_of(self, repeat: int, fold: int) -> Path:
+        """Return where the run of a fold is done."""
+        return self._ledger.run / FOLDS_FOLDER / self._of(repeat, fold)
+
+    def whole(self) -> WholeRecord | None:
+        """Return the record of all rows, None if it is not done."""
+        is_there = self._ledger.has_meta(self._name)
+        return WholeRecord(**self._ledger.meta(self._name)) if is_there else None
+
+    def keep_whole(self, record: WholeRecord) -> None:
+        """Keep the record of all rows."""
+        self._ledger.set_meta(self._name, asdict(record))
+
+    def _of(self, repeat: int, fold: int) -> str:
+        return f"{self._name}-repeat-{repeat + 1}-fold-{fold + 1}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the work is done, and with what.
+
+    Attributes
+    ----------
+    store : Store
+        The run's store.
+    memory_mb : int
+        Cap on the whole process, in MB of 10**6 bytes.
+    threads : int or None
+        Workers; None for the cores of this machine.
+    watch : callable
+        Told where the work stands.
+    cluster : DaskCluster or None
+        Workers elsewhere that folds are spread over; None for this process alone.
+    """
+
+    store: Store
+    memory_mb: int
+    threads: int | None
+    watch: Watch
+    cluster: "DaskCluster | None" = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some rows held out: which of how many times, the rows trained on, those held out.
+
+    ``rows`` of the store, int32 (n,), are held out, and their ``target``.
+    """
+
+    repeat: int
+    fold: int
+    train: Inputs
+    rows: NDArray[np.int32]
+    target: NDArray[np.int32] | NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FoldJob(Job):
+    """What of a run is repeated without the rows of each fold, here or by workers.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        The run's identity, as judged today.
+    excluded : uint32 (n_excluded,) or None
+        Features left out.
+    n_iterations : int
+        That it had.
+    sizes : list of int
+        Sizes of sets that are scored.
+    """
+
+    spec: RunSpec
+    excluded: NDArray[np.uint32] | None
+    n_iterations: int
+    sizes: list[int]
+    label, tells = "fold", True
+
+    @classmethod
+    def of(cls, ledger: Run, site: Site, sizes: list[int]) -> "FoldJob":
+        """Return what is repeated of the run of a ledger."""
+        memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
+        store, spec = WorkerStore.of(site.store, memory_mb), ledger.spec
+        excluded, n_iterations = ledger.input("excluded", "<u4"), ledger.progress().iteration
+        return cls(store, spec.to_json() | {"folds": True}, spec, excluded, n_iterations, sizes)
+
+    def missing(self, record: FoldRecord) -> list[int]:
+        """Return those of the sizes that a record has sets for, and no scores."""
+        fitting = [size for size in self.sizes if size <= len(record.order)]
+        return [size for size in fitting if str(size) not in record.scores]
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker, which returns the records of folds with all their scores."""
+        store = self.store.open()
+        needed = whole_run_nbytes(self.spec, store, Inputs(self.excluded))
+
+        def one(
+            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
+        ) -> FoldRecord | None:
+            fold, record = what
+            site = Site(store, cap_nbytes // MB, 1, watch)
+            if record is None:
+                with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                    record = nest_fold(self, fold, Path(folder) / "fold.run", site)
+            done = record is not None and score_sizes(self, record, fold, site)
+            return record if done else None
+
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
+
+
+def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
+    """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
+
+    They have no scores yet. ``folder`` is where it is done; it is removed once it is.
+    """
+    spec = replace(job.spec, rows=str(digest(fold.train.rows, "rows")))
+    request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
+    if not select_within(folder, spec, fold.train, site.store, request, site.watch):
+        return None
+    with closing(Run(folder, writable=False)) as within:
+        whole = nest_run(within, site)
+    if whole is None:
+        return None
+    remove_part(folder)
+    return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
+
+
+def nest_run(ledger: Run, site: Site) -> WholeRecord | None:
+    """Return the nested sets of a run that is done; None if stopped."""
+    manifest, inputs = site.store.manifest, ledger.inputs
+    features, selected, n_selected = candidates_of(ledger, manifest.n_features)
+    if not len(features):
+        raise RunError(
+            f"{ledger.run}: expected a run with features to choose from, found none of any "
+            f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
+            "N`, or begin a run of other options."
+        )
+    spec = ledger.spec
+    extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
+    key = key_of(spec.seed, Purpose.COMPACT)
+    with small_parts(spec, inputs, site, extra) as parts:
+
+        def keep_going(done: int, total: int) -> bool:
+            return site.watch(Step("nesting", done, total, unit="trees"))
+
+        nested = nest(parts, features, selected, key, keep_going)
+    if nested is None:
+        return None
+    order, members = nested[0].tolist(), dict[str, list[int]]()
+    for feature in order:  # of its cluster the others, the most important first
+        cluster = features[nested[1] == feature].tolist()
+        members[str(feature)] = [member for member in cluster if member != feature]
+    return WholeRecord(n_selected, order, members)
+
+
+def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> bool:
+    """Score those of the sizes that a record lacks; return whether it lacks none now."""
+    sizes = [size for size in job.sizes if size <= len(record.order)]
+    missing, spec = job.missing(record), job.spec
+    if not missing:
+        return True
+    manifest = site.store.manifest
+    n_classes = max(1, len(manifest.classes))
+    extra = held_out_nbytes(len(fold.rows), max(missing), n_classes, manifest.code_nbytes)
+    with small_parts(spec, fold.train, site, extra, saves=True) as parts:
+        for size in missing:
+            features = np.array(record.order[:size], np.uint32)
+            key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
+            score = held_out_score(parts, fold.rows, fold.target, features, key)
+            record.scores[str(size)] = score
+            if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
+                return False
+    return True
+
+
+def small_parts(
+    spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
+) -> AbstractContextManager[Resources]:
+    """Return the resources, as a context, of a run with room for :func:`room_for` features."""
+    small = _small(spec, inputs, site.store)
+    task = Task.of_run(small, site.store, inputs)
+    context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
+    return context.resources(saves=saves, beside_nbytes=extra_nbytes)
+
+
+def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
+    """Return a run that has room for :func:`room_for` features."""
+    q = room_for(spec, inputs, store.manifest)
+    return replace(
+        spec,
+        run=replace(spec.run, subspace_size=q, judge="positive"),
+        learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
+        judging=PositiveJudge(),
+    )
+
+
+def check_room(ledger: Run, site: Site, fold: Fold, most: int) -> None:
+    """Refuse a cap that cannot hold all stages, whether or not they are done and kept.
+
+    ``fold`` is one of the folds, and ``most`` the features of the largest set. Folds of a cluster
+    are none of this process's business.
+    """
+    spec, inputs, manifest = ledger.spec, ledger.inputs, site.store.manifest
+    n_rows, n_classes, width = len(fold.rows), max(1, len(manifest.classes)), manifest.code_nbytes
+    n = len(candidates_of(ledger, manifest.n_features)[0])
+    n_trained, train = shape_of(manifest, inputs).n_rows, fold.train
+    nesting = sampled_nbytes(max(1, n), n_trained, width)
+    scoring = held_out_nbytes(n_rows, most, n_classes, width)
+    stages = [(_small(spec, inputs, site.store), inputs, nesting, False)]
+    if site.cluster is None:
+        stages += [(spec, train, 0, False), (_small(spec, train, site.store), train, scoring, True)]
+    leases = [
+        run_leases(
+            one,
+            shape_of(manifest, rows, one.values()),
+            saves=saves,
+            beside_nbytes=site.store.reading_nbytes + beside,
+        )
+        for one, rows, beside, saves in stages
+    ]
+    check_stages(site.memory_mb * MB, leases)
+
+
+def folds_from_workers(
+    job: FoldJob, site: Site, records: Records, folds: list[Fold]
+) -> list[FoldRecord] | None:
+    """Return the records of all folds, done by workers at once and kept here; None if stopped."""
+    assert site.cluster is not None
+    done = [records.fold(fold.repeat, fold.fold) for fold in folds]
+    parts = {
+        n: (folds[n], record)
+        for n, record in enumerate(done)
+        if record is None or job.missing(record)
+    }
+    for number in parts:
+        done[number] = None
+    if parts:
+        asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
+        for number, record in from_workers(*asked):
+            records.keep_fold(record)
+            done[number] = record
+    whole = [record for record in done if record is not None]
+    return whole if len(whole) == len(folds) else None
+
 
 # Accuracy on rows held out against the number of features, and the size that is enough.
 
@@ -121,25 +672,10 @@ class Curve:
         """Place of the best size, the smallest of equal ones."""
         return int(np.argmax(self.means))
 
-    def smallest(self, most: int | None = None) -> int:
-        """Return the smallest size whose mean is within one standard error of the best.
-
-        Parameters
-        ----------
-        most : int, optional
-            Larger sizes are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If no size is that small.
-        """
-        n = len([size for size in self.sizes if most is None or size <= most])
-        if n == 0:
-            raise ValueError(f"expected a size of at most {most}, found {self.sizes[0]} and more")
-        means, errors = self.means[:n], self.errors[:n]
-        best = int(np.argmax(means))
-        return self.sizes[int(np.argmax(means >= means[best] - errors[best]))]
+    def smallest(self) -> int:
+        """Return the smallest size whose mean is within one standard error of the best."""
+        means = self.means
+        return self.sizes[int(np.argmax(means >= means[self.best] - self.errors[self.best]))]
 
 
 @dataclass(frozen=True)

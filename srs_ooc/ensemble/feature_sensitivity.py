@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from math import frexp
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease, process_nbytes, total_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
 from srs_ooc.base.text import MB, counted
@@ -225,7 +227,7 @@ _UNIT = 2.0**-CHANGE_BITS
 
 @dataclass(frozen=True)
 class SensitivityRecord:
-    """A feature's sensitivity; see :class:`Sensitivities`."""
+    """A feature's sensitivity; see :class:`Sensitivity`."""
 
     rank: int
     name: str
@@ -237,7 +239,7 @@ class SensitivityRecord:
 
 
 @dataclass(frozen=True)
-class Sensitivities:
+class Sensitivity:
     """What altering each feature that trees use does, the largest loss first.
 
     Attributes
@@ -263,6 +265,35 @@ class Sensitivities:
     altered: tuple[str, ...]
     facts: dict[str, Any]
     store: Store
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features, the largest loss first."""
+        return [self.store.names[position] for position in self.positions.tolist()]
+
+    def features(self, kind: str = "pandas", *, top: int | None = None) -> Any:
+        """Return the features by score, with the columns of ``srs-ooc sensitivity --csv``.
+
+        Parameters
+        ----------
+        kind : {'pandas', 'polars', 'records'}
+            A DataFrame, or a list of dicts.
+        top : int, optional
+            Only the first so many.
+
+        Raises
+        ------
+        UsageError
+            If ``kind`` is not known, or its library is not installed.
+        """
+        return frame_of(kind, SensitivityRecord, islice(self.records(), top))
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        return (
+            f"<Sensitivity of {facts['n_trees']} trees to {facts['n_features']} features, on "
+            f"{facts['n_rows']} rows>"
+        )
 
     def records(self) -> Iterator[SensitivityRecord]:
         """Yield the features, the largest loss first."""
@@ -307,7 +338,7 @@ def sensitivity(
     threads: int | None = None,
     store: Place | None = None,
     watch: Watch = lambda _: None,
-) -> Sensitivities:
+) -> Sensitivity:
     """Return what altering each feature does to what a run's trees say, as of its last commit.
 
     Parameters
@@ -431,7 +462,7 @@ class _Measuring:
             )
         return np.ldexp(whole, -exponent), exponent
 
-    def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
+    def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivity:
         """Walk all trees by all rows, some rows at a time."""
         n_rows, n_features = self._rows_at_a_time(cap_nbytes), len(self._features)
         regression, n_classes = self._response.is_regression, self._response.n_classes
@@ -503,18 +534,11 @@ class _Measuring:
         """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
         first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
         for batch in self._trees.batches():
-            slot = self._slots(batch)
+            slot = batch.slots(self._features)
             for some in range(0, len(batch.root), together):
                 part = replace(batch, root=batch.root[some : some + together])
                 yield part, slot, range(first + some, first + some + len(part.root))
             first += len(batch.root)
-
-    def _slots(self, batch: Trees) -> NDArray[np.int64]:
-        """Return the slot of each split."""
-        slot = batch.feature.copy()
-        at_split = np.flatnonzero(slot >= 0)
-        slot[at_split] = np.searchsorted(self._features, slot[at_split])
-        return slot
 
     def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> NDArray[np.uint8]:
         """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.
@@ -536,7 +560,7 @@ class _Measuring:
             votes[i] = drawn[places]
         return votes
 
-    def _scores(self) -> Sensitivities:
+    def _scores(self) -> Sensitivity:
         """Return the scores of features.
 
         Raises
@@ -575,6 +599,6 @@ class _Measuring:
             "n_flipped": said.count(FLIPPED),
             "theorem": theorem_of(said),
         }
-        return Sensitivities(
+        return Sensitivity(
             positions[order], scores[order], self._sums[order, :2], tuple(said), facts, self._store
         )

@@ -233,30 +233,24 @@ class Scores:
         self._errors += error * error
         return True
 
-    @property
-    def accuracy(self) -> float | None:
-        """Share of rows predicted right; None without rows, and of a regression."""
-        return self._n_right / self.n_rows if self.n_rows and self._codes else None
+    def measures(self) -> dict[str, float | None]:
+        """Return ``accuracy`` and ``log_loss`` of classes, ``r2`` and ``rmse`` of a regression.
 
-    @property
-    def log_loss(self) -> float | None:
-        """Mean of minus the natural logarithm of the label's probability; None as of accuracy."""
-        return self._loss / self.n_rows if self.n_rows and self._codes else None
-
-    @property
-    def r2(self) -> float | None:
-        """Share of the variance explained; None where there is none, or no double holds it."""
-        if not self.n_rows or self._codes:
-            return None
-        spread = self._squares - self._sum * self._sum / self.n_rows
-        return _finite(1 - self._errors / spread) if spread > 0 else None
-
-    @property
-    def rmse(self) -> float | None:
-        """Root of the mean squared error; None without rows, or where no double holds it."""
-        if not self.n_rows or self._codes:
-            return None
-        return _finite(math.sqrt(self._errors / self.n_rows) / self._scale)
+        The log-loss is the mean of minus the natural logarithm of the label's probability. None
+        without rows, and of a regression where no double holds it or R2 has no variance to explain.
+        """
+        found: dict[str, float | None] = dict.fromkeys(("accuracy", "log_loss", "r2", "rmse"))
+        if self.n_rows and self._codes:
+            return found | {
+                "accuracy": self._n_right / self.n_rows,
+                "log_loss": self._loss / self.n_rows,
+            }
+        if self.n_rows:
+            spread = self._squares - self._sum * self._sum / self.n_rows
+            r2 = 1 - self._errors / spread if spread > 0 else math.inf
+            rmse = math.sqrt(self._errors / self.n_rows) / self._scale
+            found |= {"r2": _finite(r2), "rmse": _finite(rmse)}
+        return found
 
 
 def _finite(number: float) -> float | None:
@@ -265,10 +259,9 @@ def _finite(number: float) -> float | None:
 
 def _number(text: str) -> float | None:
     try:
-        number = float(text)
+        return _finite(float(text))
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
 
 
 _MODERATE = 2.0**-TARGET_BITS
@@ -440,16 +433,17 @@ def _write(
             has_target = panel.labels is not None
             if panel.labels is not None:
                 scores.add(panel.labels, chosen, shares)
+    measures = scores.measures()
     return Report(
         n_rows,
         int(splits.facts["n_trees"]),
         len(splits.features),
-        scores.accuracy,
-        scores.log_loss,
+        measures["accuracy"],
+        measures["log_loss"],
         scores.n_unknown if has_target else None,
         scores.n_unlabelled if has_target else None,
-        scores.r2,
-        scores.rmse,
+        measures["r2"],
+        measures["rmse"],
     )
 
 

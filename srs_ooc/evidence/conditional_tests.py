@@ -8,7 +8,7 @@ p-values of the parts are put together
 so the ways that look best may be chosen by whatever means, from the same rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -245,28 +245,17 @@ def correlations(sums: NDArray[np.float64], of_score: NDArray[np.float64]) -> ND
     return seen
 
 
-@dataclass(frozen=True)
-class Proposed:
-    """The ways of parting the rows that look best for each feature.
+def by_others(others: NDArray[np.integer]) -> list[tuple[list[int], NDArray[np.intp]]]:
+    """Return each way of parting the rows that is proposed, and the features it is proposed for.
 
-    Attributes
-    ----------
-    others : int64 (n, k, n_others)
-        Places of the others among the features; -1 where there is none.
+    ``others``: int (n, k, n_others), as :meth:`Looked.propose` returns them.
     """
-
-    others: NDArray[np.int64]
-
-    def by_others(self) -> Iterator[tuple[list[int], NDArray[np.intp]]]:
-        """Yield each way that is proposed, and the features it is proposed for."""
-        n, k, n_others = self.others.shape
-        flat = self.others.reshape(n * k, n_others)
-        ways, which = np.unique(flat, axis=0, return_inverse=True)
-        order = np.argsort(which.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(ways)))
-        for way, some in zip(ways.tolist(), np.split(order, ends[:-1]), strict=True):
-            if way[0] >= 0:
-                yield way, some // k
+    n, k, n_others = others.shape
+    ways, which = np.unique(others.reshape(n * k, n_others), axis=0, return_inverse=True)
+    order = np.argsort(which.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(ways)))
+    found = zip(ways.tolist(), np.split(order, ends[:-1]), strict=True)
+    return [(way, some // k) for way, some in found if way[0] >= 0]
 
 
 class Looked:
@@ -355,8 +344,10 @@ class Looked:
         ways: NDArray[np.integer],
         charges: Callable[[NDArray[np.integer]], Floats],
         tell: Tell = lambda done, total: None,
-    ) -> Proposed:
+    ) -> NDArray[np.int64]:
         """Return, for each column, the ways in which it seems strongest, its charges paid.
+
+        int64 (n, k, n_others): places of the others among the features; -1 where there is none.
 
         Parameters
         ----------
@@ -379,7 +370,7 @@ class Looked:
             best = np.take_along_axis(every, first, axis=1)
             all_others = np.concatenate([others, np.broadcast_to(some, (n, *some.shape))], axis=1)
             others = np.take_along_axis(all_others, first[..., None], axis=1)
-        return Proposed(others)
+        return others
 
 
 def leading(
@@ -491,9 +482,9 @@ def beside_others(
             continue
         costs = cost(n_others, 1 + n_leading), cost(n_others, n_tested)
         charges = partial(_charges, leads, costs)
-        by_others = list(looked.propose(ways, charges, tell).by_others())
-        for done, (way, some) in enumerate(by_others):
-            tell(done, len(by_others))
+        proposed = by_others(looked.propose(ways, charges, tell))
+        for done, (way, some) in enumerate(proposed):
+            tell(done, len(proposed))
             columns = np.ascontiguousarray(codes[some])
             kinds = None if categorical is None else categorical[some]
             log_ps = [

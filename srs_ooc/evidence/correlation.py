@@ -111,9 +111,7 @@ ENOUGH = 0.9
 """... but no more than this, however few the rows."""
 
 
-def single_linkage(
-    codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
-) -> NDArray[np.intp]:
+def single_linkage(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
     """Return the cluster of each feature: the first place of its members (single linkage).
 
     Parameters
@@ -122,18 +120,15 @@ def single_linkage(
         Ordinal codes, which are ranks; a missing code counts as the mean.
     missing_code : int
         The code of a missing value.
-    least : float
-        Absolute correlation from which two features are linked; more where rows are few.
 
     Returns
     -------
     intp (n,)
         Place of the first member of each feature's cluster.
     """
-    n = len(codes)
-    linked = np.sqrt(RankColumns(codes, missing_code).squares()) >= least_linked(
-        codes.shape[1], least
-    )
+    n, n_rows = codes.shape
+    least = max(LEAST_CORRELATION, min(CHANCE / math.sqrt(n_rows), ENOUGH))
+    linked = np.sqrt(RankColumns(codes, missing_code).squares()) >= least
     clusters = np.arange(n)
     for first in range(n):
         if clusters[first] != first:
@@ -145,11 +140,6 @@ def single_linkage(
             clusters[near] = first
             front += near.tolist()
     return clusters
-
-
-def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
-    """Return the absolute correlation from which two features are alike, given their rows."""
-    return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
 
 
 # Clusters of features that can stand in for one another, around the best of each.

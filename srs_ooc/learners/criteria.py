@@ -1,6 +1,6 @@
 """Information criteria of subspaces: which goes with which model, and how all are judged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import isqrt, sqrt
 
 import numpy as np
@@ -22,23 +22,6 @@ _WHOLE_IS_CHEAPER = 8
 
 Places = NDArray[np.integer]
 Table = NDArray[np.float64]
-
-
-def batches(
-    sets: Candidates, largest: int, n_cells: Callable[[int], int], most_cells: int
-) -> Iterator[tuple[NDArray[np.intp], Places]]:
-    """Yield numbers of sets of one size, (k,), and their columns, (k, size).
-
-    Sets of more than ``largest`` columns are left out. A set of d columns takes ``n_cells(d)``
-    cells, a batch of several at most ``most_cells``.
-    """
-    sizes = np.diff(sets.bounds)
-    for size in np.unique(sizes[sizes <= largest]).tolist():
-        numbers = np.flatnonzero(sizes == size)
-        step = max(1, most_cells // n_cells(size))
-        for first in range(0, len(numbers), step):
-            some = numbers[first : first + step]
-            yield some, sets.places[sets.bounds[some, None] + np.arange(size)]
 
 
 def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
@@ -95,14 +78,14 @@ def of_all(
         Returns the numbers of the largest table that a set of so many columns takes; default the
         rows by one column more.
     """
-
-    def by_rows(size: int) -> int:
-        return len(table[0]) * (size + 1)
-
-    losses = np.full(len(sets.bounds) - 1, np.inf)
-    most_cells = max(table.size, LEAST_CELLS)
-    for numbers, places in batches(sets, largest, n_cells or by_rows, most_cells):
-        losses[numbers] = of(places)
+    sizes, most_cells = np.diff(sets.bounds), max(table.size, LEAST_CELLS)
+    losses = np.full(len(sizes), np.inf)
+    for size in np.unique(sizes[sizes <= largest]).tolist():
+        numbers = np.flatnonzero(sizes == size)
+        step = max(1, most_cells // (n_cells(size) if n_cells else len(table[0]) * (size + 1)))
+        for first in range(0, len(numbers), step):
+            some = numbers[first : first + step]
+            losses[some] = of(sets.places[sets.bounds[some, None] + np.arange(size)])
     return losses
 
 

@@ -480,7 +480,7 @@ class SensitiveLearner:
         key: int,
     ) -> NDArray[np.int64]:
         """Return the score of each column that a tree uses, in units of ``2**-36``."""
-        slot = np.where(tree.feature >= 0, np.searchsorted(used, tree.feature), tree.feature)
+        slot = tree.slots(used)
         hashes = derive_array(derive(key, Purpose.ALTERED), asked)
         other = asked[np.argsort(hashes, kind="stable")]
         n_outputs, code_nbytes = self._trees.rows.response.n_classes, block.code_nbytes

@@ -23,7 +23,6 @@ from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
 from srs_ooc.runs.inputs import SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.run import N_TARGETS, NETWORK
-from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
@@ -290,7 +289,6 @@ def _digests(source: ColumnSource, features: NDArray[np.uint32]) -> Iterable[tup
 COLUMNS = ("regulator", "target", "weight")
 PARQUET = ".parquet"
 _OTHERS = (".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".json", ".gz", ".xz", ".zst")
-_ROWS_TOGETHER = 1 << 14
 Edge = tuple[str, str, float]
 _Writer = Callable[[list[Edge]], None]
 
@@ -323,7 +321,7 @@ def write_edges(
     out : Path
         Its suffix says the format.
     edges : iterable of lists of (regulator, target, weight)
-        Some at a time.
+        Some at a time, one at least.
     replaces : bool
         Replace a file that is there.
     safe : bool
@@ -371,12 +369,10 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
     with parquet.ParquetWriter(str(file), schema) as writer:
 
         def write(edges: list[Edge]) -> None:
-            for start in range(0, len(edges), _ROWS_TOGETHER):
-                some = edges[start : start + _ROWS_TOGETHER]
-                regulators, targets, weights = zip(*some, strict=True)
-                arrays = [arrow_texts(regulators), arrow_texts(targets)]
-                arrays.append(arrow_numbers(np.array(weights)))
-                writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            regulators, targets, weights = zip(*edges, strict=True)
+            arrays = [arrow_texts(regulators), arrow_texts(targets)]
+            arrays.append(arrow_numbers(np.array(weights)))
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
         yield write
 
@@ -455,27 +451,3 @@ def _next(
                 least = float(held[-1])
     best = np.lexsort((at, -held))[:count]
     return held[best], at[best]
-
-
-# Names of genes as edges are written: few are looked up twice.
-
-MOST_KNOWN = 1 << 14
-"""Names that are kept, unless more are asked for at once."""
-
-
-def name_cache(names: Names) -> Callable[[set[int]], dict[int, str]]:
-    """Return a look-up of the names of at least some features, by their places in source order.
-
-    The last ones that were looked up are kept.
-    """
-    known: dict[int, str] = {}
-
-    def look_up(places: set[int]) -> dict[int, str]:
-        missing = places - known.keys()
-        if len(known) + len(missing) > MOST_KNOWN:
-            known.clear()
-            missing = places
-        known.update(names.several(missing))
-        return known
-
-    return look_up

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
-from srs_ooc.planning.speed import cold_seconds, memory_plan, n_reads, speed_of
+from srs_ooc.planning.speed import (
+    cold_seconds,
+    memory_plan,
+    n_reads,
+    recommended_iterations,
+    speed_of,
+    times_to_draw,
+)
 from srs_ooc.runs.halves import half_of
 from srs_ooc.runs.run_memory import largest_subspace, shape_of
 from srs_ooc.runs.session import RunDraft
@@ -251,7 +257,7 @@ def _alpha(draft: RunDraft) -> tuple[str, str, str]:
         expected_time(Setting("chain", p, spec.subspace_size, min(2, p), alpha))
         for alpha in ("0", DEFAULT_ALPHA)
     )
-    gain = "" if rs is None or srs is None else f" {rs.value / srs.value:,.3g} times faster"
+    gain = "" if rs is None or srs is None else f" {float(rs / srs):,.3g} times faster"
     return (
         DEFAULT_ALPHA,
         spec.alpha,

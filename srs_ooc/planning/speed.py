@@ -1,26 +1,32 @@
-"""What a run would take: memory, and seconds per iteration.
+"""What a run would take: iterations, memory, and seconds per iteration.
+
+How many iterations follows from draws: until features are drawn often enough, and T as advised.
 
 Speed is measured on the store, or estimated from trees on made-up codes.
 """
 
 import gc
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import log
+from functools import partial
+from math import ceil
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.options import floor_share
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, PAIRS_ROWS, can_scan, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.planning.iterations import recommended_iterations
+from srs_ooc.native.numerics import exp, log, log1p
 from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, of_best_pairs
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
@@ -32,6 +38,162 @@ from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 from srs_ooc.samplers.held_out import HeldOutMethod
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
+
+# How many iterations until features have been drawn often enough.
+#
+# A feature not yet kept is drawn in each iteration with probability c = (q - m)/(p - m), where m is
+# the number held in R, independently of other iterations: after T of them it has been drawn
+# Binomial(T, c) times. The features of one iteration are drawn without replacement, so their counts
+# are negatively associated (Joag-Dev and Proschan 1983), and with e = P(Binomial(T, c) < n)
+#
+#     1 - p e  <=  P(every feature drawn at least n times)  <=  (1 - e)**p.
+#
+# At a level near 1 the two ends are met by the same T, or by neighbours: no simulation is needed.
+
+LARGEST_EXACT = 5000
+LEVEL = 0.99
+"""Probability wanted of having been drawn often enough."""
+
+
+def draw_chance(n_features: int, subspace_size: int, n_held: int) -> float:
+    """Return the probability that an iteration draws a given feature that is not held."""
+    return (subspace_size - n_held) / (n_features - n_held) if n_held < n_features else 1.0
+
+
+def log_chance_below(n_trials: int, chance: float, count: int) -> float:
+    """Return log P(Binomial(n_trials, chance) < count); ``-inf`` where it cannot be.
+
+    Terms are formed by ratios from (1 - chance)**n_trials, in logarithms, relative to the largest.
+    """
+    if n_trials < count:
+        return 0.0
+    if chance >= 1.0 or count <= 0:
+        return -math.inf
+    if chance <= 0.0:
+        return 0.0
+    odds, term = chance / (1.0 - chance), n_trials * log1p(-chance)
+    terms = [term]
+    for k in range(1, count):
+        term += log((n_trials - k + 1) / k * odds)
+        terms.append(term)
+    largest = max(terms)
+    return min(0.0, largest + log(math.fsum(exp(t - largest) for t in terms)))
+
+
+def trials_for(chance: float, count: int, log_risk: float) -> int | None:
+    """Return the fewest trials with P(Binomial < count) at most exp(log_risk); None if none.
+
+    Exact up to 5,000 wanted; above, by the normal law, which is then off by about 0.1%.
+    """
+    if chance <= 0.0:
+        return None
+    if count > LARGEST_EXACT:
+        z = -NormalDist().inv_cdf(exp(log_risk))
+        spread = z * math.sqrt(chance * (1.0 - chance))
+        root = (spread + math.sqrt(spread * spread + 4.0 * chance * count)) / (2.0 * chance)
+        return math.ceil(root * root)
+    high = max(count, 1)
+    while log_chance_below(high, chance, count) > log_risk:
+        high *= 2
+    low = count
+    while low < high:
+        middle = (low + high) // 2
+        if log_chance_below(middle, chance, count) <= log_risk:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def draw_times(
+    n_features: int, subspace_size: int, n_held: int, n_draws: int
+) -> dict[str, float | None]:
+    """Return the iterations until features not held have been drawn ``n_draws`` times.
+
+    Parameters
+    ----------
+    n_features, subspace_size : int
+        p and q.
+    n_held : int
+        Places of the subspace taken by R; floor(alpha q) is the worst.
+    n_draws : int
+        Draws wanted of each feature.
+
+    Returns
+    -------
+    dict
+        ``n_draws`` and ``level``, the probability wanted; then iterations, None where they are
+        never enough: ``one``, for one feature; ``every``, for all at once, enough by the lower
+        bound.
+    """
+    chance, risk = draw_chance(n_features, subspace_size, n_held), 1.0 - LEVEL
+    return {
+        "n_draws": n_draws,
+        "level": LEVEL,
+        "one": trials_for(chance, n_draws, log(risk)),
+        "every": trials_for(chance, n_draws, log(risk / n_features)),
+    }
+
+
+# How many iterations to run: T, from the run's identity and its table alone.
+
+MIN_ITERATIONS = 1000
+"""Fewer trees leave importances, means over draws, to chance: which others were drawn."""
+MAX_ITERATIONS = 10_000
+"""The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
+DRAWS = 30
+"""Draws in each lane after which a screen keeps nearly all relevant features in its best 1,000."""
+
+
+def times_to_draw(draft: RunDraft) -> dict[str, float | None]:
+    """Return the iterations until every feature can have passed the probe, with R always full.
+
+    The probe judge asks for more than L draws.
+    """
+    spec = draft.spec
+    held = floor_share(spec.alpha, spec.subspace_size)
+    return draw_times(draft.shape.n_candidates, spec.subspace_size, held, spec.min_draws + 1)
+
+
+def recommended_iterations(draft: RunDraft) -> tuple[int, str]:
+    """Return T and the reason: from the spec and the table alone, never from measured speed."""
+    spec = draft.spec
+    own_end = spec.sampler.most_iterations(draft.shape.n_candidates, spec.subspace_size)
+    if own_end is not None:
+        return own_end
+    if spec.concludes:
+        return _iterations_to_verdict(draft)
+    times = times_to_draw(draft)
+    n_draws, every = times["n_draws"], times["every"]
+    wanted = f"every feature is drawn {n_draws} times with probability {times['level']:g}"
+    held = floor_share(spec.alpha, spec.subspace_size)
+    if every is not None and every <= MAX_ITERATIONS:
+        if every >= MIN_ITERATIONS:
+            while_held = ", even while as many features are held as alpha allows" if held else ""
+            return int(every), f"{wanted} by then{while_held}"
+        return MIN_ITERATIONS, (
+            f"{wanted} after {every:,}; below {MIN_ITERATIONS:,} the means that "
+            "rank features are over too few draws"
+        )
+    chance = draw_chance(draft.shape.n_candidates, spec.subspace_size, held)
+    short = exp(log_chance_below(MAX_ITERATIONS, chance, spec.min_draws + 1))
+    return MAX_ITERATIONS, (
+        f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
+        f"fewer than {n_draws} times"
+        + (f" ({wanted} takes {every:,})" if every else " (held features leave them no place)")
+    )
+
+
+def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
+    spec = draft.spec
+    n_lanes = 2 if spec.judging.n_leaders and floor_share(spec.alpha, spec.subspace_size) else 1
+    count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
+    beside = ", with and without the leading ones" if n_lanes == 2 else ""
+    drawn = f"every feature is drawn about {DRAWS} times{beside}"
+    if spec.draws_by_weight:
+        drawn = f"a feature of mean weight is drawn about {DRAWS} times"
+    return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
+
 
 # Trees on made-up codes, timed: what growing takes on a table of some shape.
 
@@ -140,8 +302,6 @@ def memory_plan(draft: RunDraft) -> RunBudget:
 
 
 PROBE_SECONDS = 0.3
-LONGEST_SECONDS = 1.0
-"""Iterations that take longer, as tried, are not measured where a criterion judges candidates."""
 STAGE_SECONDS = 0.4
 """About how long the closing stage, and each kind of tests, is tried."""
 MOST_TREES, MOST_TRIED, FEWEST_TRIED = 40, 4096, 16
@@ -217,33 +377,13 @@ def measured_speed(draft: RunDraft) -> Speed:
     """
     with draft.resources() as resources:
         seconds, n_timed, later = _time(resources)
-        n_workers = max(1, resources.executor.max_ahead - 1)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     if later:
         with draft.resources(grows=False) as resources:
             later["tests"] = _tests_seconds(resources)
-    how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
-    method, sizes = draft.spec.sampler, sizes_of(draft)
-    if method.criteria_each(*sizes):  # the first iterations judge; others fit what was chosen
-        fitting = trial_of(draft.spec, draft.shape).seconds / DEFAULT_FOLDS / n_workers
-        each += method.models_each(*sizes) * (fitting - each)
-        how += ", and its model on one made-up subspace"
-    return Speed(each, True, how, later)
-
-
-def is_measurable(draft: RunDraft) -> bool:
-    """Return whether some real iterations take no longer than a plan may.
-
-    Iterations of models that judge candidates are long, unless a criterion does that in no time.
-    """
-    spec = draft.spec
-    if spec.model.is_tree or not spec.method.judges_candidates:
-        return True
-    n_criteria = spec.sampler.criteria_each(*sizes_of(draft))
-    if not n_criteria:
-        return False
-    return n_criteria * trial_of(spec, draft.shape).criterion_seconds < LONGEST_SECONDS
+    how = f"{n_timed} real iterations of this run on the store"
+    return Speed(seconds / n_timed, True, how, later)
 
 
 def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
@@ -326,12 +466,7 @@ def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
         n, n_before, before = 2 * n, n, seconds
 
 
-def estimated_speed(
-    draft: RunDraft,
-    memory: RunBudget,
-    seconds: float = PROBE_SECONDS,
-    n_cells: int = PROBE_CELLS,
-) -> Speed:
+def estimated_speed(draft: RunDraft, memory: RunBudget, *, quick: bool = False) -> Speed:
     """Return an estimate from trees on a block of random codes and labels.
 
     Their time is scaled to all candidates and shared among the workers; paging and bookkeeping are
@@ -343,12 +478,13 @@ def estimated_speed(
         The run; its store is not touched.
     memory : RunBudget
         Its workers, and whether its store is mapped.
-    seconds : float
-        About how long to grow trees.
-    n_cells : int
-        Cells of the block, and about the bytes it takes.
+    quick : bool
+        Take next to no time and memory: :data:`QUICK_SECONDS` and :data:`QUICK_CELLS`.
     """
     shape, spec = draft.shape, draft.spec
+    seconds, n_cells = PROBE_SECONDS, PROBE_CELLS
+    if quick:
+        seconds, n_cells = QUICK_SECONDS, QUICK_CELLS
     if not spec.model.is_tree:
         return _tried_speed(draft, memory)
     n_columns = spec.n_columns
@@ -453,26 +589,21 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     )
 
 
-def speed_of(
-    draft: RunDraft,
-    memory: RunBudget,
-    seconds: float = PROBE_SECONDS,
-    n_cells: int = PROBE_CELLS,
-    *,
-    may_measure: bool = True,
-) -> Speed:
+def speed_of(draft: RunDraft, memory: RunBudget, *, quick: bool = False) -> Speed:
     """Return the seconds of an iteration, as a mean of all where a run has two parts.
 
-    Measured on the store where there is one, ``may_measure`` says so, and the run has one part; the
-    other parameters are those of :func:`srs_ooc.planning.speed.estimated_speed`.
+    Measured on the store where there is one and the run has one part, unless it is to be
+    ``quick``; parameters are those of :func:`estimated_speed`.
     """
-    parts, tried = parts_of(draft), (memory, seconds, n_cells)
-    measures = may_measure and draft.store is not None and is_measurable(draft)
+    parts, estimated = parts_of(draft), partial(estimated_speed, memory=memory, quick=quick)
+    # Iterations of models that judge candidates take longer than a plan may.
+    is_short = draft.spec.model.is_tree or not draft.spec.method.judges_candidates
+    measures = not quick and draft.store is not None and is_short
     if parts is None:
-        return measured_speed(draft) if measures else estimated_speed(draft, *tried)
+        return measured_speed(draft) if measures else estimated(draft)
     n_trees, screen, behind = parts
-    first = measured_speed(draft) if measures else estimated_speed(screen, *tried)
-    rest = estimated_speed(behind, *tried)
+    first = measured_speed(draft) if measures else estimated(screen)
+    rest = estimated(behind)
     spec, n_candidates = draft.spec, draft.shape.n_candidates
     ends = spec.sampler.most_iterations(n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
@@ -500,8 +631,7 @@ def planned_run(draft: RunDraft) -> dict[str, Any]:
     The speed is a quick estimate: measuring would fill the run's memory once before it starts.
     """
     iterations, reason = recommended_iterations(draft)
-    quick = QUICK_SECONDS, QUICK_CELLS
-    speed = speed_of(draft, memory_plan(draft), *quick, may_measure=False)
+    speed = speed_of(draft, memory_plan(draft), quick=True)
     return {
         "iterations": iterations,
         "seconds_per_iteration": speed.seconds,

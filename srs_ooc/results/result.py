@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -27,61 +26,8 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
-    from srs_ooc.ensemble.feature_sensitivity import Sensitivities
+    from srs_ooc.ensemble.feature_sensitivity import Sensitivity
     from srs_ooc.results.report import Report
-
-# How sensitive a run's trees are to each feature, as people and programs read it.
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """What altering each feature that a run's trees use does to what they say.
-
-    Attributes
-    ----------
-    found : Sensitivities
-        Scores, best first.
-    """
-
-    found: "Sensitivities"
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """All keys of ``srs-ooc sensitivity --json`` but the features."""
-        return self.found.facts
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the features, the largest loss first."""
-        return [record.name for record in self.found.records()]
-
-    def features(self, kind: str = "pandas", *, top: int | None = None) -> Any:
-        """Return the features by score, with the columns of ``srs-ooc sensitivity --csv``.
-
-        Parameters
-        ----------
-        kind : {'pandas', 'polars', 'records'}
-            A DataFrame, or a list of dicts.
-        top : int, optional
-            Only the first so many.
-
-        Raises
-        ------
-        UsageError
-            If ``kind`` is not known, or its library is not installed.
-        """
-        from srs_ooc.ensemble.feature_sensitivity import SensitivityRecord
-
-        check_kind(kind)
-        return frame_of(kind, SensitivityRecord, islice(self.found.records(), top))
-
-    def __repr__(self) -> str:
-        facts = self.facts
-        return (
-            f"<Sensitivity of {facts['n_trees']} trees to {facts['n_features']} features, on "
-            f"{facts['n_rows']} rows>"
-        )
-
 
 # What a notebook shows of a result: plain HTML, with every text escaped.
 
@@ -384,12 +330,12 @@ class Result:
         memory_mb: int = READING_MB,
         threads: int | None = None,
         progress: Progress = None,
-    ) -> Sensitivity:
+    ) -> "Sensitivity":
         """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
         from srs_ooc.ensemble.feature_sensitivity import sensitivity
 
         with shown(progress) as watch, asked_in_python(rows=rows) as files:
-            found = sensitivity(
+            return sensitivity(
                 self.run,
                 rows=files["rows"],
                 flip=flip,
@@ -399,7 +345,6 @@ class Result:
                 store=self._given,
                 watch=watch,
             )
-        return Sensitivity(found)
 
     def __repr__(self) -> str:
         status = self.status

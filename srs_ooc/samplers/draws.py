@@ -201,28 +201,22 @@ class Drawing:
 
         ``kept`` is F as the iteration's round found it, in the order its members entered.
         """
-        retained = self._retained(kept, derive(key, Purpose.RETAINED))
+        n_kept, n_retained, retained = len(kept), min(self.n_held, len(kept)), kept
+        if n_retained < n_kept:
+            retained = kept[draw_distinct(derive(key, Purpose.RETAINED), n_kept, None, n_retained)]
         excluded = retained
         if self.candidates is not None:
             excluded = np.searchsorted(self.candidates, retained).astype(np.uint32)
-        n_fresh = self.subspace_size - len(retained)
-        fresh = self._fresh(derive(key, Purpose.SEQUENCE), excluded, n_fresh)
+        n_fresh, sequence = self.subspace_size - n_retained, derive(key, Purpose.SEQUENCE)
+        if self.draw_block == 1:
+            fresh = draw_distinct(sequence, self.n_candidates, excluded, n_fresh)
+        else:
+            fresh = draw_blocks(sequence, self.n_candidates, self.draw_block, excluded, n_fresh)
         if self.candidates is not None:
             fresh = self.candidates[fresh]
         subspace = np.concatenate([retained, fresh])
         _native.sort_items(subspace)
         return subspace
-
-    def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
-        if self.draw_block == 1:
-            return draw_distinct(key, self.n_candidates, excluded, count)
-        return draw_blocks(key, self.n_candidates, self.draw_block, excluded, count)
-
-    def _retained(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
-        size = min(self.n_held, len(kept))
-        if size == len(kept):
-            return kept
-        return kept[draw_distinct(key, len(kept), None, size)]
 
 
 # Subsets of uniform size, drawn by weights of which most are equal (RaSE's candidates).

@@ -27,27 +27,22 @@ class KeptSet:
 
     Attributes
     ----------
-    n : int
-        |F|.
+    features : uint32 (n,)
+        Members in the order they entered.
+    entered : uint32 (n,)
+        Iterations (counted from 1) after which each member entered.
     """
 
     def __init__(self, n_features: int) -> None:
-        self._n_features = n_features
         self._bits = np.zeros(-(-n_features // 8), dtype=np.uint8)
-        self._features = np.zeros(min(64, n_features), dtype=np.uint32)
-        self._entered = np.zeros(min(64, n_features), dtype=np.uint32)
+        self.features: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self.entered: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
         self._changed = np.zeros(n_pages(n_features), dtype=np.bool_)
-        self.n = 0
 
     @property
-    def features(self) -> NDArray[np.uint32]:
-        """Members in the order they entered; uint32 (n,)."""
-        return self._features[: self.n]
-
-    @property
-    def entered(self) -> NDArray[np.uint32]:
-        """Iterations (counted from 1) after which each member entered; uint32 (n,)."""
-        return self._entered[: self.n]
+    def n(self) -> int:
+        """|F|."""
+        return len(self.features)
 
     def n_before(self, iteration: int) -> int:
         """Return how many members had entered when iteration ``iteration`` (from 0) began."""
@@ -64,15 +59,13 @@ class KeptSet:
         """Add features that are not members yet."""
         if not len(features):
             return
-        end = self.n + len(features)
-        if end > len(self._features):
-            self._reserve(min(max(end, 2 * len(self._features)), self._n_features))
-        self._features[self.n : end] = features
-        self._entered[self.n : end] = entered
+        first_page = self.n // PAGE_ITEMS
+        self.features = np.concatenate([self.features, features])
+        more = np.full(len(features), entered, np.uint32)
+        self.entered = np.concatenate([self.entered, more])
         flags = np.left_shift(np.uint8(1), (features & np.uint32(7)).astype(np.uint8))
         np.bitwise_or.at(self._bits, features >> np.uint32(3), flags)
-        self._changed[self.n // PAGE_ITEMS : n_pages(end)] = True
-        self.n = end
+        self._changed[first_page : n_pages(self.n)] = True
 
     def state(self) -> State:
         """Return the members and when each entered."""
@@ -82,7 +75,6 @@ class KeptSet:
     def restore(self, saved: Saved) -> None:
         """Add the members page by page: what adding needs besides stays small."""
         n_kept = saved.length("features")
-        self._reserve(n_kept)
         for page in range(n_pages(n_kept)):
             size = min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS)
             features, entered = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
@@ -90,13 +82,6 @@ class KeptSet:
             saved.fill("entered", entered, page)
             self.add(features, entered)
         self._changed[:] = False
-
-    def _reserve(self, room: int) -> None:
-        """Make room for ``room`` members in all."""
-        if room > len(self._features):
-            more = np.zeros(room - len(self._features), np.uint32)
-            self._features = np.concatenate([self._features, more])
-            self._entered = np.concatenate([self._entered, more])
 
 
 class SequentialRandomSubspace(Sampler):

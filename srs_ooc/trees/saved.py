@@ -78,6 +78,13 @@ class Trees:
         """What native code reads of splits and leaves after their thresholds, in its order."""
         return self.right, self.n_rows, self.how, self.hash, self.pair_class, self.pair_count
 
+    def slots(self, features: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the place of each split's feature among ``features``, (n,), ascending.
+
+        int64 (n_nodes,); negative values as in :attr:`feature`.
+        """
+        return np.where(self.feature >= 0, np.searchsorted(features, self.feature), self.feature)
+
 
 _INT = (np.int32, np.int64, np.int32, np.int32, np.int64)
 _DTYPES = (*_INT, np.int32, np.uint32, np.int32, np.int64)
@@ -222,16 +229,6 @@ class Effects:
             np.zeros((n_rows, n_slots * n_outputs), np.int64),
             np.zeros(n_rows, np.int64),
         )
-
-    @property
-    def n_outputs(self) -> int:
-        """Classes; 1 of a regression."""
-        return int(self.base.shape[1])
-
-    def clear(self) -> None:
-        """Forget all trees."""
-        for array in (self.base, self.effects, self.n_votes):
-            array[:] = 0
 
 
 def add_effects(

@@ -1,12 +1,8 @@
 """Times and distributions of a setting of Section 4 by its Markov chain alone."""
 
-from srs_ooc.planning.paper_theory import (
-    Powers,
-    Setting,
-    checked_wanted,
-    mean_time,
-    one_iteration,
-)
+from theory_over_time import one_iteration, powers
+
+from srs_ooc.planning.paper_theory import Setting, checked_wanted, mean_time
 
 
 def markov_time(setting: Setting, n_wanted: int | None = None) -> float | None:
@@ -19,6 +15,5 @@ def markov_time(setting: Setting, n_wanted: int | None = None) -> float | None:
 
 def found_distribution(setting: Setting, n_iterations: int) -> list[float]:
     """Return the probabilities that 0, 1, ..., r features are found after ``n_iterations``."""
-    powers = Powers(one_iteration(setting), setting.n_relevant + 1)
-    distribution: list[float] = powers.after(n_iterations).tolist()
+    distribution: list[float] = powers(setting).after(n_iterations).tolist()
     return distribution

@@ -5,8 +5,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import RunError
-from srs_ooc.networks import edges
-from srs_ooc.networks.edges import name_cache, open_edge_ledger, ranked
+from srs_ooc.networks.edges import open_edge_ledger, ranked
 from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 
@@ -27,27 +26,6 @@ def test_names_read_together_are_those_read_one_by_one(names, monkeypatch, most_
     for count in (0, 1, 40, 1100):
         some = np.random.default_rng(count).choice(1100, count, replace=False).tolist()
         assert names.several(some) == {i: names[i] for i in some}
-
-
-class Counting:
-    def __init__(self, names):
-        self.names, self.n_read = names, 0
-
-    def several(self, places):
-        self.n_read += len(places)
-        return self.names.several(places)
-
-
-def test_names_that_fit_are_read_once_and_no_more_are_kept_than_that(names, monkeypatch):
-    counting = Counting(names)
-    known = name_cache(counting)
-    for places in ({1, 2}, {2, 3}, {1, 2, 3}):
-        assert {i: known(places)[i] for i in places} == {i: names[i] for i in places}
-    assert counting.n_read == 3
-    monkeypatch.setattr(edges, "MOST_KNOWN", 4)
-    assert set(known({3, 4})) == {1, 2, 3, 4}
-    assert set(known({5, 6})) == {5, 6}
-    assert set(known({*range(10)})) == {*range(10)}
 
 
 def test_edges_come_in_one_order_however_many_are_held():

@@ -16,10 +16,8 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.networks import network_plan as planning
-from srs_ooc.networks import network_task
-from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.networks.network_task import NetworkRequest, settle_network
+from srs_ooc.networks import network_run as planning
+from srs_ooc.networks.network_run import NetworkRequest, settle_network, work_on_network
 from srs_ooc.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
 
@@ -33,9 +31,7 @@ def short_trial(monkeypatch):
 
 
 def test_every_method_is_among_those_planned_here():
-    assert {settle_network(options).method for options in METHODS.values()} == {
-        *network_task.METHODS
-    }
+    assert {settle_network(options).method for options in METHODS.values()} == {*planning.METHODS}
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -15,7 +15,7 @@ from genes import (
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.networks.network_task import settle_network
+from srs_ooc.networks.network_run import settle_network
 from srs_ooc.networks.prs_edges import JointDescent, ProbabilityParams
 
 

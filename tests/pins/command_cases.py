@@ -150,8 +150,8 @@ SCRIPTS = {
     ],
     "theory": [
         "theory chain -p 1000 -q 50 -r 3", "theory clique -p 1000 -q 50 -r 3 --json",
-        "theory marginal -p 1000 -q 50 -r 3 --alpha 0.5 --share 0.5 --quantile 0.9 --after 100",
-        "theory chain -p 1000 -q 50 -r 3 --quantile 0.9 --after 100 --round-size 10 --json",
+        "theory marginal -p 1000 -q 50 -r 3 --alpha 0.5",
+        "theory chain -p 1000 -q 50 -r 3 --json",
         "theory chain -p 10 -q 50 -r 3",
     ],
     "refusals": [

@@ -11,26 +11,18 @@ from itertools import combinations, pairwise
 import numpy as np
 import paper_table1
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from markov_times import found_distribution, markov_time
 from paper_table1 import PANELS, PRINTED, consistent, draw, panel_curves, rows, table_lines
+from theory_over_time import Powers, expected_found, one_iteration, round_cost, time_quantile
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.planning.paper_theory import (
     SCENARIOS,
-    Magnitude,
-    Powers,
     Setting,
     exact_alpha,
-    expected_found,
     expected_time,
     mean_time,
-    n_wanted_for,
-    one_iteration,
     ratio_product,
-    round_cost,
-    time_quantile,
 )
 
 pytestmark = pytest.mark.theory
@@ -75,7 +67,7 @@ def exact_marginal_time(p, q, r, alpha):
 def test_marginal_times_equal_exact_rationals(p, q, r, alpha):
     exact = exact_marginal_time(p, q, r, alpha)
     found = expected_time(Setting("marginal", p, q, r, alpha))
-    assert abs(Fraction(found.value) / exact - 1) < 1e-12
+    assert abs(Fraction(float(found)) / exact - 1) < 1e-12
 
 
 @pytest.mark.parametrize("scenario", ["chain", "clique"])
@@ -83,7 +75,7 @@ def test_marginal_times_equal_exact_rationals(p, q, r, alpha):
 def test_closed_forms_and_chains_agree_at_a_billion_features(scenario, alpha):
     for q, r in [(100, 9), (1000, 30), (10**6, 60), (10**8, 90)]:
         setting = Setting(scenario, BILLION, q, r, alpha)
-        closed = expected_time(setting).value
+        closed = float(expected_time(setting))
         assert math.isclose(markov_time(setting), closed, rel_tol=1e-12)
 
 
@@ -98,7 +90,7 @@ def test_theorems_4_to_7_at_a_billion_features_equal_exact_rationals():
     }
     for (scenario, alpha), exact in expected.items():
         found = expected_time(Setting(scenario, p, q, r, alpha))
-        assert abs(Fraction(found.value) / exact - 1) < 1e-13
+        assert abs(Fraction(float(found)) / exact - 1) < 1e-13
 
 
 def test_beyond_double_range_the_logarithm_remains():
@@ -107,9 +99,9 @@ def test_beyond_double_range_the_logarithm_remains():
     exact = math.prod(Fraction(BILLION - m, 100 - m) for m in range(90)) * sum(
         Fraction(90, 90 - m) for m in range(90)
     )
-    assert found.value == math.inf
+    assert float(found) == math.inf
     log10 = math.log10(exact.numerator) - math.log10(exact.denominator)
-    assert found.log10 == pytest.approx(log10, rel=1e-13)
+    assert float(found.log10()) == pytest.approx(log10, rel=1e-13)
     assert markov_time(setting) == math.inf
 
 
@@ -161,7 +153,7 @@ def test_random_subspace_finds_marginal_features_independently_on_average():
 def test_the_mean_time_is_the_sum_of_survivals():
     setting = Setting("marginal", 60, 12, 9, "0.5")
     survived = sum(1 - found_distribution(setting, n)[-1] for n in range(600))
-    assert expected_time(setting).value == pytest.approx(survived, rel=1e-10)
+    assert float(expected_time(setting)) == pytest.approx(survived, rel=1e-10)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -174,7 +166,7 @@ def test_no_room_for_found_features_is_random_subspace(scenario):
 def test_accumulating_more_never_slows_a_chain_and_never_hurries_marginal_features():
     alphas = ["0", "0.1", "0.2", "0.3", "0.5", "1"]
     chain, marginal = (
-        [expected_time(Setting(s, 1000, 20, 6, a)).value for a in alphas]
+        [float(expected_time(Setting(s, 1000, 20, 6, a))) for a in alphas]
         for s in ("chain", "marginal")
     )
     assert chain == sorted(chain, reverse=True)
@@ -186,16 +178,8 @@ def test_all_features_in_memory_takes_the_fewest_iterations(scenario):
     setting = Setting(scenario, 7, 7, 7, 1)
     one_at_a_time = float(sum(Fraction(7, 7 - n) for n in range(7)))
     fewest = one_at_a_time if scenario == "clique" else 1.0
-    assert expected_time(setting).value == pytest.approx(fewest, rel=1e-15)
+    assert float(expected_time(setting)) == pytest.approx(fewest, rel=1e-15)
     assert markov_time(setting) == pytest.approx(fewest, rel=1e-15)
-
-
-def test_shares_round_up_by_their_decimal_text():
-    setting = Setting("marginal", 100, 10, 10)
-    assert [n_wanted_for(setting, s) for s in ("0.1", 0.7, "0.71", 1)] == [1, 7, 8, 10]
-    for wrong in (0, "1.01", "half"):
-        with pytest.raises(UsageError, match="share"):
-            n_wanted_for(setting, wrong)
 
 
 def test_never_is_none():
@@ -285,32 +269,12 @@ def test_sizes_out_of_range_are_refused_by_name(arguments, named):
 def test_with_more_relevant_features_than_places_the_reason_is_given(scenario, alpha, findable):
     setting = Setting(scenario, 9, 3, 5, alpha)
     assert setting.n_findable == findable
-    assert (setting.why_not(5) is None) == (findable == 5)
+    assert (setting.why_not() is None) == (findable == 5)
     if findable < 5:
-        assert "q" in setting.why_not(5)
+        assert "q" in setting.why_not()
 
 
-# Products of ratios, exact to a rounding.
-
-
-@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
-def test_sums_and_products_are_those_of_floats_to_a_rounding(a, b):
-    total = Magnitude.of(a) + Magnitude.of(b)
-    assert math.isclose(total.value, a + b, rel_tol=1e-15)
-    product = Magnitude.of(a) * Magnitude.of(b)
-    assert math.isclose(product.log10, math.log10(a) + math.log10(b), rel_tol=1e-12, abs_tol=1e-12)
-
-
-def test_adding_zero_changes_nothing():
-    assert (Magnitude.of(0.0) + Magnitude.of(3.0)).value == 3.0
-    assert (Magnitude.of(1e-5) + Magnitude.of(0.0)).value == 1e-5
-
-
-def test_beyond_double_range_the_value_is_infinite_and_the_logarithm_is_not():
-    huge = Magnitude.of(1e300) * Magnitude.of(1e300)
-    assert huge.value == math.inf
-    assert huge.log10 == pytest.approx(600.0, rel=1e-15)
-    assert (huge + Magnitude.of(1.0)).log10 == pytest.approx(600.0, rel=1e-15)
+# Products of ratios.
 
 
 @pytest.mark.parametrize(
@@ -320,15 +284,12 @@ def test_beyond_double_range_the_value_is_infinite_and_the_logarithm_is_not():
 def test_products_equal_exact_rationals_up_to_a_billion_features(p, q, start, stop):
     exact = math.prod(Fraction(p - level, q - level) for level in range(start, stop))
     found = ratio_product(p, q, start, stop)
-    if exact < 10**308:
-        assert abs(Fraction(found.value) / exact - 1) < 1e-12
-    mantissa = Fraction(found.mantissa) * Fraction(2) ** found.exponent
-    assert abs(mantissa / exact - 1) < 1e-12
+    assert abs(Fraction(found) / exact - 1) < 1e-30
 
 
 def test_the_product_is_the_ratio_of_binomials():
     exact = Fraction(math.comb(1000, 40), math.comb(1000 - 7, 40 - 7))
-    assert ratio_product(1000, 40, 0, 7).value == pytest.approx(float(exact), rel=1e-15)
+    assert float(ratio_product(1000, 40, 0, 7)) == pytest.approx(float(exact), rel=1e-15)
 
 
 def test_more_features_than_places_is_refused():
@@ -414,7 +375,7 @@ def test_mean_times_equal_exact_enumeration(case):
             assert by_chain is None
             continue
         exact = exact_rounds(setting, wanted)
-        assert abs(Fraction(found.value) / exact - 1) < 1e-13
+        assert abs(Fraction(float(found)) / exact - 1) < 1e-13
         assert abs(Fraction(by_chain) / exact - 1) < 1e-13
 
 
@@ -465,7 +426,7 @@ def test_means_agree_with_the_algorithm_simulated(scenario):
     setting = Setting(scenario, 7, 4, 3, "0.5")
     lengths = [simulate(setting, rng) for _ in range(1500)]
     error = np.std(lengths) / math.sqrt(len(lengths))
-    assert abs(np.mean(lengths) - expected_time(setting).value) < 4 * error
+    assert abs(np.mean(lengths) - float(expected_time(setting))) < 4 * error
 
 
 def simulate(setting, rng):

@@ -301,7 +301,7 @@ def test_a_run_behind_a_screen_is_that_and_a_run_on_what_it_lets_through(method)
 
 
 def test_the_seconds_are_those_of_both_parts(monkeypatch):
-    def estimated(draft, *_):
+    def estimated(draft, **_):
         is_screen = draft.spec.run.method == "rs"
         return Speed(5.0 if is_screen else 0.25, False, "a try")
 
@@ -315,7 +315,7 @@ def test_the_seconds_are_those_of_both_parts(monkeypatch):
 
 
 def test_models_on_few_features_are_estimated_on_as_many():
-    found = speed_of(planned("prs", inclusion="0.002"), memory_plan(planned("prs")), 0.0, 100_000)
+    found = speed_of(planned("prs", inclusion="0.002"), memory_plan(planned("prs")), quick=True)
     assert "of 40 made-up columns" in found.how
 
 

@@ -229,8 +229,7 @@ def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
 
 
 def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
-    from srs_ooc.ensemble.compaction import COMPACTED
-    from srs_ooc.ensemble.fold_runs import FoldRecord, Records
+    from srs_ooc.ensemble.compaction import COMPACTED, FoldRecord, Records
 
     with report_of("classes") as report:
         assert report.held_out is None
