@@ -134,7 +134,7 @@ def _say_planned(ledger: Run, iterations: int | None) -> None:
     seconds = (iterations or planned["iterations"]) * planned["seconds_per_iteration"]
     if seconds >= LONG_SECONDS:
         say(
-            f"about {describe_seconds(seconds)} by a quick ESTIMATE, from made-up columns; "
+            f"about {describe_seconds(seconds)} by an ESTIMATE from published rates; "
             "`srs-ooc plan STORE` with the same options measures. What is done is kept: Ctrl-C "
             "ends it.",
             err=True,

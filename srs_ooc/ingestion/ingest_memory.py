@@ -245,23 +245,9 @@ class IngestMemory:
         left = self._left(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
         return fit_batch(shape, form, left - held_nbytes, apart=apart)
 
-    def has_room(self, shape: Shape, held_nbytes: int = 0) -> bool:
-        """Return whether the table fits in memory beside ``held_nbytes`` and a full last stage.
-
-        That stage may copy each batch once more, as where rows are left out.
-        """
-        step = smallest_batch(shape, self.form)
-        full = max(ENOUGH_NBYTES, batch_nbytes(shape, self.form, 2 * step, 2, 8))
-        return table_nbytes(shape) + full + held_nbytes <= self._left(shape)
-
     def _left(self, shape: Shape) -> int:
         """Return what the cap leaves to the last stage."""
         return self.cap_nbytes - self.resident_nbytes - SLACK_NBYTES - places_nbytes(shape)
-
-
-def table_nbytes(shape: Shape) -> int:
-    """Return the memory of all cells as float64, in bytes."""
-    return 8 * shape.n_rows * shape.n_features
 
 
 def places_nbytes(shape: Shape) -> int:

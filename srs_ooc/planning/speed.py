@@ -2,7 +2,7 @@
 
 How many iterations follows from draws: until features are drawn often enough, and T as advised.
 
-Speed is measured on the store, or estimated from trees on made-up codes.
+Speed is measured on the store, or estimated by published rates.
 """
 
 import gc
@@ -20,12 +20,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
-from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
-from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, PAIRS_ROWS, can_scan, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.native.numerics import exp, log, log1p
 from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, of_best_pairs
 from srs_ooc.runs.resources import Resources
@@ -36,8 +33,6 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.base import Method, method_of
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, round_sizes
 from srs_ooc.samplers.held_out import HeldOutMethod
-from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response, TrainingRows
 
 # How many iterations until features have been drawn often enough.
 #
@@ -195,91 +190,12 @@ def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
     return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
 
 
-# Trees on made-up codes, timed: what growing takes on a table of some shape.
-
-JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
-"""Made-up candidates that are judged together, and the folds of each."""
-_PIECE = 1 << 13
+# Where the memory under a cap goes, and the seconds of an iteration.
 
 
 def sizes_of(draft: RunDraft) -> tuple[int, int]:
     """Return the features that may be drawn, and q."""
     return draft.shape.n_candidates, draft.spec.subspace_size
-
-
-def seconds_of_a_tree(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
-    """Return the mean seconds of a tree on random codes and labels."""
-    spec = draft.spec
-    learner = TreeLearner(_made_up_rows(draft, n_rows), spec.limits, spec.subspace_size)
-    block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
-    features = np.arange(n_columns, dtype=np.uint32)
-    columns = Columns(features, features)
-    return _mean_seconds(lambda number: learner.grow(block, columns, number), seconds)
-
-
-def seconds_of_candidates(draft: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
-    """Return the seconds of the models of an iteration that judges candidates.
-
-    They are of all sizes up to the largest. How many are given up early depends on the table:
-    hardly any of these few are.
-    """
-    spec = draft.spec
-    rows = _made_up_rows(draft, n_rows)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
-    most = min(spec.sampler.most_columns(spec.subspace_size), n_columns)
-    n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
-    block = _made_up_block(draft, n_rows, n_columns, tiled=learner.tiled)
-    sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
-    places = [i * (n_columns - size) // JUDGED_CANDIDATES + np.arange(size)
-              for i, size in enumerate(sizes.tolist())]  # fmt: skip
-    every = np.arange(n_rows, dtype=np.int32)
-    splits = tuple(
-        RowSplit(every[every % JUDGED_SPLITS != fold], every[every % JUDGED_SPLITS == fold])
-        for fold in range(JUDGED_SPLITS)
-    )
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    candidates = Candidates(np.concatenate(places).astype(np.int32), bounds, splits)
-    features = np.arange(n_columns, dtype=np.uint32)
-    subspace, columns = Subspace(features, candidates), Columns(features, features)
-    each = _mean_seconds(
-        lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
-    )
-    return each * spec.sampler.models_each(*sizes_of(draft)) / (JUDGED_CANDIDATES * JUDGED_SPLITS)
-
-
-def _made_up_rows(draft: RunDraft, n_rows: int) -> TrainingRows:
-    """Return classes in the proportions of the draft's, or targets all different."""
-    shape = draft.shape
-    places = np.arange(n_rows) * (shape.n_rows / n_rows)
-    weights = np.ones(n_rows) if shape.n_channels > shape.is_regression else None
-    if shape.is_regression:
-        response = Response.targets(places, weights)
-    else:
-        labels = np.searchsorted(np.cumsum(draft.class_counts), places, side="right")
-        response = Response.classes(labels, shape.n_classes, weights)
-    return TrainingRows.of(response, draft.spec.learner.impurity)
-
-
-def _made_up_block(draft: RunDraft, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
-    """Return a block of random codes."""
-    block = Block(n_columns, n_rows, draft.shape.code_nbytes, tiled=tiled)
-    for start in range(0, len(block.codes), _PIECE):
-        codes = block.codes[start : start + _PIECE]
-        hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
-        codes[:] = scale_below(hashes, min(n_rows, 254))
-    return block
-
-
-def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
-    """Return the mean seconds of pieces of work, numbered from 0, done for about so long."""
-    started, n_done = time.monotonic(), 0
-    while n_done == 0 or time.monotonic() - started < seconds:
-        work(n_done)
-        n_done += 1
-    return (time.monotonic() - started) / n_done
-
-
-# Where the memory under a cap goes, and the seconds of an iteration.
 
 
 def memory_plan(draft: RunDraft) -> RunBudget:
@@ -308,8 +224,13 @@ MOST_TREES, MOST_TRIED, FEWEST_TRIED = 40, 4096, 16
 """Trees of each closing round, and features tested alone, at most; features tested at first."""
 GROWTH = 1.0, 1.25
 """Least and largest power of the number of features that the seconds of tests grow with."""
-PROBE_CELLS = 4_000_000
-"""Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
+RANDOM_SECONDS, CLASS_SECONDS, NUMBERS_SECONDS = 3e-11, 1.4e-11, 5e-10
+COLUMN_SECONDS, BEST_SECONDS = 1.5e-9, 3e-9
+"""Published allowances for growing a tree, for each cell and level: of random splits, more for each
+class, of numbers, of few candidates, and of best splits. Within twice of what an x86-64 processor
+with AVX-512 takes for 50 to 20,000 rows; others take up to five times as long."""
+FEW_CANDIDATES = 20
+"""Where they are less than this part of the columns, these are searched one by one."""
 PAGING_NBYTES_PER_SECOND = 1.5e9
 """Published allowance for reading subspaces through a warm page cache."""
 READ_SECONDS = 5e-7
@@ -466,52 +387,51 @@ def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
         n, n_before, before = 2 * n, n, seconds
 
 
-def estimated_speed(draft: RunDraft, memory: RunBudget, *, quick: bool = False) -> Speed:
-    """Return an estimate from trees on a block of random codes and labels.
+def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
+    """Return the seconds of growing the trees of an iteration, as published."""
+    spec, shape, method = draft.spec, draft.shape, draft.spec.sampler
+    sizes, levels = sizes_of(draft), math.log2(max(2, shape.n_rows))
+    if spec.method.judges_candidates:
+        n_cells = shape.n_rows * method.most_columns(spec.subspace_size) / 2
+        return BEST_SECONDS * n_cells * levels * method.models_each(*sizes)
+    k = spec.learner.max_features
+    each = NUMBERS_SECONDS if shape.is_regression else RANDOM_SECONDS
+    each += CLASS_SECONDS * shape.n_classes
+    if spec.learner.splitter == "best":
+        each = BEST_SECONDS
+    elif FEW_CANDIDATES * k < spec.subspace_size:
+        each = COLUMN_SECONDS
+    # Where K < q a node looks at K candidates, however many columns there are.
+    n_cells = shape.n_rows * (n_columns if k == spec.subspace_size else k)
+    return each * n_cells * levels * spec.learner.trees_per_subspace
 
-    Their time is scaled to all candidates and shared among the workers; paging and bookkeeping are
-    added at published rates.
+
+def estimated_speed(draft: RunDraft, memory: RunBudget) -> Speed:
+    """Return an estimate by published rates of growing, paging and bookkeeping.
 
     Parameters
     ----------
     draft : RunDraft
         The run; its store is not touched.
     memory : RunBudget
-        Its workers, and whether its store is mapped.
-    quick : bool
-        Take next to no time and memory: :data:`QUICK_SECONDS` and :data:`QUICK_CELLS`.
+        Its workers, which share the work, and whether its store is mapped.
     """
     shape, spec = draft.shape, draft.spec
-    seconds, n_cells = PROBE_SECONDS, PROBE_CELLS
-    if quick:
-        seconds, n_cells = QUICK_SECONDS, QUICK_CELLS
     if not spec.model.is_tree:
         return _tried_speed(draft, memory)
     n_columns = spec.n_columns
     mean = spec.sampler.mean_columns(shape.n_candidates)
     n_columns = n_columns if mean is None else min(n_columns, mean)
-    n_rows = min(shape.n_rows, max(64, n_cells // 64))
-    n_probed = min(n_columns, max(64, n_cells // n_rows))
-    judges = spec.method.judges_candidates
-    timed = seconds_of_candidates if judges else seconds_of_a_tree
-    growing = timed(draft, n_rows, n_probed, seconds)
-    # Where K < q a node looks at K candidates, however many columns there are.
-    n_looked_at = spec.learner.max_features
-    if n_looked_at == spec.subspace_size:
-        n_looked_at = n_columns
-    growing *= 1.0 if judges else max(1.0, n_looked_at / n_probed)
-    growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
-    growing *= spec.learner.trees_per_subspace
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * n_reads(spec)
     bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
-    return Speed(
-        max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
-        False,
-        _trees_on(draft, n_rows, n_probed, n_looked_at)
-        + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
-    )
+    work = seconds_of_trees(draft, n_columns) + paging + bookkeeping
+    how = f"published rates of growing, paging and bookkeeping; workers: {memory.n_workers}"
+    if spec.method.judges_candidates:
+        n_models = spec.sampler.models_each(*sizes_of(draft))
+        how = f"{n_models:,.0f} trees an iteration, the most there can be; {how}"
+    return Speed(max(bookkeeping, work / memory.n_workers), False, how)
 
 
 def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
@@ -534,22 +454,6 @@ def _tried_speed(draft: RunDraft, memory: RunBudget) -> Speed:
         False,
         f"{spec.model.model} on one {how}; workers: {memory.n_workers}",
     )
-
-
-def _trees_on(draft: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -> str:
-    """Say what was grown on what."""
-    all_rows = draft.shape.n_rows
-    if draft.spec.method.judges_candidates:
-        method, (p, q) = draft.spec.sampler, sizes_of(draft)
-        n_models, most = method.models_each(p, q), method.most_columns(q)
-        scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
-        return (
-            f"trees on {n_rows:,} rows of up to {most:,} made-up columns, times {n_models:,.0f} an "
-            f"iteration, the most there can be{scaled}"
-        )
-    scaled = f", scaled to {all_rows:,} of {n_looked_at:,}"
-    is_scaled = n_looked_at > n_probed or n_rows < all_rows
-    return f"trees on {n_rows:,} rows of {n_probed:,} made-up columns{scaled if is_scaled else ''}"
 
 
 # The two parts of a run whose method learns behind a screen, and their speed together.
@@ -589,16 +493,15 @@ def parts_of(draft: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     )
 
 
-def speed_of(draft: RunDraft, memory: RunBudget, *, quick: bool = False) -> Speed:
+def speed_of(draft: RunDraft, memory: RunBudget, *, measures: bool = True) -> Speed:
     """Return the seconds of an iteration, as a mean of all where a run has two parts.
 
-    Measured on the store where there is one and the run has one part, unless it is to be
-    ``quick``; parameters are those of :func:`estimated_speed`.
+    Measured on the store where there is one, ``measures`` says so and the run has one part.
     """
-    parts, estimated = parts_of(draft), partial(estimated_speed, memory=memory, quick=quick)
+    parts, estimated = parts_of(draft), partial(estimated_speed, memory=memory)
     # Iterations of models that judge candidates take longer than a plan may.
     is_short = draft.spec.model.is_tree or not draft.spec.method.judges_candidates
-    measures = not quick and draft.store is not None and is_short
+    measures = measures and draft.store is not None and is_short
     if parts is None:
         return measured_speed(draft) if measures else estimated(draft)
     n_trees, screen, behind = parts
@@ -616,22 +519,16 @@ def speed_of(draft: RunDraft, memory: RunBudget, *, quick: bool = False) -> Spee
     )
 
 
-# What is expected of a run as it is made: T, and a quick estimate of its speed.
-#
-# Imports little and allocates little: it works in the process of the run, under its cap.
-
-QUICK_SECONDS = 0.05
-QUICK_CELLS = 250_000
-"""For the estimate that a new run keeps: a quarter of a megabyte, and no time to speak of."""
+# What is expected of a run as it is made: T, and an estimate of its speed.
 
 
 def planned_run(draft: RunDraft) -> dict[str, Any]:
     """Return what is expected of a run about to be made: T as advised, why, and its speed.
 
-    The speed is a quick estimate: measuring would fill the run's memory once before it starts.
+    The speed is an estimate: measuring would fill the run's memory once before it starts.
     """
     iterations, reason = recommended_iterations(draft)
-    speed = speed_of(draft, memory_plan(draft), quick=True)
+    speed = speed_of(draft, memory_plan(draft), measures=False)
     return {
         "iterations": iterations,
         "seconds_per_iteration": speed.seconds,

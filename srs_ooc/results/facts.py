@@ -77,22 +77,22 @@ def _nothing(run: str) -> str:
 
 
 def _of_draws(report: Report) -> Iterator[tuple[str, str]]:
-    run, draws = quote(str(report.ledger.run)), report.draws
+    run, (median, n_never) = quote(str(report.ledger.run)), report.draws
     by_tests = report.reading.verdict is not None
-    if draws.median < FEW_DRAWS:
+    if median < FEW_DRAWS:
         n = report.reading.n_iterations
-        more = -(-FEW_DRAWS * max(n, 1) // max(draws.median, 1))
-        never = f", {draws.n_never:,} of them never" if draws.n_never else ""
+        more = -(-FEW_DRAWS * max(n, 1) // max(median, 1))
+        never = f", {n_never:,} of them never" if n_never else ""
         what = "What trees propose to test beside others, and ranks without a q-value, are"
         yield (
             "Few draws",
-            f"Half of the features were drawn {counted(draws.median, 'time')} or less{never}. "
+            f"Half of the features were drawn {counted(median, 'time')} or less{never}. "
             f"{what if by_tests else 'Ranks are'} mostly chance then. Go on: `srs-ooc resume {run} "
             f"--iterations {more}`.",
         )
-    elif draws.n_never:
+    elif n_never:
         yield (
-            f"{counted(draws.n_never, 'feature')} never drawn",
+            f"{counted(n_never, 'feature')} never drawn",
             f"{'They were tested alone' if by_tests else 'Nothing is known of them'}. More "
             f"iterations: `srs-ooc resume {run} --iterations T`.",
         )
@@ -399,7 +399,7 @@ def json_of(report: Report) -> str:
             "comes_last": report.spec.concludes,
             "n_selected": report.n_selected,
         },
-        "draws": report.draws._asdict(),
+        "draws": dict(zip(("median", "n_never"), report.draws, strict=True)),
         "held_out": curve
         and {
             "sizes": curve.sizes,

@@ -131,8 +131,8 @@ class Report:
         return _effects_of(self)
 
     @cached_property
-    def draws(self) -> "Draws":
-        """How often the features that could be drawn were."""
+    def draws(self) -> tuple[int, int]:
+        """How often half of the features that could be drawn were at most; how many never."""
         return _draws_of(self)
 
     @cached_property
@@ -540,22 +540,8 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
 _PIECE = 1 << 16
 
 
-class Draws(NamedTuple):
-    """How often the features that could be drawn were.
-
-    Attributes
-    ----------
-    median : int
-        Half of them were drawn so often or less.
-    n_never : int
-        Features never drawn.
-    """
-
-    median: int
-    n_never: int
-
-
-def _draws_of(report: Report) -> Draws:
+def _draws_of(report: Report) -> tuple[int, int]:
+    """Return how often half of the features that could be drawn were at most; how many never."""
     n_features, drawn = report.manifest.n_features, report.reading.tally.n_drawn
     times = np.zeros(int(drawn[:n_features].max(initial=0)) + 1, np.int64)
     for start in range(0, n_features, _PIECE):
@@ -564,7 +550,7 @@ def _draws_of(report: Report) -> Draws:
     excluded = report.inputs.excluded
     times[0] -= 0 if excluded is None else len(excluded)
     half = int(np.searchsorted(np.cumsum(times), report.n_candidates / 2))
-    return Draws(half, int(times[0]))
+    return half, int(times[0])
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:

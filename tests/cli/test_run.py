@@ -292,7 +292,7 @@ def test_options_outside_their_range_are_refused(folder, tmp_path, options, word
 
 def test_the_smallest_cap_named_does_work(folder, tmp_path):
     message = error_of("run", folder / "t.zarr", "--out", tmp_path / "a.run", "--memory-mb", 9)
-    cap = int(message.split("--memory-mb ")[1].split(",")[0].split(".")[0])
+    cap = int(message.split("--memory-mb ")[-1].split(",")[0].split(".")[0])
     srs_ooc("run", folder / "t.zarr", "--out", tmp_path / "b.run", "--memory-mb", cap, *QUICK[:2])
 
 

@@ -29,7 +29,6 @@ from srs_ooc.ingestion.ingest_memory import (
     batch_nbytes,
     fit_batch,
     smallest_batch,
-    table_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 from srs_ooc.ingestion.stages import forecast, ingest_table
@@ -388,17 +387,6 @@ def test_what_is_shared_out_stays_within_what_the_cap_leaves(monkeypatch):
             batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
             assert batch % smallest_batch(kept, form) == 0
             assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
-            if memory.has_room(shape, 3 * MB):
-                held = table_nbytes(shape) + 3 * MB
-                batch, n_threads = memory.writing(kept, form, held, n_source_rows=shape.n_rows)
-                assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
-                assert n_threads == 2
-
-
-def test_there_is_room_for_a_table_that_the_cap_leaves_room_for(monkeypatch):
-    shape, form = Shape(1000, 20_000), StoreForm()
-    rooms = [shared(monkeypatch, cap, shape, form).has_room(shape) for cap in (192, 512)]
-    assert rooms == [False, True]
 
 
 def test_batches_are_whole_chunks_of_what_is_written():

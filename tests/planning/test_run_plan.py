@@ -263,21 +263,17 @@ def test_the_values_are_json_ready():
     assert sum(lease["mb"] for lease in values["leases"]) + values["free_mb"] == pytest.approx(1000)
 
 
-def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
-    judged = []
+def test_an_estimate_counts_columns_candidates_or_the_models_of_an_iteration():
+    def seconds(n_columns, **options):
+        return speed.seconds_of_trees(drafted(n_features=5000, **options), n_columns)
 
-    def second(work, _):
-        judged.append(work(0))
-        return 1.0
-
-    monkeypatch.setattr(speed, "_mean_seconds", second)
-    planned = drafted(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
-    found = speed.estimated_speed(planned, memory_plan(planned))
-    assert len(judged[0].losses) == speed.JUDGED_CANDIDATES
-    n_models = planned.spec.sampler.models_each(500, planned.spec.subspace_size)
-    of_all = n_models / (speed.JUDGED_CANDIDATES * speed.JUDGED_SPLITS)
-    assert found.seconds == pytest.approx(of_all, rel=0.05)
-    assert "an iteration, the most there can be" in found.how
+    assert seconds(200) == pytest.approx(2 * seconds(100))
+    few = {"max_features": "2"}
+    assert seconds(200, **few) == seconds(100, **few) < seconds(100)
+    assert seconds(100, splitter="best") > seconds(100)
+    judging = {"method": "rase", "judge": "none", "max_size": 6}
+    one, ten = (seconds(50, candidates=n, **judging) for n in (40, 400))
+    assert ten == pytest.approx(10 * one, rel=0.1)
 
 
 @pytest.mark.parametrize(("iterations", "is_said"), [(10**9, True), (10, False)])
@@ -285,7 +281,7 @@ def test_a_run_that_will_take_long_says_so_as_it_begins(tmp_path, monkeypatch, i
     store = make_store(tmp_path / "t.zarr", *noise_table(40, 30))
     monkeypatch.setattr("srs_ooc.cli.run._work", lambda *_: None)
     said = CliRunner().invoke(cli, ["run", str(store), "--iterations", str(iterations)]).output
-    assert bool(re.search(r"about [\d.,]+ (h|days|years) by a quick ESTIMATE", said)) == is_said
+    assert bool(re.search(r"about [\d.,]+ (h|days|years) by an ESTIMATE", said)) == is_said
 
 
 # Power: the exact law of the statistic, and the shift against a simulation.

@@ -191,11 +191,11 @@ def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
     assert not (tmp_path / "x.run").exists()
 
 
-def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope):
+def test_a_plan_of_a_criterion_counts_subspaces_and_models(slope):
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
     plan = plan_values(RunDraft.of(Store.open(slope), request))
-    assert plan["seconds_measured"]
+    assert not plan["seconds_measured"]
     assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan["notes"][-1]
 
 
