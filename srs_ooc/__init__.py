@@ -20,7 +20,6 @@ _PUBLIC = {
     "open_zarr": "srs_ooc.store.opening",
     "options": "srs_ooc.api",
     "plan": "srs_ooc.api.tools",
-    "plan_network": "srs_ooc.api.tools",
     "read": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",

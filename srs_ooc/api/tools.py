@@ -39,7 +39,7 @@ from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 
 if TYPE_CHECKING:
-    from srs_ooc.networks.network_run import Network, NetworkRequest
+    from srs_ooc.networks.network_run import Network
 
 
 def plan(
@@ -474,14 +474,30 @@ def network(
     UsageError, StoreError, RunError, BudgetError
         As on the command line.
     """
-    from srs_ooc.networks.network_run import work_on_network
+    from srs_ooc.networks.network_run import (
+        NetworkRequest,
+        network_options,
+        settle_network,
+        work_on_network,
+    )
 
     named = {"regulators": regulators, "targets": targets, "rows": rows}
     with asked_in_python(**named) as files:
-        request = _network_request(
-            files,
-            options,
-            out=Path(out),
+        known = network_options()
+        found = {"max_features" if name == "k" else name: value for name, value in options.items()}
+        unknown = [name for name in found if name not in known]
+        if unknown or len(found) < len(options):
+            raise UsageError(
+                f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
+                f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
+            )
+        given = {name: value for name, value in found.items() if value is not None}
+        request = NetworkRequest(
+            Path(out),
+            settle_network(given),
+            files["regulators"],
+            files["targets"],
+            files["rows"],
             run=None if run is None else Path(run),
             top=top,
             memory_mb=memory_mb,
@@ -490,68 +506,3 @@ def network(
         )
         with interruptible(progress) as watch:
             return work_on_network(store_of(store), request, watch)
-
-
-def plan_network(
-    store: StoreOrPath,
-    *,
-    regulators: NamesOrFile = None,
-    targets: NamesOrFile = None,
-    rows: NamesOrFile = None,
-    top: int | None = None,
-    memory_mb: int = DEFAULT_MEMORY_MB,
-    threads: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """Say what a network would need and take, before it is begun. Writes nothing.
-
-    The same as ``srs-ooc network STORE --plan --json``. A few targets are worked on for about a
-    second, longer where a tree takes longer; the rest is multiplied.
-
-    Parameters
-    ----------
-    store, regulators, targets, rows, top, memory_mb, threads, **options
-        As for :func:`network`.
-
-    Returns
-    -------
-    dict
-        Sizes in MB of 10^6 bytes, times in seconds; ``measured`` and ``extrapolated`` say where the
-        time comes from, ``smallest_memory_mb`` is the smallest cap that works.
-
-    Raises
-    ------
-    UsageError, StoreError, BudgetError
-        As on the command line.
-    """
-    from srs_ooc.networks.network_run import PLANNED_OUT, plan_of_network
-
-    named = {"regulators": regulators, "targets": targets, "rows": rows}
-    limits = {"top": top, "memory_mb": memory_mb, "threads": threads}
-    with asked_in_python(**named) as files:
-        request = _network_request(files, options, out=PLANNED_OUT, **limits)
-        return plan_of_network(store_of(store), request)
-
-
-def _network_request(
-    files: Mapping[str, Any], options: Mapping[str, Any], **asked: Any
-) -> "NetworkRequest":
-    """Return what is asked of a network, its options by their full names.
-
-    Raises
-    ------
-    UsageError
-        If one is not known.
-    """
-    from srs_ooc.networks.network_run import NetworkRequest, network_options, settle_network
-
-    known = network_options()
-    found = {"max_features" if name == "k" else name: value for name, value in options.items()}
-    unknown = [name for name in found if name not in known]
-    if unknown or len(found) < len(options):
-        raise UsageError(
-            f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
-            f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
-        )
-    given = {name: value for name, value in found.items() if value is not None}
-    return NetworkRequest(params=settle_network(given), **files, **asked)

@@ -237,8 +237,3 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
         If it cannot, with all that the largest of them needs.
     """
     Budget(cap_nbytes, max(stages, key=total_nbytes)).check()
-
-
-def smallest_cap(stages: list[list[Lease]]) -> int:
-    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
-    return cap_to_name(process_nbytes() + max(map(total_nbytes, stages)))

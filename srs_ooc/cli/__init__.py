@@ -67,7 +67,6 @@ EXAMPLES = {
         "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
         "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
         "srs-ooc network genes.zarr --method srs --out edges.csv",
-        "srs-ooc network genes.zarr --k all --plan",
         "srs-ooc network genes.zarr --method prs --joint 0.001 --epochs 300 --out edges.csv",
     ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],

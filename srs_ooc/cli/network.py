@@ -1,7 +1,6 @@
 """``srs-ooc network``: regulators of every target, as ranked edges."""
 
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -11,7 +10,7 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
+from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
     FILE,
@@ -25,46 +24,16 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.run_options import ByPart, option_of, read_config, with_cluster
 from srs_ooc.networks.network_run import (
-    PLANNED_OUT,
     QUICK_SECONDS,
     Network,
     NetworkRequest,
     network_options,
     owner_of,
-    plan_of_network,
     settle_network,
     work_on_network,
 )
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.store.opening import open_store
-
-# ``srs-ooc network --plan``: what a network would need and take, for a reader.
-
-
-def network_plan_lines(plan: Mapping[str, Any], request: NetworkRequest) -> list[str]:
-    """Return the plan, line by line."""
-    size = ""
-    if plan["edges_mb"] is not None:
-        size = f", about {describe_nbytes(round(plan['edges_mb'] * MB))} as CSV"
-    # Targets whose values differ are worked on, one by each core.
-    n_cores = min(plan["n_workers"], plan["n_targets"] - plan["n_constant"]) or plan["n_workers"]
-    return [
-        f"{plan['store']}: {plan['n_rows']:,} rows, {plan['n_regulators']:,} regulators x "
-        f"{plan['n_targets']:,} targets{_constant(plan['n_constant'])}; --method {plan['method']}",
-        *plan["notes"],
-        f"memory: {request.memory_mb:g} MB; the smallest cap that works: "
-        f"{plan['smallest_memory_mb']} MB",
-        *(f"  {lease['mb']:>9.1f}  {lease['purpose']}" for lease in plan["leases"]),
-        f"  {plan['free_mb']:>9.1f}  free",
-        f"disk: {describe_nbytes(round(plan['disk_mb'] * MB))} in {request.folder.name}; "
-        f"{request.out.name} with up to {plan['n_edges_at_most']:,} edges{size}",
-        f"time: {describe_seconds(plan['total_seconds'])} on {counted(n_cores, 'core')}, an "
-        "ESTIMATE",
-        f"  {describe_seconds(plan['targets_seconds'])} for the targets ({plan['measured']}; "
-        f"{plan['extrapolated']})",
-        f"  up to {describe_seconds(plan['edges_seconds'])} for the edges (published rates)",
-        f"  shorter: {plan['shorter']}",
-    ]
 
 
 def _constant(n: int) -> str:
@@ -83,11 +52,8 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
               help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
 @with_options([option_of(n, o, owner_of(n)) for n, o in network_options().items()])
-@click.option("--plan", "only_plan", is_flag=True,
-              help="Only estimate memory, disk and time, from a few targets of STORE; nothing is "
-              "written.")  # fmt: skip
 @click.option("--out", type=FILE, metavar="EDGES",
-              help="CSV or Parquet file for the edges; required, but not with --plan.")  # fmt: skip
+              help="CSV or Parquet file for the edges; required.")  # fmt: skip
 @click.option("--run", type=FILE, metavar="RUN",
               help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), metavar="N",
@@ -102,7 +68,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 @with_cluster
 @with_options(PROGRESS_OPTIONS)
 def network_command(
-    store: Place, out: Path | None, memory_mb: int, only_plan: bool, as_json: bool, **given: Any
+    store: Place, out: Path | None, memory_mb: int, as_json: bool, **given: Any
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
 
@@ -118,19 +84,9 @@ def network_command(
     how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}
     shows = given.pop("shows")
     params = settle_network({k: v for k, v in given.items() if v is not None})
-    if out is None and not only_plan:
-        raise UsageError(
-            "--out: expected the name of the file of edges, found none. Give one, or --plan to see "
-            "what the network would take."
-        )
-    request = NetworkRequest(out or PLANNED_OUT, params, memory_mb=memory_mb, **how)
-    if only_plan:
-        plan = plan_of_network(open_store(store), request)
-        if as_json:
-            echo_json(plan)
-        else:
-            say("\n".join(network_plan_lines(plan, request)))
-        return
+    if out is None:
+        raise UsageError("--out: expected the name of the file of edges, found none. Give one.")
+    request = NetworkRequest(out, params, memory_mb=memory_mb, **how)
     with watched(RunProgress(memory_mb, shows)) as (watch, received):
         note = partial(say, err=True)
         network = work_on_network(open_store(store), request, watch, note, QUICK_SECONDS)

@@ -48,8 +48,7 @@ def plan_command(
 ) -> None:
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
 
-    Writes nothing. With a store, the time of an iteration is measured by a few real ones. Of a
-    network of genes: `srs-ooc network STORE --plan`.
+    Writes nothing. With a store, the time of an iteration is measured by a few real ones.
     """
     request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None

@@ -1,7 +1,7 @@
-"""A network from a store: settled, planned, made or gone on with, and its edges written.
+"""A network from a store: settled, made or gone on with, and its edges written.
 
-What is settled are options, rows, regulators, targets and memory. A plan works on a few of the
-network's own targets, timed, and multiplies the rest.
+What is settled are options, rows, regulators, targets and memory. An estimate of the time works on
+a few of the network's own targets, and multiplies the rest.
 
 Targets are done one by one, by threads here or by workers elsewhere, or all together under one
 penalty (Huynh-Thu and Geurts 2023, Eq. 21).
@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, smallest_cap
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Option
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.base.text import LONG_SECONDS, MB, ceil_div, counted, describe_seconds
+from srs_ooc.base.text import LONG_SECONDS, MB, counted, describe_seconds
 from srs_ooc.networks.edges import (
     EDGE_NBYTES,
     FEWEST_EDGES,
-    PARQUET,
     STAGE,
     Edge,
     EdgeStore,
@@ -47,7 +46,6 @@ from srs_ooc.networks.weighing import (
     MOST_AHEAD,
     PRS,
     SRS,
-    WEIGHT_NBYTES,
     EdgeParams,
     EdgeScorer,
     Targets,
@@ -232,12 +230,6 @@ class NetworkTask:
         Whether the store is mapped into memory.
     n_edges : int
         Edges that may be put in order together.
-    leases : list of Lease
-        All that was granted, the process first.
-    free_nbytes : int
-        What is left of the cap.
-    smallest_cap_mb : int
-        The smallest cap that works.
 
     Raises
     ------
@@ -272,7 +264,6 @@ class NetworkTask:
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
         self._grant(Budget(cap_nbytes, granted))
-        self.smallest_cap_mb = smallest_cap([reading, working])
 
     def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[Lease]:
         """Return what so large a network needs with one worker, whose lease is the last."""
@@ -297,7 +288,6 @@ class NetworkTask:
             # Edges are put in order once the workers have gone.
             room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
         self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
-        self.leases, self.free_nbytes = budget.leases, budget.free_nbytes
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies the network."""
@@ -386,8 +376,6 @@ class NetworkJob(Job):
         return work
 
 
-TRIAL_SECONDS = 1.0
-"""About how long a plan measures."""
 QUICK_SECONDS = 0.3
 """About how long a network measures before it begins."""
 MOST_TRIED = 256
@@ -454,74 +442,6 @@ def _tried(task: NetworkTask, varying: NDArray[np.uint32]) -> Targets:
             yield target, values
     for place in cycle(again):
         yield from task.values_of(varying[[place]])
-
-
-PLANNED_OUT = Path("edges.csv")
-"""The file of edges of a plan that names none."""
-NAMES_READ = 256
-"""Names whose lengths stand for those of all."""
-EDGE_SECONDS, PAIR_SECONDS = 3e-6, 1e-8
-"""Published allowances: writing an edge, and looking at a pair each time edges are put in order."""
-
-
-def plan_of_network(store: Store, request: NetworkRequest) -> dict[str, Any]:
-    """Return the plan of a network; a second or so, longer where trees are slow. Writes nothing.
-
-    Returns
-    -------
-    dict
-        JSON-ready: sizes in MB of 10^6 bytes, times in seconds.
-
-    Raises
-    ------
-    UsageError, StoreError, BudgetError
-        If the network could not be begun as asked, or is for workers elsewhere.
-    """
-    if request.cluster is not None:
-        raise UsageError(
-            "--dask: expected a plan for this machine, found workers elsewhere, whose speed is not "
-            "measured. Leave it out: divide the seconds of one core by the threads of the workers."
-        )
-    params = request.params
-    with store.unchanged():
-        task = NetworkTask(store, request)
-        n_regulators, n_targets = len(task.regulators), len(task.targets)
-        with task.source() as source:
-            found = estimate(task, task.scorer(source), n_targets, TRIAL_SECONDS)
-        n_constant = int(np.count_nonzero(store.kinds()[task.targets] == CONSTANT))
-        n_pairs = n_regulators * n_targets
-        n_itself = len(np.intersect1d(task.regulators, task.targets))
-        most = n_pairs - n_itself - n_constant * (n_regulators - 1)
-        n_edges = min(max(0, most), request.top or n_pairs)
-        names = store.names
-        read = range(0, len(names), ceil_div(len(names), NAMES_READ))
-        each = WEIGHT_NBYTES + 2 * sum(len(names.encoded(i)) for i in read) / len(read)
-    n_passes = ceil_div(max(1, n_edges), task.n_edges)
-    edges_seconds = EDGE_SECONDS * n_edges + PAIR_SECONDS * n_pairs * n_passes
-    return {
-        "notes": list(params.remarks(task.shape, n_targets)),
-        "store": str(store.place),
-        **params.values(),
-        "n_rows": task.shape.n_rows,
-        "n_regulators": n_regulators,
-        "n_targets": n_targets,
-        "n_constant": n_constant,
-        "memory_mb": request.memory_mb,
-        "smallest_memory_mb": task.smallest_cap_mb,
-        "leases": [{"purpose": x.purpose, "mb": x.n_bytes / MB} for x in task.leases],
-        "free_mb": task.free_nbytes / MB,
-        "n_workers": task.n_workers,
-        "mapped": task.mapped,
-        "disk_mb": (8 * n_pairs + params.shared_nbytes(task.shape, n_targets)) / MB,
-        "n_edges_at_most": n_edges,
-        "edges_mb": None if request.out.suffix == PARQUET else round(n_edges * each) / MB,
-        "total_seconds": found[0] + edges_seconds,
-        "targets_seconds": found[0],
-        "edges_seconds": edges_seconds,
-        "measured": found[2],
-        "extrapolated": found[3],
-        "shorter": params.shorter,
-    }
 
 
 TOGETHER_ELSEWHERE = 32
