@@ -159,11 +159,13 @@ def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
     return PROCESS_NBYTES + given + total_nbytes(leases)
 
 
-Doer = Callable[[int, Any, int, Watch], Any]
-"""``one(number, what, cap_nbytes, watch)`` does a run; it returns None if ``watch`` says no."""
-
-
-def whole_runs(memory_mb: int, needed: int, n_threads: int, n_iterations: int, one: Doer) -> Work:
+def whole_runs(
+    memory_mb: int,
+    needed: int,
+    n_threads: int,
+    n_iterations: int,
+    one: Callable[[int, Any, int, Watch], Any],
+) -> Work:
     """Return what does whole runs in a worker, as many at once as its memory holds.
 
     Parameters
@@ -177,7 +179,8 @@ def whole_runs(memory_mb: int, needed: int, n_threads: int, n_iterations: int, o
     n_iterations : int
         Of the screen of each.
     one : callable
-        Does a run under a cap on growth, in bytes.
+        ``one(number, what, cap_nbytes, watch)`` does a run under a cap on growth, in bytes; it
+        returns None if ``watch`` says no.
 
     Raises
     ------

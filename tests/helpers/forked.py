@@ -21,7 +21,7 @@ _LENGTH = 8
 LOADED = (
     "srs_ooc.cli.ingest",
     "srs_ooc.cli.plan",
-    "srs_ooc.cli.predict",
+    "srs_ooc.cli.saved_trees",
     "srs_ooc.cli.results",
     "srs_ooc.cli.run",
     "srs_ooc.cli.status",
