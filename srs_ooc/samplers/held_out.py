@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Share, Whole, option
+from srs_ooc.base.options import Params, Share, Whole, option
 from srs_ooc.base.records import (
     Outcome,
     Pages,
@@ -372,37 +372,36 @@ def _first_of_each(strata: NDArray[np.integer], key: int, share: float) -> NDArr
     return np.sort(order[is_first]).astype(np.int32)
 
 
-def models_option() -> Any:
-    """Return the field of how many models there are."""
-    return option(
+class HeldOutParams(Params):
+    """Options of methods that learn from models on rows held out."""
+
+    models: int = option(
         Whole(2, 100_000),
         "Models: of each fold and of the final ensemble (prs, the paper's T), or of each round "
         "(rase, B1).",
         default=100,
         metavar="N",
     )
-
-
-def folds_option() -> Any:
-    """Return the field of how many folds there are."""
-    return option(
+    folds: int = option(
         Whole(2, 100),
         "Folds: each one's rows are predicted by models grown on the others; with --criterion oob "
         "samples of the rows.",
         default=10,
         metavar="K",
     )
-
-
-def validation_share_option() -> Any:
-    """Return the field of how many rows are held out."""
-    return option(
+    validation_share: str = option(
         Share(),
         "Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the "
         "last one); or name them by --validation-rows.",
         default="0.2",
         metavar="SHARE",
     )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; where rows are named to be held out, no share of them is."""
+        named = {"validation_share": "0"} if "validation" in given else {}
+        return super().settle(dict(given) | named, table)
 
 
 def folds_for(context: SamplerContext, n_folds: int, validation_share: str) -> Folds:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Number, Params, Share, Text, Whole, exact_share, option
+from srs_ooc.base.options import Number, Share, Text, Whole, exact_share, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers import prs_math
@@ -21,10 +21,8 @@ from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler,
 from srs_ooc.samplers.held_out import (
     Folds,
     HeldOutMethod,
+    HeldOutParams,
     folds_for,
-    folds_option,
-    models_option,
-    validation_share_option,
 )
 from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
 
@@ -329,10 +327,9 @@ COLLAPSE = 1000
 """Features beyond which one whole step spends what the models are worth."""
 
 
-class DescentParams(Params):
+class DescentParams(HeldOutParams):
     """How probabilities are learnt; defaults are the paper's."""
 
-    models: int = models_option()
     inclusion: str = option(
         Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
     )
@@ -350,7 +347,6 @@ class DescentParams(Params):
         Number(), "Step of Adam: about how far a probability moves in a step.", default="0.001",
         metavar="RATE",
     )  # fmt: skip
-    folds: int = folds_option()
     effective_share: str = option(
         Share(),
         "Grow models again where their importance weights are worth fewer than this share of them.",
@@ -363,19 +359,19 @@ class DescentParams(Params):
         default="0.0",
         metavar="LAMBDA",
     )
-    validation_share: str = validation_share_option()
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle the options; where rows are named to be held out, no share of them is."""
-        named = {"validation_share": "0"} if "validation" in given else {}
-        params = super().settle(dict(given) | named, table)
+        """Settle the options."""
+        params = super().settle(given, table)
         if not 0 < exact_share(params.inclusion) < 1:
             raise UsageError(
                 f"--inclusion: expected a number between 0 and 1, found {params.inclusion}. "
                 "At 0 nothing would ever be drawn."
             )
-        if not named and not 0 < exact_share(params.validation_share) <= exact_share("0.5"):
+        if "validation" not in given and not 0 < exact_share(
+            params.validation_share
+        ) <= exact_share("0.5"):
             raise UsageError(
                 "--validation-share: expected a number above 0 and at most 0.5, found "
                 f"{params.validation_share}. Or name rows with --validation-rows."

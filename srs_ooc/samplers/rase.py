@@ -44,12 +44,10 @@ from srs_ooc.samplers.draws import draw_subsets
 from srs_ooc.samplers.held_out import (
     Folds,
     HeldOutMethod,
+    HeldOutParams,
     deal,
     folds_for,
-    folds_option,
-    models_option,
     resample,
-    validation_share_option,
 )
 from srs_ooc.samplers.prs_math import Truth
 
@@ -395,14 +393,13 @@ CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
-class Rase(HeldOutMethod):
+class Rase(HeldOutParams, HeldOutMethod):
     """Random Subspace Ensemble; defaults are those of the PRS paper."""
 
     summary = "Random Subspace Ensemble: the best of many small subspaces, round after round"
     judges_candidates = True
     ranks_by = RandomSubspaceEnsemble.name
     needs = RandomSubspaceEnsemble.needs
-    models: int = models_option()
     candidates: int = option(
         Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
         metavar="B2",
@@ -432,7 +429,6 @@ class Rase(HeldOutMethod):
         default="0",
         metavar="GAMMA",
     )
-    folds: int = folds_option()
     floor: str = option(
         Number(),
         "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
@@ -446,13 +442,11 @@ class Rase(HeldOutMethod):
         "least on the training rows.",
         default=HALF,
     )
-    validation_share: str = validation_share_option()
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle the options; D follows from the rows that are not held out by share."""
-        named = {"validation_share": "0"} if "validation" in given else {}
-        params = super().settle(dict(given) | named, table)
+        params = super().settle(given, table)
         if params.criterion not in (CROSS_VALIDATION, OUT_OF_BAG) and "folds" in given:
             by = "of one split" if params.criterion == VALIDATION else "of all training rows"
             raise UsageError(
@@ -474,7 +468,8 @@ class Rase(HeldOutMethod):
                 f"--validation-share: expected at most 0.5, found {params.validation_share}. "
                 "Or name rows with --validation-rows."
             )
-        if params.criterion == VALIDATION and not named and params.validation_share == "0":
+        holds_none = params.validation_share == "0" and "validation" not in given
+        if params.criterion == VALIDATION and holds_none:
             raise UsageError(
                 "--criterion validation: expected rows held out, found --validation-share 0. Hold "
                 "some out, or choose cv or oob."
