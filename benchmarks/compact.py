@@ -37,7 +37,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from srs_ooc.ensemble.compaction import Site, compact, nest_run
+from srs_ooc.ensemble.compaction import FoldContext, compact, nest_run
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.run import Run
 from srs_ooc.store.store import Store
@@ -205,40 +205,40 @@ def everything(half: Half) -> Choice:
     return [], list(range(half.x.shape[1]))
 
 
-def run_on(half: Half, folder: Path) -> tuple[Run, Site]:
+def run_on(half: Half, folder: Path) -> tuple[Run, FoldContext]:
     """Return a run on the training half that is done, and where it was made."""
     store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
     ids.write_text("\n".join(str(row + 1) for row in half.train.tolist()) + "\n")
     srs_ooc("ingest", half.source, store)
     options = ("--seed", half.seed, "--threads", 1, "--memory-mb", MEMORY_MB)
     srs_ooc("run", store, "--out", run, "--rows", ids, *options)
-    return Run(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
+    return Run(run, writable=True), FoldContext(Store.open(store), MEMORY_MB, 1, lambda _: True)
 
 
-def columns_of(site: Site, stored: Iterable[int]) -> list[int]:
+def columns_of(site: FoldContext, stored: Iterable[int]) -> list[int]:
     """Return the columns of the source that features of the store are."""
     positions = site.store.array("positions").view(np.uint32)
     return [int(positions[feature]) for feature in stored]
 
 
-def order(ledger: Run, site: Site) -> Choice:
+def order(ledger: Run, site: FoldContext) -> Choice:
     """Return the first columns by rank."""
     return columns_of(site, Ranking(ledger, site.store).top(MOST)), None
 
 
-def selected(ledger: Run, site: Site) -> Choice:
+def selected(ledger: Run, site: FoldContext) -> Choice:
     """Return the columns selected."""
     return [], columns_of(site, Ranking(ledger, site.store).selected())
 
 
-def nested(ledger: Run, site: Site) -> Choice:
+def nested(ledger: Run, site: FoldContext) -> Choice:
     """Return the first columns of the nested sets."""
     found = nest_run(ledger, site)
     assert found is not None
     return columns_of(site, found.order[:MOST]), None
 
 
-def compacted(ledger: Run, site: Site) -> Choice:
+def compacted(ledger: Run, site: FoldContext) -> Choice:
     """Return the same, and the set chosen by five folds."""
     found = compact(ledger, site, folds=5, repeats=1)
     assert found is not None
@@ -246,7 +246,7 @@ def compacted(ledger: Run, site: Site) -> Choice:
     return first[:MOST], first[: found.held_out.smallest()]
 
 
-def _ours(method: Callable[[Run, Site], Choice]) -> Callable[[Half], Choice]:
+def _ours(method: Callable[[Run, FoldContext], Choice]) -> Callable[[Half], Choice]:
     def choose(half: Half) -> Choice:
         with TemporaryDirectory() as scratch:
             ledger, site = run_on(half, Path(scratch))

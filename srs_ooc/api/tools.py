@@ -19,7 +19,7 @@ from srs_ooc.base.options import (
     whole_given,
 )
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, Site, SmallSet
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
@@ -174,7 +174,7 @@ def compact(
         threads = whole_given(threads, "--threads")
         cluster = cluster_given(client, worker_memory_mb)
         with interruptible(progress) as watch:
-            site = Site(place, megabytes, threads, watch, cluster)
+            site = FoldContext(place, megabytes, threads, watch, cluster)
             found = compacted(ledger, site, folds, repeats, max_features)
         assert found is not None, "it was not stopped"
         return found

@@ -22,8 +22,8 @@ from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
     N_REPEATS,
+    FoldContext,
     MemberRecord,
-    Site,
     SmallSet,
     compact,
 )
@@ -81,7 +81,7 @@ def compact_command(
         place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with watched(RunProgress(megabytes, shows)) as (watch, received):
-            site = Site(place, megabytes, threads, watch, cluster)
+            site = FoldContext(place, megabytes, threads, watch, cluster)
             small = compact(ledger, site, **how)
     if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)

@@ -360,7 +360,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Site:
+class FoldContext:
     """Where the work is done, and with what.
 
     Attributes
@@ -421,7 +421,7 @@ class FoldJob(Job):
     label, tells = "fold", True
 
     @classmethod
-    def of(cls, ledger: Run, site: Site, sizes: list[int]) -> "FoldJob":
+    def of(cls, ledger: Run, site: FoldContext, sizes: list[int]) -> "FoldJob":
         """Return what is repeated of the run of a ledger."""
         memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
         store, spec = WorkerStore.of(site.store, memory_mb), ledger.spec
@@ -442,7 +442,7 @@ class FoldJob(Job):
             _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
         ) -> FoldRecord | None:
             fold, record = what
-            site = Site(store, cap_nbytes // MB, 1, watch)
+            site = FoldContext(store, cap_nbytes // MB, 1, watch)
             if record is None:
                 with TemporaryDirectory(prefix="srs-ooc-") as folder:
                     record = nest_fold(self, fold, Path(folder) / "fold.run", site)
@@ -452,7 +452,7 @@ class FoldJob(Job):
         return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
-def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
+def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> FoldRecord | None:
     """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
 
     They have no scores yet. ``folder`` is where it is done; it is removed once it is.
@@ -469,7 +469,7 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: Site) -> FoldRecord 
     return FoldRecord(fold.repeat, fold.fold, whole.n_selected, whole.order)
 
 
-def nest_run(ledger: Run, site: Site) -> WholeRecord | None:
+def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
     """Return the nested sets of a run that is done; None if stopped."""
     manifest, inputs = site.store.manifest, ledger.inputs
     features, selected, n_selected = candidates_of(ledger, manifest.n_features)
@@ -497,7 +497,7 @@ def nest_run(ledger: Run, site: Site) -> WholeRecord | None:
     return WholeRecord(n_selected, order, members)
 
 
-def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> bool:
+def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext) -> bool:
     """Score those of the sizes that a record lacks; return whether it lacks none now."""
     sizes = [size for size in job.sizes if size <= len(record.order)]
     missing, spec = job.missing(record), job.spec
@@ -518,7 +518,7 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: Site) -> boo
 
 
 def small_parts(
-    spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
+    spec: RunSpec, inputs: Inputs, site: FoldContext, extra_nbytes: int, *, saves: bool = False
 ) -> AbstractContextManager[Resources]:
     """Return the resources, as a context, of a run with room for :func:`room_for` features."""
     small = _small(spec, inputs, site.store)
@@ -538,7 +538,7 @@ def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
     )
 
 
-def check_room(ledger: Run, site: Site, fold: Fold, most: int) -> None:
+def check_room(ledger: Run, site: FoldContext, fold: Fold, most: int) -> None:
     """Refuse a cap that cannot hold all stages, whether or not they are done and kept.
 
     ``fold`` is one of the folds, and ``most`` the features of the largest set. Folds of a cluster
@@ -566,7 +566,7 @@ def check_room(ledger: Run, site: Site, fold: Fold, most: int) -> None:
 
 
 def folds_from_workers(
-    job: FoldJob, site: Site, records: Records, folds: list[Fold]
+    job: FoldJob, site: FoldContext, records: Records, folds: list[Fold]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
@@ -761,7 +761,7 @@ class SmallSet:
 
 def compact(
     ledger: Run,
-    site: Site,
+    site: FoldContext,
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
     max_features: int | None = None,
@@ -775,7 +775,7 @@ def compact(
     ----------
     ledger : Run
         Of the run, open for writing: its lock is held meanwhile.
-    site : Site
+    site : FoldContext
         The store, memory, workers, and who watches.
     folds, repeats : int
         Rows are held out in so many parts, so many times.
@@ -821,7 +821,9 @@ def compact(
     return None if done is None else _small_set(whole, done, site.store, max_features)
 
 
-def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list[FoldRecord] | None:
+def _here(
+    job: FoldJob, site: FoldContext, records: Records, folds: list[Fold]
+) -> list[FoldRecord] | None:
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
@@ -879,7 +881,7 @@ def _check_repeatable(ledger: Run) -> None:
             )
 
 
-def _splits(ledger: Run, site: Site, n_folds: int, n_repeats: int) -> Iterator[Fold]:
+def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
     inputs, seed = ledger.inputs, ledger.spec.seed
     rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)

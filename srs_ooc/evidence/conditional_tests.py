@@ -36,7 +36,7 @@ _LN10 = log(10.0)
 
 
 def cost(n_others: int, n_tested: int) -> float:
-    """Return what a strength loses: log10 of the ways to choose ``n_others``, over their share.
+    """Return what -log10 p loses: log10 of the ways to choose ``n_others``, over their share.
 
     Infinite where there are not so many other features among the ``n_tested``.
     """
@@ -46,7 +46,7 @@ def cost(n_others: int, n_tested: int) -> float:
     return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
 
 
-Tell = Callable[[int, int], object]
+Progress = Callable[[int, int], object]
 """Told how much is done, and of how much; raises where the work is to stop."""
 
 # Which parts look best, by sums of squared correlations within parts.
@@ -298,7 +298,7 @@ class Looked:
             parts.append(target.within(unknown > 0).in_strata((unknown << len(way)) + number))
         return parts
 
-    def strengths(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
+    def neg_log10_p(self, ways: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return about how strong each column is within the parts that each way makes.
 
         float64 (n, n_ways), that of the score it goes with most; 0 where the column is one of those
@@ -343,7 +343,7 @@ class Looked:
         self,
         ways: NDArray[np.integer],
         charges: Callable[[NDArray[np.integer]], Floats],
-        tell: Tell = lambda done, total: None,
+        tell: Progress = lambda done, total: None,
     ) -> NDArray[np.int64]:
         """Return, for each column, the ways in which it seems strongest, its charges paid.
 
@@ -365,7 +365,7 @@ class Looked:
         for start in range(0, len(ways), size):
             tell(start, len(ways))
             some = ways[start : start + size]
-            every = np.concatenate([best, self.strengths(some) - charges(some)], axis=1)
+            every = np.concatenate([best, self.neg_log10_p(some) - charges(some)], axis=1)
             first = np.argsort(-every, axis=1, kind="stable")[:, :PROPOSED]
             best = np.take_along_axis(every, first, axis=1)
             all_others = np.concatenate([others, np.broadcast_to(some, (n, *some.shape))], axis=1)
@@ -391,7 +391,7 @@ def leading(
         there are, the last of them is left out for all that are not among them: so each of n has
         m - 1 others.
     alone : float64 (m,)
-        Their strengths alone, in which no other feature has a part.
+        Their -log10 p alone, in which no other feature has a part.
     n_leading : int
         Below m, or m where these are all.
 
@@ -402,7 +402,7 @@ def leading(
     """
     n = len(looked.is_high)
     first = order[: n_leading + 1]
-    beside = looked.strengths(first[:, None]) - log(max(n_leading, 1)) / _LN10
+    beside = looked.neg_log10_p(first[:, None]) - log(max(n_leading, 1)) / _LN10
     by_one, by_two = np.zeros((2, n, n), np.bool_)
     for feature in range(n):
         mine = first[first != feature][:n_leading]
@@ -421,14 +421,14 @@ class Beside:
 
     Attributes
     ----------
-    strengths : float64 (n,)
+    neg_log10_p : float64 (n,)
         Minus the decimal logarithms of their p-values, less the :func:`cost` of the choice; below 0
         where they show nothing.
     others : int64 (n, MOST_OTHERS)
         Places of the others beside which each shows that; -1 for none.
     """
 
-    strengths: NDArray[np.float64]
+    neg_log10_p: NDArray[np.float64]
     others: NDArray[np.int64]
 
 
@@ -441,7 +441,7 @@ def beside_others(
     n_tested: int,
     shares: NDArray[np.float64],
     categorical: NDArray[np.bool_] | None = None,
-    tell: Tell = lambda done, total: None,
+    tell: Progress = lambda done, total: None,
 ) -> Beside:
     """Test features within parts of the rows that one or two of the others make.
 
@@ -457,7 +457,7 @@ def beside_others(
         Strengths of their tests alone, less the :func:`cost` of no others.
     leaders : int (m,) and float64 (m,)
         The m features, of all that are tested, that are strongest alone, strongest first: by
-        place; and their strengths, by contrasts whose shares no other feature has a part in.
+        place; and their -log10 p, by contrasts whose shares no other feature has a part in.
     n_tested : int
         Features among which these were chosen.
     shares : float64 (n, 3)
@@ -475,7 +475,7 @@ def beside_others(
     able = parts_rows = looked.is_high.any(axis=1)
     for n_others, leads in enumerate(leading(looked, *leaders, n_leading), 1):
         if n_others > 1:
-            best = np.argsort(-np.maximum(alone, found.strengths), kind="stable")[:LEADING]
+            best = np.argsort(-np.maximum(alone, found.neg_log10_p), kind="stable")[:LEADING]
             able = parts_rows & (leads.any(axis=0) | np.isin(np.arange(n), best))
         ways = np.array([*combinations(np.flatnonzero(able).tolist(), n_others)])
         if not len(ways):
@@ -491,12 +491,12 @@ def beside_others(
                 contrasts_log_p(columns, missing_code, part, categorical=kinds)
                 for part in looked.parts(way, target)
             ]
-            strengths = np.array([strongest_of(log_p, shares[some])[0] for log_p in log_ps])
+            neg_log10_p = np.array([strongest_of(log_p, shares[some])[0] for log_p in log_ps])
             if len(log_ps) > 1 << n_others:  # nothing may differ where the others are missing
-                strengths[-1][np.isnan(log_ps[-1]).all(axis=1)] = np.nan
-            reached = combined(strengths) - charges(np.array([way]))[some, 0]
-            wins = reached > found.strengths[some]
-            found.strengths[some[wins]] = reached[wins]
+                neg_log10_p[-1][np.isnan(log_ps[-1]).all(axis=1)] = np.nan
+            reached = combined(neg_log10_p) - charges(np.array([way]))[some, 0]
+            wins = reached > found.neg_log10_p[some]
+            found.neg_log10_p[some[wins]] = reached[wins]
             found.others[some[wins]] = [*way, *[-1] * (MOST_OTHERS - n_others)]
     return found
 

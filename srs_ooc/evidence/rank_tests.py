@@ -234,7 +234,7 @@ def strongest_contrasts(
 
     Returns
     -------
-    strengths : float64 (n_columns,)
+    neg_log10_p : float64 (n_columns,)
         Minus the decimal logarithms of the p-values; 0 where a column is constant.
     contrasts : uint8 (n_columns,)
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
@@ -276,7 +276,7 @@ def contrasts_log_p(
 def strongest_of(
     log_p: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Return strengths and contrasts as :func:`strongest_contrasts` does, by these p-values.
+    """Return -log10 p and contrasts as :func:`strongest_contrasts` does, by these p-values.
 
     ``log_p``: (n_columns, 3), as of :func:`contrasts_log_p`.
     """
@@ -303,15 +303,15 @@ def _log_p(
     return log_p
 
 
-def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the strengths of independent tests together, by Fisher's sum of logarithms.
+def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return -log10 p of independent tests together, by Fisher's sum of logarithms.
 
     Fisher (1932), Statistical Methods for Research Workers, Section 21.1: of k independent p-values
     minus twice the sum of logarithms is chi-squared with 2k degrees of freedom, or less.
 
     Parameters
     ----------
-    strengths : float64 (k, n)
+    neg_log10_p : float64 (k, n)
         Minus the decimal logarithms of p-values; NaN of tests that a column has not.
 
     Returns
@@ -319,12 +319,12 @@ def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
     float64 (n,)
         That of the probability of a sum as large.
     """
-    total = np.zeros(strengths.shape[1])
-    for part in np.where(np.isnan(strengths), 0.0, strengths):
+    total = np.zeros(neg_log10_p.shape[1])
+    for part in np.where(np.isnan(neg_log10_p), 0.0, neg_log10_p):
         total += part
     term, tail = np.ones_like(total), np.zeros_like(total)
-    n_tests = np.count_nonzero(~np.isnan(strengths), axis=0)
-    for i in range(len(strengths)):
+    n_tests = np.count_nonzero(~np.isnan(neg_log10_p), axis=0)
+    for i in range(len(neg_log10_p)):
         tail[i < n_tests] += term[i < n_tests]
         term *= total * (_LN10 / (i + 1))
     return np.where(n_tests > 0, total - logs(np.maximum(tail, 1.0)) / _LN10, 0.0)
@@ -333,22 +333,24 @@ def combined(strengths: NDArray[np.float64]) -> NDArray[np.float64]:
 # One feature at a time: how strong its test is, and Benjamini and Hochberg.
 #
 # On plain additive signal with few rows this beats any forest; users should see both. P-values are
-# held as strengths, minus their decimal logarithms: single precision then holds the smallest.
+# held as minus their decimal logarithms: single precision then holds the smallest.
 
 _PIECE = 1 << 16
 _LEAST = 1e-300
 
 
-def p_values_of(strengths: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the p-values of strengths, at least 1e-300; NaN stays NaN."""
+def p_values_of(neg_log10_p: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return p-values, at least 1e-300; NaN stays NaN."""
     p_values: NDArray[np.float64] = np.maximum(
-        powers(-_LN10 * strengths.astype(np.float64)), _LEAST
+        powers(-_LN10 * neg_log10_p.astype(np.float64)), _LEAST
     )
     return p_values
 
 
-def least_passing(strengths: NDArray[np.floating], level: float, most: int | None = None) -> float:
-    """Return the strength from which features pass at false discovery rate ``level``.
+def least_passing(
+    neg_log10_p: NDArray[np.floating], level: float, most: int | None = None
+) -> float:
+    """Return -log10 p from which features pass at false discovery rate ``level``.
 
     Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1. Infinite if none passes;
     NaN is no feature. At most ``most`` pass: with p-values t falling from 1, the first t passes at
@@ -356,7 +358,7 @@ def least_passing(strengths: NDArray[np.floating], level: float, most: int | Non
     independent p-values this is a stopping time, so that the level holds (Storey, Taylor and
     Siegmund 2004, J. R. Statist. Soc. B 66, Theorem 2).
     """
-    descending = np.negative(strengths)
+    descending = np.negative(neg_log10_p)
     descending.sort()
     nan = descending.dtype.type(np.nan)  # of another type it would have all of them copied
     n, weakest = int(np.searchsorted(descending, nan)), np.inf
@@ -375,24 +377,24 @@ def _n_eligible(ascending: NDArray[np.floating], most: int | None) -> int:
 
 
 def adjusted(
-    strengths: NDArray[np.floating], wanted: NDArray[np.floating], most: int | None = None
+    neg_log10_p: NDArray[np.floating], wanted: NDArray[np.floating], most: int | None = None
 ) -> NDArray[np.float64]:
-    """Return the smallest level at which a strength passes Benjamini and Hochberg; at most 1.
+    """Return the smallest level at which a p-value passes Benjamini and Hochberg; at most 1.
 
     Parameters
     ----------
-    strengths : float (m,)
+    neg_log10_p : float (m,)
         Of all features; NaN is no feature.
     wanted : float (n,)
         Some of them.
     most : int, optional
         How many may pass, as of :func:`least_passing`.
     """
-    descending = np.negative(strengths)
+    descending = np.negative(neg_log10_p)
     descending.sort()
     nan = descending.dtype.type(np.nan)
     n = int(np.searchsorted(descending, nan))
-    # The last place of each strength among its equals, and the lowest level from there on.
+    # The last place of each p-value among its equals, and the lowest level from there on.
     places = np.searchsorted(descending[:n], -wanted, side="right") - 1
     out, best = np.ones(len(wanted)), 1.0
     for start in reversed(range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE)):

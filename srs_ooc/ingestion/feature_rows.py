@@ -32,7 +32,7 @@ from srs_ooc.ingestion.ingest_options import (
     check_distinct,
     row_cells_of,
 )
-from srs_ooc.ingestion.reading import TableReading, Workplace
+from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import shown
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
@@ -423,7 +423,7 @@ def _texts_nbytes(
 # A text table with features as rows, and a sample table: labels are joined by sample id.
 
 
-def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplace) -> TableReading:
+def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFolder) -> TableReading:
     """Read a table with a feature a row into scratch, and return it as a table of columns.
 
     Samples without a label, and labels without a sample, are left out; the manifest's ``inferred``

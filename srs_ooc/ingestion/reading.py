@@ -54,7 +54,7 @@ from srs_ooc.store.manifest import CATEGORICAL, Shape
 
 
 @dataclass(frozen=True)
-class Workplace:
+class WorkFolder:
     """Where an ingest works.
 
     Attributes
@@ -78,7 +78,7 @@ class Workplace:
 
     @classmethod
     @contextlib.contextmanager
-    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["Workplace"]:
+    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["WorkFolder"]:
         """Yield a place to work at a folder; what is opened there is closed after the block."""
         with contextlib.ExitStack() as stack:
             work = cls(folder, stack, tell or (lambda stage, done, total: None))
@@ -108,7 +108,7 @@ def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int
 class TextReading:
     """One reading of a text table: a ``Reading``."""
 
-    def __init__(self, source: SourceFile, options: IngestOptions, work: Workplace) -> None:
+    def __init__(self, source: SourceFile, options: IngestOptions, work: WorkFolder) -> None:
         self.source, self.options, self.side = source, options, SideColumns()
         self._work = work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
@@ -279,7 +279,7 @@ class TableReading:
         The table, opened.
     source : object
         Its name in messages; a ``SourceFile`` is looked at for changes.
-    options, side, work : IngestOptions, SideColumns, Workplace
+    options, side, work : IngestOptions, SideColumns, WorkFolder
         What is asked, what stands beside the table, and where to work.
     origin : dict
         Where it came from, for the manifest.
@@ -297,7 +297,7 @@ class TableReading:
         source: object,
         options: IngestOptions,
         side: SideColumns,
-        work: Workplace,
+        work: WorkFolder,
         origin: dict[str, Any],
         memory: ingest_memory.IngestMemory | None = None,
         where: Callable[[int], str] | None = None,

@@ -36,7 +36,7 @@ from srs_ooc.ingestion.ingest_options import (
     choose_roles,
     stored_positions,
 )
-from srs_ooc.ingestion.reading import Workplace
+from srs_ooc.ingestion.reading import WorkFolder
 from srs_ooc.ingestion.scratch import (
     TextSpool,
     check_replaceable,
@@ -303,7 +303,7 @@ def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
     """Yield the names of a table's columns, and the options as the table settles them."""
-    with TemporaryDirectory(dir=folder) as scratch, Workplace.at(Path(scratch)) as work:
+    with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
         header = TextSpool(work.scratch, "header")
         reading.read_names(header)

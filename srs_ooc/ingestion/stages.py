@@ -25,7 +25,7 @@ from srs_ooc.ingestion.ingest_options import (
     check_kinds,
     choose_roles,
 )
-from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
+from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
@@ -35,7 +35,9 @@ from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
 # Which reading a table gets: by rows or by columns, by its format.
 
 
-def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+def open_reading(
+    table: Any, options: IngestOptions, side: SideColumns, work: WorkFolder
+) -> Reading:
     """Open a file or an object in memory.
 
     Raises
@@ -52,7 +54,7 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
     return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
 
 
-def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
     from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
 
     opener = None if options.samples else opener_of(path)
@@ -151,14 +153,14 @@ def ingest_table(
         disk_errors(store),
         published_folder(store, replaces=options.overwrite) as folder,
     ):
-        with Workplace.at(folder, progress) as work:
+        with WorkFolder.at(folder, progress) as work:
             reading = open_reading(table, options, side or SideColumns(), work)
             manifest = _ingest(reading, work)
         shutil.rmtree(work.scratch)
     return manifest
 
 
-def _ingest(reading: Reading, work: Workplace) -> Manifest:
+def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
     """Take a table through all stages but the last, which is to publish."""
     header = TextSpool(work.scratch, "header")
     rows = RowColumns(work.scratch)
@@ -233,7 +235,7 @@ def forecast(
     ingest_memory.load_libraries()
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None
-    with tempfile.TemporaryDirectory() as folder, Workplace.at(Path(folder)) as work:
+    with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = None if options.samples else opener_of(table)
         about = "about " if opener is None else ""
         if opener is None:
@@ -261,7 +263,7 @@ def forecast(
 
 
 def _look_at_text(
-    table: Path, options: IngestOptions, work: Workplace, *, has_target: bool
+    table: Path, options: IngestOptions, work: WorkFolder, *, has_target: bool
 ) -> tuple[int, int, int, ingest_memory.IngestMemory]:
     """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
     source = SourceFile(table)

@@ -264,10 +264,10 @@ def _try(
     _fit(learner, block_of(min(2, n_columns)))
     libraries = resident_nbytes() - before_nbytes
     block = block_of(n_columns)
-    begun, size = time.monotonic(), resident_nbytes()
+    started, size = time.monotonic(), resident_nbytes()
     _forget_peak()
     _fit(learner, block)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
     taken = max(0, peak_resident_nbytes() - size)
     return Trial(max(0, libraries), taken, seconds, of_criterion)
@@ -281,9 +281,9 @@ def _criterion_seconds(learner: EstimatorLearner, block: Block, name: str) -> fl
         places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
         split = RowSplit(rows, rows[:0])
         parts = Candidates(places, np.cumsum([0, *sizes]), (split,), Criterion(name))
-        begun = time.monotonic()
+        started = time.monotonic()
         _fit(learner, block, parts)
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         if seconds >= _LONG_ENOUGH or count >= _MOST_SETS:
             return seconds / count
         count *= 2

@@ -62,7 +62,7 @@ from srs_ooc.networks.weighing import (
 from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
-from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
@@ -368,7 +368,7 @@ class NetworkJob(Job):
             opened = stack.enter_context(source)
         scorer = EdgeScorer(self.params, store, opened, self.regulators, n_blocks)
 
-        def work(batch: Batch, tell: Tell) -> Batch:
+        def work(batch: Batch, tell: PartWatch) -> Batch:
             done = scorer.work(batch, tell)
             store.check_unchanged()  # else nothing is returned
             return done

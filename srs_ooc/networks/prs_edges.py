@@ -216,13 +216,13 @@ class ProbabilityParams(DescentParams, EdgeParams):
             Models, their seconds, steps, theirs, epochs, and how often models were grown again.
         """
         sampler, fit = self._begun(context)
-        begun, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
+        started, n_models, growing, n_steps, stepping = perf_counter(), 0, 0.0, 0, 0.0
         while sampler.phase != FINAL and n_models != most_models:
             before = perf_counter()
             if sampler.step():
                 stepping += perf_counter() - before
                 n_steps += 1
-                if sampler.epoch > 0 and before - begun >= seconds:
+                if sampler.epoch > 0 and before - started >= seconds:
                     break
                 continue
             sampler.absorb(n_models, fit(context.block, n_models, sampler.propose(n_models, 0)))

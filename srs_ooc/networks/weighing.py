@@ -33,7 +33,7 @@ from srs_ooc.networks.edges import (
     shard_targets,
 )
 from srs_ooc.runs.engine import ColumnSource, pool_of, taken
-from srs_ooc.runs.jobs import Batch, Tell
+from srs_ooc.runs.jobs import Batch, PartWatch
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
@@ -217,20 +217,20 @@ class EdgeParams(Params):
             tried = replace(own, trees=n_trees)
 
             def timed(context: EdgeContext) -> float:
-                begun = perf_counter()
+                started = perf_counter()
                 tried.weights(context)
-                return perf_counter() - begun
+                return perf_counter() - started
 
             n_tried += n_workers
             return float(np.mean(scorer.tried(timed, targets, n_workers)))
 
-        begun = perf_counter()
+        started = perf_counter()
         first = seconds_of(1)  # reads the columns for the first time
         if first < seconds / _GROWTH:
             first = seconds_of(1)
         n_trees, found = 1, [first]
         while True:
-            left = seconds - (perf_counter() - begun)
+            left = seconds - (perf_counter() - started)
             whole = found[-1] * most / n_trees * n_left / n_workers
             is_short = whole < min(seconds, _ENOUGH * (seconds - left))
             if n_trees > min(1, most - 1) and (left <= found[-1] or is_short):
@@ -452,7 +452,7 @@ class EdgeScorer:
             return None
         return EdgeContext(self, block, target, rows, is_wanted)
 
-    def work(self, batch: Batch, tell: Tell) -> Batch:
+    def work(self, batch: Batch, tell: PartWatch) -> Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
         with taken(self.blocks) as block:
 

@@ -314,28 +314,28 @@ def _time(resources: Resources) -> tuple[float, int, dict[str, float]]:
     ones have taken long enough already. Of each closing round a few trees are timed.
     """
     engine, ahead = resources.engine(None), resources.executor.max_ahead
-    begun, n_before = time.monotonic(), 0
+    started, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:
-        nonlocal begun, n_before
-        n_done, seconds = engine.iteration, time.monotonic() - begun
+        nonlocal started, n_before
+        n_done, seconds = engine.iteration, time.monotonic() - started
         if n_before == 0 and n_done == ahead and seconds < PROBE_SECONDS:
-            begun, n_before = time.monotonic(), n_done
+            started, n_before = time.monotonic(), n_done
             return True
         return n_done - n_before < max(2, ahead) or seconds < PROBE_SECONDS
 
     engine.advance(1 << 31, keep_going)
-    seconds, until = time.monotonic() - begun, engine.iteration
+    seconds, until = time.monotonic() - started, engine.iteration
     n_timed = until - n_before
     if not resources.spec.concludes:
         return seconds, n_timed, {}
     n_rounds = len(round_sizes(min(SURVIVORS, resources.n_candidates)))
     n_each = min(max(int(STAGE_SECONDS * n_timed / seconds / n_rounds), 2 * ahead), MOST_TREES)
-    begun = time.monotonic()
+    started = time.monotonic()
     survivors = survivors_of(engine, resources, until, lambda _: True)
     assert survivors is not None
     closed(resources, None, survivors, until, lambda _: True, n_each=n_each)
-    return seconds, n_timed, {"closing": (time.monotonic() - begun) * TREES / n_each}
+    return seconds, n_timed, {"closing": (time.monotonic() - started) * TREES / n_each}
 
 
 # The tests of a run, from real ones of some of its features.
@@ -353,20 +353,20 @@ def _tests_seconds(resources: Resources) -> float:
     best, table = np.argsort(-found[-1], kind="stable"), tests.table
     features, known = features[best], found[-1][best]
 
-    def strengths(n: int) -> NDArray[np.float32]:
+    def neg_log10_p(n: int) -> NDArray[np.float32]:
         """Return those of all features if only the ``n`` strongest were tested."""
         of_all = np.full(resources.n_features, np.nan, np.float32)
         of_all[features[:n]] = known[:n]
         return of_all
 
     def beside(n: int) -> None:
-        add_tests_beside(tests, strengths(n), (features[:n], known[:n]), features[:n])
+        add_tests_beside(tests, neg_log10_p(n), (features[:n], known[:n]), features[:n])
 
     n_rows, n_scores = table.task.n_rows, table.target().n_scores
     most = min(n_features, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
     seconds = alone + _scaled(beside, len(best), most)
     if most < n_features and can_scan(n_features, min(n_rows, PAIRS_ROWS), n_scores):
-        seconds += _scaled(lambda n: of_best_pairs(table, strengths(n)), len(best), n_features)
+        seconds += _scaled(lambda n: of_best_pairs(table, neg_log10_p(n)), len(best), n_features)
     return seconds
 
 
@@ -377,9 +377,9 @@ def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
     """
     n, n_before, before, power = FEWEST_TRIED, 0, 0.0, GROWTH[0]
     while True:
-        n, begun = min(n, n_tried, most), time.monotonic()
+        n, started = min(n, n_tried, most), time.monotonic()
         work(n)
-        seconds = max(time.monotonic() - begun, 1e-9)
+        seconds = max(time.monotonic() - started, 1e-9)
         if before:
             power = min(max(log(seconds / before) / log(n / n_before), GROWTH[0]), GROWTH[1])
         if n in (n_tried, most) or seconds > STAGE_SECONDS:

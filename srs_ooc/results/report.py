@@ -480,7 +480,7 @@ class Effect(NamedTuple):
         Stored position.
     signed : float
         See :func:`signed`.
-    strength : float
+    neg_log10_p : float
         Minus the decimal logarithm of the p-value of its test.
     is_selected : bool
         Whether it is selected.
@@ -488,7 +488,7 @@ class Effect(NamedTuple):
 
     stored: int
     signed: float
-    strength: float
+    neg_log10_p: float
     is_selected: bool
 
 
@@ -528,11 +528,11 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
         for place, column in zip(places.tolist(), tested_on, strict=True):
             used, codes = np.unique(column, return_inverse=True)
             tested, n_codes = codes.astype(np.uint16)[None], int(np.count_nonzero(used < missing))
-            strength = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])
+            neg_log10_p = float(strongest_contrasts(tested, n_codes, of_tests)[0][0])
             measure, _, interval = effect_of(column, missing, of_effects)
             if not np.isnan(interval.effect):
                 size = signed(measure.title, interval.effect)
-                yield Effect(left[place], size, strength, is_selected=False)
+                yield Effect(left[place], size, neg_log10_p, is_selected=False)
 
 
 # How often features were drawn.

@@ -22,7 +22,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
 from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, Tell, Work
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work
 from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
 from srs_ooc.runs.run_memory import shape_of, worker_budget
 from srs_ooc.runs.spec import RunSpec
@@ -113,7 +113,7 @@ class GrowJob(Job):
             """Return the split with the same rows that came first: the learner knows it again."""
             return known(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
 
-        def grow(batch: Batch, _: Tell) -> Batch:
+        def grow(batch: Batch, _: PartWatch) -> Batch:
             with taken(blocks) as block:
 
                 def one(_: int, iteration: Iteration) -> Outcome:

@@ -19,7 +19,7 @@ import numpy as np
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.runs.batches import BatchExecutor, GrowJob
-from srs_ooc.runs.jobs import Batch, Job, Tell, WorkerStore, check_version, forget, work
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, WorkerStore, check_version, forget, work
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
@@ -48,7 +48,7 @@ def work_on_dask(version: str, job: Job, batch: Batch) -> Batch:
     return work(job, batch, worker.state.nthreads, teller(worker, job))
 
 
-def teller(worker: Any, job: Job) -> Tell:
+def teller(worker: Any, job: Job) -> PartWatch:
     """Return what says how far a part is, now and then, and whether it is still wanted.
 
     A part is wanted until the task of the calling thread is cancelled.

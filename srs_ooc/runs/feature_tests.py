@@ -50,7 +50,7 @@ _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
 _PIECE = 1 << 15
-"""Features whose p-values are held together, while they become strengths; at most."""
+"""Features whose p-values are held together, while their logarithms are taken; at most."""
 _SECONDS = 0.25
 """What testing a piece is to take: after each, progress is told and work may stop."""
 _KEPT, _LEAST_KEPT = 8, 1 << 14
@@ -120,7 +120,7 @@ class TestedFeatures:
 
     Attributes
     ----------
-    strengths : float32 (n_features,)
+    neg_log10_p : float32 (n_features,)
         NaN where not tested yet, or left out.
     n, done : int
         Features to test, and how many of these are.
@@ -128,7 +128,7 @@ class TestedFeatures:
 
     def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
         n_features = resources.n_features
-        self.strengths = np.full(n_features, np.nan, np.float32)
+        self.neg_log10_p = np.full(n_features, np.nan, np.float32)
         self._candidates, self._ledger = resources.candidates, ledger
         self._evidence = resources.spec.judging.versions["evidence"]
         self.n = n_features if self._candidates is None else len(self._candidates)
@@ -143,23 +143,23 @@ class TestedFeatures:
             return np.arange(at.start, at.stop, dtype=np.uint32)
         return self._candidates[at]
 
-    def add(self, strengths: NDArray[np.float32], log_p: NDArray[np.float64]) -> None:
+    def add(self, neg_log10_p: NDArray[np.float32], log_p: NDArray[np.float64]) -> None:
         """Take those of the next features, and p-values of those that are promising."""
-        features = self.features(slice(self.done, self.done + len(strengths)))
-        some = np.flatnonzero(strengths >= _PROMISING)
-        self._add(features, strengths, features[some], log_p[some])
+        features = self.features(slice(self.done, self.done + len(neg_log10_p)))
+        some = np.flatnonzero(neg_log10_p >= _PROMISING)
+        self._add(features, neg_log10_p, features[some], log_p[some])
 
     def _add(
         self,
         features: NDArray[np.uint32],
-        strengths: NDArray[np.float32],
+        neg_log10_p: NDArray[np.float32],
         promising: NDArray[np.uint32],
         log_p: NDArray[np.float64],
     ) -> None:
         n = min(len(promising), len(self._kept) - self._n_kept)
         to = slice(self._n_kept, self._n_kept + n)
         self._kept[to], self._log_p[to] = promising[:n], log_p[:n]
-        self.strengths[features] = strengths
+        self.neg_log10_p[features] = neg_log10_p
         self._n_kept, self.done = to.stop, self.done + len(features)
 
     def promising(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
@@ -190,7 +190,7 @@ class TestedFeatures:
         held = slice(*np.searchsorted(kept, [features[0], features[-1] + np.uint32(1)]))
         return {
             "first": np.array(first),
-            "strengths": self.strengths[features],
+            "strengths": self.neg_log10_p[features],
             "promising": kept[held],
             "log_p": log_p[held],
             "evidence": np.array(self._evidence),
@@ -200,8 +200,8 @@ class TestedFeatures:
 class MarginalTests:
     """Rank tests of features against the target, one at a time, within strata where there are any.
 
-    Contrasts have equal shares of the level until :meth:`share_out`. What is found of all features
-    is kept in the ledger, where there is one.
+    Contrasts have equal shares of the level until :meth:`split_level`. What is found of all
+    features is kept in the ledger, where there is one.
 
     Attributes
     ----------
@@ -222,24 +222,24 @@ class MarginalTests:
         # Tested features, ascending, with the p-values of their contrasts: they are not read again.
         self._kept, self._kept_log_p = np.zeros(0, np.uint32), np.zeros((0, NO_CONTRAST))
 
-    def share_out(self, strengths: NDArray[np.float32]) -> None:
+    def split_level(self, neg_log10_p: NDArray[np.float32]) -> None:
         """Give each contrast of a feature its share by what the other features show.
 
         Parameters
         ----------
-        strengths : float32 (n_features,)
+        neg_log10_p : float32 (n_features,)
             Of all; become those by the shares, where these can matter. P-values above 0.1 stay:
             one is then at most t with probability at most t, above 0.1 by the old shares, and
             below by the new ones.
         """
-        n_tested = int(np.count_nonzero(~np.isnan(strengths)))
-        own = np.full(len(strengths), NO_CONTRAST, np.uint8)
-        for features in _from(strengths, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
+        n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
+        own = np.full(len(neg_log10_p), NO_CONTRAST, np.uint8)
+        for features in _from(neg_log10_p, log(max(n_tested, 1) / CERTAIN) / log(10.0)):
             own[features] = self.contrasts_of(features)
         self._counts = np.array([np.count_nonzero(own == c) for c in range(NO_CONTRAST)])
         self._own = own
-        for features in _from(strengths, _PROMISING):
-            strengths[features] = self.of(features)
+        for features in _from(neg_log10_p, _PROMISING):
+            neg_log10_p[features] = self.of(features)
         self._kept, self._kept_log_p = self._kept[:0], self._kept_log_p[:0]
 
     def shares_of(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -248,7 +248,7 @@ class MarginalTests:
         return shares_beside(self._counts, nothing if self._own is None else self._own[features])
 
     def of_all(self) -> NDArray[np.float32]:
-        """Return the strength of every feature, minus the decimal logarithm of its p-value.
+        """Return -log10 p of every feature.
 
         Of single precision, as there are many; NaN where left out.
         """
@@ -265,10 +265,10 @@ class MarginalTests:
             tested.commit()
             raise
         self._kept, self._kept_log_p = tested.promising()
-        return tested.strengths
+        return tested.neg_log10_p
 
     def of(self, features: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the strengths of some features, the same as among all."""
+        """Return -log10 p of some features, the same as among all."""
         found = np.zeros(len(features), np.float32)
         for at in self._paced(len(features)):
             found[at] = self._strongest(self._log_p(features[at]), features[at])[0]
@@ -340,10 +340,10 @@ def _pieces(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _from(strengths: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
-    """Yield the features of a strength from ``bar`` on, some at a time."""
-    for at in _pieces(len(strengths), 8 * _PIECE):
-        some = np.flatnonzero(strengths[at] >= bar)
+def _from(neg_log10_p: NDArray[np.float32], bar: float) -> Iterator[NDArray[np.uint32]]:
+    """Yield the features of -log10 p from ``bar`` on, some at a time."""
+    for at in _pieces(len(neg_log10_p), 8 * _PIECE):
+        some = np.flatnonzero(neg_log10_p[at] >= bar)
         if len(some):
             yield (at.start + some).astype(np.uint32)
 
@@ -381,36 +381,36 @@ NOBODY = 2**32 - 1
 """In place of a stored position, where there is no other feature."""
 
 
-def strongest(strengths: NDArray[np.float32], key: int, most: int) -> NDArray[np.uint32]:
+def strongest(neg_log10_p: NDArray[np.float32], key: int, most: int) -> NDArray[np.uint32]:
     """Return at most so many features, strongest first; those of NaN are left out.
 
     ``key``: breaks ties.
     """
 
     def scores(piece: slice) -> NDArray[np.float64]:
-        found = strengths[piece].astype(np.float64)
+        found = neg_log10_p[piece].astype(np.float64)
         return np.where(np.isnan(found), -np.inf, found)
 
-    features = largest(scores, len(strengths), most, key)
-    return features[~np.isnan(strengths[features])]
+    features = largest(scores, len(neg_log10_p), most, key)
+    return features[~np.isnan(neg_log10_p[features])]
 
 
 def strongest_alone(
-    tests: MarginalTests, strengths: NDArray[np.float32], key: int
+    tests: MarginalTests, neg_log10_p: NDArray[np.float32], key: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """Return as many features as are looked at beside one another, the strongest alone first.
 
-    And their strengths. Those given are by equal shares of the contrasts: no feature has a part in
+    And their -log10 p. Those given are by equal shares of the contrasts: no feature has a part in
     those of others.
     """
     n_rows, n_scores = min(tests.table.task.n_rows, MOST_ROWS), tests.table.target().n_scores
-    features = strongest(strengths, key, n_looked_at(n_rows, n_scores))
-    return features, strengths[features]
+    features = strongest(neg_log10_p, key, n_looked_at(n_rows, n_scores))
+    return features, neg_log10_p[features]
 
 
 def add_tests_beside(
     tests: MarginalTests,
-    strengths: NDArray[np.float32],
+    neg_log10_p: NDArray[np.float32],
     leaders: tuple[NDArray[np.uint32], NDArray[np.float32]],
     closing: NDArray[np.uint32],
 ) -> dict[int, list[int]]:
@@ -424,7 +424,7 @@ def add_tests_beside(
     ----------
     tests : MarginalTests
         Of each feature alone.
-    strengths : float32 (n_features,)
+    neg_log10_p : float32 (n_features,)
         Of each feature alone; NaN where it is left out. Becomes that of its strongest test, less
         the cost of choosing it.
     leaders : uint32 (m,) and float32 (m,)
@@ -442,22 +442,22 @@ def add_tests_beside(
     def tell(done: int, total: int) -> None:
         tests.tell(Step(f"{TESTS} beside others", done, total, unit="partitions"))
 
-    n_tested = int(np.count_nonzero(~np.isnan(strengths)))
+    n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
     table = tests.table
     rows = _some_rows(table.task.n_rows, MOST_ROWS)
     target = table.target(rows)
     most, first = len(leaders[0]), leaders[0]
     if most < n_tested:  # a half, so that others may be among those looked at
         first = first[: most // 2]
-    strengths -= np.float32(cost(0, n_tested))
+    neg_log10_p -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
         if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
             tests.tell()
-            closing = np.concatenate([of_best_pairs(table, strengths), closing])
+            closing = np.concatenate([of_best_pairs(table, neg_log10_p), closing])
             tests.tell()
         features = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, features, rows)
-        alone = strengths[features].astype(np.float64)
+        alone = neg_log10_p[features].astype(np.float64)
         shares = tests.shares_of(features)
         kinds = table.categorical(features)
         places = np.searchsorted(features, first)
@@ -465,8 +465,8 @@ def add_tests_beside(
         found = beside_others(
             codes, missing_code, target, alone, (places, known), n_tested, shares, kinds, tell
         )
-    wins = np.flatnonzero(found.strengths > alone)
-    strengths[features[wins]] = found.strengths[wins]
+    wins = np.flatnonzero(found.neg_log10_p > alone)
+    neg_log10_p[features[wins]] = found.neg_log10_p[wins]
     others = np.append(features.astype(np.int64), NOBODY)[found.others[wins]]
     return dict(zip(features[wins].tolist(), others.tolist(), strict=True))
 
@@ -481,9 +481,9 @@ def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
 
 
-def of_best_pairs(table: TestTable, strengths: NDArray[np.float32]) -> NDArray[np.uint32]:
+def of_best_pairs(table: TestTable, neg_log10_p: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return the features of the best of all pairs."""
-    features = np.flatnonzero(~np.isnan(strengths)).astype(np.uint32)
+    features = np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
     rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
     halved = Halved(len(rows))
     for columns in table.columns(features):

@@ -29,7 +29,7 @@ from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import (
     Batch,
     Job,
-    Tell,
+    PartWatch,
     Work,
     WorkerStore,
 )
@@ -195,7 +195,7 @@ def whole_runs(
     n_at_once = max(1, min(n_threads, memory_mb * MB // max(needed, PROCESS_NBYTES)))
     room, each = Semaphore(n_at_once), memory_mb * MB // n_at_once
 
-    def work(batch: Batch, tell: Tell) -> Batch:
+    def work(batch: Batch, tell: PartWatch) -> Batch:
         def wanted(number: int, what: Any) -> Any:
             found = one(number, what, each, _watch_of(number, tell, n_iterations))
             if found is None:
@@ -208,7 +208,7 @@ def whole_runs(
     return work
 
 
-def _watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
+def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
     """Return what tells how far a run is: the iterations of its screen, which comes first."""
     reached = 0
 

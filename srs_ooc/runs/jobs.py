@@ -27,7 +27,7 @@ from srs_ooc.store.store import Store
 if TYPE_CHECKING:
     from srs_ooc.store.remote_cache import CacheOptions
 
-Tell = Callable[[int, int], bool]
+PartWatch = Callable[[int, int], bool]
 """Says how far a part is, by its number; returns whether the part is still wanted."""
 
 
@@ -50,12 +50,12 @@ class Batch:
 
     def done(self, one: Callable[[int, Any], Any]) -> "Batch":
         """Return what ``one(number, what)`` makes of each part, and the seconds it took."""
-        begun = perf_counter()
+        started = perf_counter()
         outcomes = {number: one(number, what) for number, what in self.parts.items()}
-        return Batch(outcomes, perf_counter() - begun)
+        return Batch(outcomes, perf_counter() - started)
 
 
-Work = Callable[[Batch, Tell], Batch]
+Work = Callable[[Batch, PartWatch], Batch]
 """Does a batch; called by as many threads at once as it was prepared for."""
 
 
@@ -206,7 +206,7 @@ def forget(token: str) -> None:
             _close_if_over(found)
 
 
-def work(job: Job, batch: Batch, n_threads: int = 1, tell: Tell = lambda *_: True) -> Batch:
+def work(job: Job, batch: Batch, n_threads: int = 1, tell: PartWatch = lambda *_: True) -> Batch:
     """Do a batch of ``job`` in this process, in which up to ``n_threads`` are done at once.
 
     Raises

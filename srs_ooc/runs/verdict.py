@@ -193,21 +193,21 @@ def verdict_on(
     key : int
         Breaks ties.
     ledger : Run, optional
-        Where strengths are kept meanwhile.
+        Where -log10 p are kept meanwhile.
     """
     level, tests = float(exact_share(resources.spec.fdr)), MarginalTests(resources, ledger)
-    strengths = tests.of_all()
-    leaders = strongest_alone(tests, strengths, key)
-    tests.share_out(strengths)
-    facts = _marginal_facts(strengths, level)
-    alone = strengths.copy()
-    others = add_tests_beside(tests, strengths, leaders, state.features)
-    n_passing = np.count_nonzero(strengths >= least_passing(strengths, level, MOST_SELECTED))
-    first = strongest(strengths, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
+    neg_log10_p = tests.of_all()
+    leaders = strongest_alone(tests, neg_log10_p, key)
+    tests.split_level(neg_log10_p)
+    facts = _marginal_facts(neg_log10_p, level)
+    alone = neg_log10_p.copy()
+    others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
+    n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
+    first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
     table = np.zeros(len(features), TABLE)
     table["stored"] = features
-    table["q_value"] = adjusted(strengths, strengths[features], MOST_SELECTED)
+    table["q_value"] = adjusted(neg_log10_p, neg_log10_p[features], MOST_SELECTED)
     table["selected"] = (np.arange(len(table)) < len(first)) & (table["q_value"] <= level)
     n_selected = int(np.count_nonzero(table["selected"]))
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
@@ -217,7 +217,7 @@ def verdict_on(
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
-    order = _first_by_worth(resources, table, strengths[first])
+    order = _first_by_worth(resources, table, neg_log10_p[first])
     return Verdict(table, order if len(order) else table["stored"], facts)
 
 
@@ -249,11 +249,11 @@ def _add_effects(
         done += len(columns)
 
 
-def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
+def _marginal_facts(neg_log10_p: NDArray[np.float32], level: float) -> dict[str, Any]:
     """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
-    weakest = least_passing(strengths, level)
+    weakest = least_passing(neg_log10_p, level)
     cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
-    n_marginal = int(np.count_nonzero(strengths >= weakest))
+    n_marginal = int(np.count_nonzero(neg_log10_p >= weakest))
     return {"marginal_cutoff": float(cutoff), "n_marginal": n_marginal}
 
 
@@ -384,22 +384,22 @@ ROWS = 1024
 
 
 def _first_by_worth(
-    resources: Resources, table: NDArray[Any], strengths: NDArray[np.float32]
+    resources: Resources, table: NDArray[Any], neg_log10_p: NDArray[np.float32]
 ) -> NDArray[np.uint32]:
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
-    Selected features come before all others. The first ``HEAD``, by the strength of their tests
-    (``strengths``, of the first rows of the table), are ordered by what they are worth together
+    Selected features come before all others. The first ``HEAD``, by -log10 p of their tests
+    (``neg_log10_p``, of the first rows of the table), are ordered by what they are worth together
     (:func:`srs_ooc.evidence.correlation.mrmr_order`); further selected ones follow. All that are
     not here follow by importance. Strengths do not depend on the trees: another seed gives much the
     same order.
     """
-    found, n_first = table["stored"][: len(strengths)], np.count_nonzero(table["selected"])
+    found, n_first = table["stored"][: len(neg_log10_p)], np.count_nonzero(table["selected"])
     head: NDArray[np.uint32] = found[:HEAD]
     if not len(head):
         return head
     # By their roots, which grow as a correlation with the target does.
-    worth = np.sqrt(np.maximum(strengths[:HEAD].astype(np.float64), 0))
+    worth = np.sqrt(np.maximum(neg_log10_p[:HEAD].astype(np.float64), 0))
     columns = RankColumns(*_codes_of(resources, head, ROWS))
     tie = key_of(resources.spec.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)

@@ -22,8 +22,8 @@ from srs_ooc.ensemble import compaction
 from srs_ooc.ensemble.compaction import (
     SIZES,
     Curve,
+    FoldContext,
     Records,
-    Site,
     compact,
     held_out_score,
     nest_run,
@@ -68,7 +68,7 @@ def run_of(folder, values, labels, *, q=40, files=(), iterations=150, **given):
 def run_on(store, run, request):
     with closing(open_or_create(store, run, request)) as ledger:
         work_on(ledger, store, request)
-        yield ledger, Site(store, 512, 1, lambda _: True)
+        yield ledger, FoldContext(store, 512, 1, lambda _: True)
 
 
 def again(table, tmp_path):
@@ -137,7 +137,9 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     with again(table, tmp_path) as (other, _):
         for stop in itertools.count(1):
             countdown = itertools.count(-(3**stop))
-            stopping = Site(site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0)
+            stopping = FoldContext(
+                site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0
+            )
             found = compact(other, stopping, 3, 1)
             if found is not None:
                 break
@@ -238,7 +240,7 @@ def test_a_run_that_is_not_done_is_refused(tmp_path):
         closing(open_or_create(store, tmp_path / "a.run", request)) as ledger,
         pytest.raises(RunError, match="expected a run that is done"),
     ):
-        compact(ledger, Site(store, 512, 1, lambda _: True))
+        compact(ledger, FoldContext(store, 512, 1, lambda _: True))
 
 
 @pytest.mark.slow

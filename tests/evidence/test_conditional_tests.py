@@ -49,24 +49,24 @@ def beside_of(codes: np.ndarray, target: RankTarget, alone: np.ndarray, n: int) 
 
 
 def alone_of(codes: np.ndarray, target: RankTarget) -> np.ndarray:
-    """Return the strengths of features alone, their cost paid."""
+    """Return the -log10 p of features alone, their cost paid."""
     even = np.full(3, 1 / 3)
     return strongest_contrasts(codes, MISSING, target, shares=even)[0] - cost(0, len(codes))
 
 
 @given(st.lists(st.floats(0, 70), min_size=1, max_size=4))
-def test_strengths_are_combined_as_fisher_does(strengths: list[float]) -> None:
-    x = 2 * np.log(10) * sum(strengths)
-    expected = -stats.chi2.logsf(x, 2 * len(strengths)) / np.log(10)
-    found = combined(np.array(strengths)[:, None])
+def test_strengths_are_combined_as_fisher_does(neg_log10_p: list[float]) -> None:
+    x = 2 * np.log(10) * sum(neg_log10_p)
+    expected = -stats.chi2.logsf(x, 2 * len(neg_log10_p)) / np.log(10)
+    found = combined(np.array(neg_log10_p)[:, None])
     assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 70) | st.just(np.nan), min_size=1, max_size=5))
-def test_tests_that_a_column_has_not_count_for_nothing(strengths: list[float]) -> None:
-    there = [strength for strength in strengths if not np.isnan(strength)]
+def test_tests_that_a_column_has_not_count_for_nothing(neg_log10_p: list[float]) -> None:
+    there = [neg_log10_p for neg_log10_p in neg_log10_p if not np.isnan(neg_log10_p)]
     expected = combined(np.array(there)[:, None])[0] if there else 0.0
-    assert combined(np.array([[strength, 1.0] for strength in strengths]))[0] == expected
+    assert combined(np.array([[neg_log10_p, 1.0] for neg_log10_p in neg_log10_p]))[0] == expected
 
 
 @pytest.mark.parametrize("n_tested", [3, 50, 10**6])
@@ -150,7 +150,7 @@ def test_what_is_proposed_goes_by_correlations_within_parts(
     if n_classes == 1:
         target = RankTarget.of_values(labels.astype(float))
     looked = Looked(codes, MISSING, target)
-    found = looked.strengths(np.array([way]))[:, 0]
+    found = looked.neg_log10_p(np.array([way]))[:, 0]
     scores = [labels == c for c in range(n_classes)] if n_classes > 2 else [labels]
     numbers = sum(looked.is_high[place] * 2**i for i, place in enumerate(way))
     known = looked.is_known[way].all(axis=0)
@@ -181,13 +181,13 @@ def test_a_feature_has_no_part_in_who_leads_for_it(seed: int, feature: int, n_st
 
 
 def test_noise_is_no_more_often_strong_than_it_may() -> None:
-    n, n_rows, strengths = 25, 60, []
+    n, n_rows, neg_log10_p = 25, 60, []
     for seed in range(120):
         codes, target = noise(seed, n, n_rows), two_classes(n_rows)
         alone = alone_of(codes, target)
         found = beside_of(codes, target, alone, n)
-        strengths.append(np.maximum(alone, found.strengths))
-    p_values = 10.0 ** -np.concatenate(strengths)
+        neg_log10_p.append(np.maximum(alone, found.neg_log10_p))
+    p_values = 10.0 ** -np.concatenate(neg_log10_p)
     for level in (0.2, 0.05, 0.01):
         n_expected = level * len(p_values)
         assert (p_values <= level).sum() <= n_expected + 4 * np.sqrt(n_expected)
@@ -200,7 +200,7 @@ def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(
     n_codes: int, share_together: float
 ) -> None:
     """Rows of a questionnaire that was not filled in are of neither half of the cause."""
-    n, n_rows, strengths = 16, 800, []
+    n, n_rows, neg_log10_p = 16, 800, []
     for seed in range(5):
         rng = np.random.default_rng([seed, n_codes])
         codes, labels = noise(seed, n, n_rows, n_codes), np.arange(n_rows) % 2
@@ -209,8 +209,8 @@ def test_nothing_shows_beside_a_cause_because_cells_are_missing_together(
         target = RankTarget.of_classes(labels, 2)
         alone = alone_of(codes, target)
         found = beside_of(codes, target, alone, n)
-        strengths.append(np.maximum(alone, found.strengths)[1:])
-    p_values = 10.0 ** -np.concatenate(strengths)
+        neg_log10_p.append(np.maximum(alone, found.neg_log10_p)[1:])
+    p_values = 10.0 ** -np.concatenate(neg_log10_p)
     for level in (0.2, 0.05, 0.01, 0.001):
         n_expected = level * len(p_values)
         assert (p_values <= level).sum() <= n_expected + 4 * np.sqrt(n_expected)
@@ -222,8 +222,8 @@ def test_a_pair_whose_cells_are_missing_together_is_found(share: float) -> None:
     target = RankTarget.of_classes(((codes[4] < 100) ^ (codes[9] < 100)).astype(int), 2)
     codes[:, np.random.default_rng(7).random(500) < share] = MISSING
     found = beside_of(codes, target, alone_of(codes, target), 40)
-    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [4, 9]
-    assert found.strengths[[4, 9]].min() > 10
+    assert sorted(np.argsort(-found.neg_log10_p)[:2].tolist()) == [4, 9]
+    assert found.neg_log10_p[[4, 9]].min() > 10
 
 
 @pytest.mark.parametrize("n_tested", [60, 10**6])
@@ -232,8 +232,8 @@ def test_a_pair_that_shows_only_together_is_found(n_tested: int) -> None:
     target = RankTarget.of_classes(((codes[7] < 100) ^ (codes[31] < 100)).astype(int), 2)
     alone = alone_of(codes, target)
     found = beside_of(codes, target, alone, n_tested)
-    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [7, 31]
-    assert found.strengths[[7, 31]].min() > 10
+    assert sorted(np.argsort(-found.neg_log10_p)[:2].tolist()) == [7, 31]
+    assert found.neg_log10_p[[7, 31]].min() > 10
     assert found.others[7].tolist() == [31, -1]
     assert found.others[31].tolist() == [7, -1]
 
@@ -243,7 +243,7 @@ def test_three_that_show_only_together_are_found_among_few() -> None:
     first, second, third = (codes[place] < 100 for place in (5, 6, 7))
     target = RankTarget.of_classes((first ^ second ^ third).astype(int), 2)
     found = beside_of(codes, target, alone_of(codes, target), 30)
-    assert found.strengths[[5, 6, 7]].min() > 10
+    assert found.neg_log10_p[[5, 6, 7]].min() > 10
     assert [found.others[place].tolist() for place in (5, 6, 7)] == [[6, 7], [5, 7], [5, 6]]
 
 
@@ -261,15 +261,15 @@ def test_other_tables_of_the_same_pair(way: str) -> None:
         alone = alone_of(codes, target)
         one = beside_of(codes, target, alone, 30)
         other = beside_of(np.ascontiguousarray(codes[:, order]), moved, alone, 30)
-        assert np.array_equal(one.strengths, other.strengths)
+        assert np.array_equal(one.neg_log10_p, other.neg_log10_p)
         assert np.array_equal(one.others, other.others)
         return
     target = RankTarget.of_classes(label, 2, strata)
     if way == "numbers":
         target = RankTarget.of_values(label + rng.normal(size=600))
     found = beside_of(codes, target, alone_of(codes, target), 30)
-    assert sorted(np.argsort(-found.strengths)[:2].tolist()) == [2, 9]
-    assert found.strengths[[2, 9]].min() > 5
+    assert sorted(np.argsort(-found.neg_log10_p)[:2].tolist()) == [2, 9]
+    assert found.neg_log10_p[[2, 9]].min() > 5
 
 
 def test_constant_columns_and_single_features_show_nothing() -> None:
@@ -277,7 +277,7 @@ def test_constant_columns_and_single_features_show_nothing() -> None:
     for n in (1, 2):
         codes = np.zeros((n, 20), np.uint8)
         found = beside_of(codes, target, alone_of(codes, target), n)
-        assert not (found.strengths > 0).any()
+        assert not (found.neg_log10_p > 0).any()
 
 
 def test_how_many_are_looked_at_is_bounded() -> None:
@@ -288,11 +288,11 @@ def test_how_many_are_looked_at_is_bounded() -> None:
 
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=60), st.integers(0, 3))
-def test_levels_are_those_of_benjamini_and_hochberg(strengths: list[float], n_out: int) -> None:
-    p_values = 10.0 ** -np.array(strengths)
+def test_levels_are_those_of_benjamini_and_hochberg(neg_log10_p: list[float], n_out: int) -> None:
+    p_values = 10.0 ** -np.array(neg_log10_p)
     expected = stats.false_discovery_control(p_values)
-    given_ = np.array([*strengths, *[np.nan] * n_out])
-    assert adjusted(given_, np.array(strengths)) == pytest.approx(expected, rel=1e-9)
+    given_ = np.array([*neg_log10_p, *[np.nan] * n_out])
+    assert adjusted(given_, np.array(neg_log10_p)) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(0, 45))
@@ -300,14 +300,14 @@ def test_no_more_pass_than_may_and_each_place_by_its_own_level(
     thirds: list[int], most: int
 ) -> None:
     """The first t from above at which p t / k is at most the level, k no more than that."""
-    strengths, level = np.array(thirds) / 3, 0.07
-    p_values, n = 10.0**-strengths, len(strengths)
-    counts = (strengths[None] >= strengths[:, None]).sum(axis=1)
+    neg_log10_p, level = np.array(thirds) / 3, 0.07
+    p_values, n = 10.0**-neg_log10_p, len(neg_log10_p)
+    counts = (neg_log10_p[None] >= neg_log10_p[:, None]).sum(axis=1)
     passing = (n * p_values / counts <= level) & (counts <= most)
-    expected = strengths[passing].min(initial=np.inf)
-    assert least_passing(strengths, level, most) == expected
-    levels = adjusted(strengths, strengths, most)
-    assert np.array_equal(levels <= level, strengths >= expected)
+    expected = neg_log10_p[passing].min(initial=np.inf)
+    assert least_passing(neg_log10_p, level, most) == expected
+    levels = adjusted(neg_log10_p, neg_log10_p, most)
+    assert np.array_equal(levels <= level, neg_log10_p >= expected)
 
 
 def test_a_target_within_some_rows_has_their_strata() -> None:

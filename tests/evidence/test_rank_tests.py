@@ -17,11 +17,11 @@ from rank_tests_reference import (
     levels_log_p,
     location_p,
     location_scores,
+    neg_log10_p,
     null_tables,
     p_values,
     small_tables,
     strata_of,
-    strengths,
     weights_of_sums,
 )
 from scipy import stats
@@ -260,7 +260,7 @@ def test_p_values_below_what_doubles_hold_keep_their_order():
     worse = labels.copy()
     worse[:3] = 0
     columns = np.stack([labels, worse]).astype(np.uint8)
-    found = strengths(columns, MISSING, RankTarget.of_classes(labels, 2))
+    found = neg_log10_p(columns, MISSING, RankTarget.of_classes(labels, 2))
     assert found[0] == pytest.approx(log10(comb(3000, 1500)) - log10(2), rel=1e-9)
     assert 880 < found[1] < found[0]
 
@@ -288,7 +288,7 @@ def test_of_many_rows_it_is_the_normal_test(n_each):
     strata = np.arange(n) // n_each
     columns = rng.integers(0, 5, (n, 3))
     columns[:, 1:] += (target[:, None] + 30 * rng.standard_normal((n, 2)) > 20).astype(int)
-    found = -strengths(
+    found = -neg_log10_p(
         np.ascontiguousarray(columns.T.astype(np.uint8)),
         MISSING,
         RankTarget.of_values(target, strata if n_each < n else None),
@@ -327,8 +327,8 @@ def test_wide_codes_are_tested_like_narrow_ones():
     rng = np.random.default_rng(1)
     columns = rng.integers(0, 90, (5, 200))
     target = RankTarget.of_classes(rng.integers(0, 3, 200), 3)
-    narrow = strengths(columns.astype(np.uint8), MISSING, target, exactly=True)
-    wide = strengths(columns.astype(np.uint16) * 7, 1000, target, exactly=True)
+    narrow = neg_log10_p(columns.astype(np.uint8), MISSING, target, exactly=True)
+    wide = neg_log10_p(columns.astype(np.uint16) * 7, 1000, target, exactly=True)
     np.testing.assert_array_equal(narrow, wide)
 
 
@@ -473,10 +473,10 @@ def test_what_a_feature_shows_is_named():
     columns = values.argsort(axis=1).argsort(axis=1).astype(np.uint8)
     columns[2, (labels == 1) & (rng.random(200) < 0.5)] = MISSING
     columns[3] = 7
-    strength, shown = strongest_contrasts(columns, MISSING, RankTarget.of_classes(labels, 2))
+    neg_log10_p, shown = strongest_contrasts(columns, MISSING, RankTarget.of_classes(labels, 2))
     assert shown.tolist() == [*Contrast, NO_CONTRAST]
-    assert strength[:3].min() > 5
-    assert strength[3] == 0
+    assert neg_log10_p[:3].min() > 5
+    assert neg_log10_p[3] == 0
 
 
 @pytest.mark.parametrize("name", ["two", "five", "regression", "strata"])
@@ -496,10 +496,10 @@ def test_signals_of_spread_and_absence_are_seen_whatever_the_target(name):
     absent[rng.random((20, n)) < 0.1 + 0.3 * labels / labels.max()] = MISSING
     for columns, contrast in ((spread, Contrast.SPREAD), (absent, Contrast.ABSENCE)):
         codes = np.ascontiguousarray(columns.astype(np.uint8))
-        strength, shown = strongest_contrasts(codes, MISSING, target)
-        assert np.median(strength) > 3
+        neg_log10_p, shown = strongest_contrasts(codes, MISSING, target)
+        assert np.median(neg_log10_p) > 3
         assert np.mean(shown == contrast) > 0.8
-        assert np.median(strengths(codes, MISSING, target, only=Contrast.LOCATION)) < 2
+        assert np.median(neg_log10_p(codes, MISSING, target, only=Contrast.LOCATION)) < 2
 
 
 @pytest.mark.parametrize("n_ones", [3, 30, 60])
@@ -652,10 +652,10 @@ def levels_of(seed: int, n: int, *, signal: float = 0.0, n_columns: int = 1) -> 
 
 
 def by_levels(columns: np.ndarray, target: RankTarget, **given: object) -> np.ndarray:
-    """Return the strengths of columns whose codes have no order, of location alone."""
+    """Return the -log10 p of columns whose codes have no order, of location alone."""
     kinds = np.ones(len(columns), np.bool_)
     given = {"only": Contrast.LOCATION, "exactly": True} | given
-    return strengths(columns, MISSING, target, categorical=kinds, **given)
+    return neg_log10_p(columns, MISSING, target, categorical=kinds, **given)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -738,7 +738,7 @@ def test_p_values_of_levels_and_trends_are_valid(kind: str) -> None:
     columns = levels_of(5, 240, n_columns=3000)
     columns[rng.random(columns.shape) < 0.05] = MISSING
     kinds = np.full(len(columns), kind != "trend")
-    p_values = 10 ** -strengths(columns, MISSING, target, categorical=kinds)
+    p_values = 10 ** -neg_log10_p(columns, MISSING, target, categorical=kinds)
     for t in (0.3, 0.05, 0.01):
         assert np.count_nonzero(p_values <= t) <= stats.binom.ppf(0.9999, 3000, t)
 
@@ -749,7 +749,7 @@ def test_two_levels_and_very_many_are_tested_in_their_order() -> None:
     columns = np.stack([np.arange(200) % 3 % 2, np.arange(200)]).astype(np.uint8)
     np.testing.assert_array_equal(
         by_levels(columns, target),
-        strengths(columns, MISSING, target, only=Contrast.LOCATION, exactly=True),
+        neg_log10_p(columns, MISSING, target, only=Contrast.LOCATION, exactly=True),
     )
 
 
@@ -762,7 +762,9 @@ def test_a_trend_over_classes_that_are_numbers_is_seen() -> None:
     values = 0.35 * places[labels] + rng.normal(size=(40, 400))
     columns = (values.argsort(axis=1).argsort(axis=1) * 250 // 400).astype(np.uint8)
     found = {
-        kind: np.median(strengths(columns, MISSING, RankTarget.of_classes(labels, 5, None, given)))
+        kind: np.median(
+            neg_log10_p(columns, MISSING, RankTarget.of_classes(labels, 5, None, given))
+        )
         for kind, given in (("trend", names), ("texts", [*names[:4], "high"]), ("none", ()))
     }
     assert found["texts"] == found["none"]
@@ -786,7 +788,7 @@ def test_no_trend_is_paid_for_where_there_are_not_three_numbers(names, labels) -
     with_names = RankTarget.of_classes(labels, 3, None, names)
     plain = RankTarget.of_classes(labels, 3)
     np.testing.assert_array_equal(
-        strengths(columns, MISSING, with_names), strengths(columns, MISSING, plain)
+        neg_log10_p(columns, MISSING, with_names), neg_log10_p(columns, MISSING, plain)
     )
 
 
@@ -806,7 +808,9 @@ def test_rare_levels_do_not_hide_what_the_others_show(kind: str) -> None:
             n_classes = 2 if kind == "two" else 5
             labels = (values.argsort().argsort() * n_classes // values.size).astype(np.int64)
             target = RankTarget.of_classes(labels, n_classes)
-        both = [strengths(c[None], MISSING, target, categorical=kinds)[0] for c in (column, merged)]
+        both = [
+            neg_log10_p(c[None], MISSING, target, categorical=kinds)[0] for c in (column, merged)
+        ]
         assert both[0] == pytest.approx(both[1], rel=1e-9)
         found.append(both[0])
     assert np.median(found) > 3
@@ -815,15 +819,15 @@ def test_rare_levels_do_not_hide_what_the_others_show(kind: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_strengths_that_pass_are_benjamini_and_hochbergs(dtype):
     p_values = np.random.default_rng(0).random(300) ** 3
-    strengths = (-np.log10(p_values)).astype(dtype)
+    neg_log10_p = (-np.log10(p_values)).astype(dtype)
     passing = stats.false_discovery_control(p_values) <= 0.1
-    np.testing.assert_array_equal(strengths >= least_passing(strengths, 0.1), passing)
+    np.testing.assert_array_equal(neg_log10_p >= least_passing(neg_log10_p, 0.1), passing)
     assert least_passing(np.zeros(5, dtype), 0.1) == np.inf
-    with_gaps = np.concatenate([strengths, np.full(50, np.nan, dtype)])
-    assert least_passing(with_gaps, 0.1) == least_passing(strengths, 0.1)
+    with_gaps = np.concatenate([neg_log10_p, np.full(50, np.nan, dtype)])
+    assert least_passing(with_gaps, 0.1) == least_passing(neg_log10_p, 0.1)
 
 
 def test_p_values_beyond_double_precision_pass_and_keep_their_order():
-    strengths = np.array([500.0, 400.0, 0.1, 0.2], np.float32)
-    assert least_passing(strengths, 0.1) == 400
-    assert p_values_of(strengths).tolist()[:2] == [1e-300, 1e-300]
+    neg_log10_p = np.array([500.0, 400.0, 0.1, 0.2], np.float32)
+    assert least_passing(neg_log10_p, 0.1) == 400
+    assert p_values_of(neg_log10_p).tolist()[:2] == [1e-300, 1e-300]

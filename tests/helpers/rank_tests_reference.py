@@ -251,7 +251,7 @@ def _shares(count: int, left: Sequence[int]) -> Iterator[tuple[int, ...]]:
 MISSING = 255
 
 
-def strengths(columns, missing_code, target, **given):
+def neg_log10_p(columns, missing_code, target, **given):
     """How strong the test of each column is."""
     return strongest_contrasts(columns, missing_code, target, **given)[0]
 
@@ -259,7 +259,7 @@ def strengths(columns, missing_code, target, **given):
 def joined_p_values(columns, target, **given):
     """Of all contrasts together."""
     columns = np.ascontiguousarray(np.atleast_2d(columns).astype(np.uint8))
-    return 10.0 ** -strengths(columns, MISSING, target, **({"exactly": True} | given))
+    return 10.0 ** -neg_log10_p(columns, MISSING, target, **({"exactly": True} | given))
 
 
 def p_values(columns, target, **given):

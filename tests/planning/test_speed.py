@@ -379,8 +379,8 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
         clock.now += len(features) * 0.125
         return np.ones(len(features), np.float32)
 
-    def tests_beside(tests, strengths, leaders, closing):
-        assert np.flatnonzero(strengths == 1).tolist() == sorted(leaders[0].tolist())
+    def tests_beside(tests, neg_log10_p, leaders, closing):
+        assert np.flatnonzero(neg_log10_p == 1).tolist() == sorted(leaders[0].tolist())
         clock.now += len(closing) * 0.5
 
     monkeypatch.setattr(speed, "closed", closes)

@@ -297,13 +297,13 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     order = np.argsort(-alone, kind="stable")
     leaders = order, alone[order]
     beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
-    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
+    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.neg_log10_p))
     levels = stats.false_discovery_control(p_values)[found["stored"]]
     np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
     np.testing.assert_array_equal(found["selected"], levels <= 0.1)
     assert found["selected"].any()
     others = np.where(beside.others < 0, NOBODY, beside.others)
-    others[beside.strengths <= alone] = NOBODY
+    others[beside.neg_log10_p <= alone] = NOBODY
     np.testing.assert_array_equal(found["beside"], others[found["stored"]])
     assert (found["beside"][found["selected"], 0] != NOBODY).any()
 
@@ -324,7 +324,7 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
         tests = MarginalTests(resources)
         found = tests.of_all()
         before = found.copy()
-        tests.share_out(found)
+        tests.split_level(found)
         shown = tests.contrasts_of(np.arange(TESTED_FEATURES, dtype=np.uint32))
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
@@ -394,11 +394,11 @@ def test_verdicts_and_kept_p_values_do_not_depend_on_threads(task, tmp_path, mon
         with context.resources(grows=False) as resources:
             assert resources.n_testers == threads
             tests = MarginalTests(resources)
-            strengths = tests.of_all()
-            before = strengths.copy()
-            tests.share_out(strengths)
+            neg_log10_p = tests.of_all()
+            before = neg_log10_p.copy()
+            tests.split_level(neg_log10_p)
             contrasts = tests.contrasts_of(np.arange(700, dtype=np.uint32))
-        found.append(np.stack([before, strengths, contrasts.astype(np.float32)]))
+        found.append(np.stack([before, neg_log10_p, contrasts.astype(np.float32)]))
     assert np.count_nonzero(found[0][0] >= 1) > 100
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
@@ -604,7 +604,7 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
     order = np.argsort(-alone, kind="stable")
     leaders = order, alone[order]
     beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
-    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.strengths))
+    p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.neg_log10_p))
     levels = stats.false_discovery_control(p_values)[found["stored"]]
     np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
     assert found["selected"].any()
@@ -646,7 +646,7 @@ def by_pieces(tmp_path, monkeypatch):
 
 
 def n_kept(run):
-    """Of how many features strengths are kept in a run that is not done, by consecutive pages."""
+    """Of how many features -log10 p are kept in a run that is not done, by consecutive pages."""
     with closing(Run(run, writable=False)) as ledger:
         assert ledger.read_arrays(VERDICT) is None
         pages = [ledger.read_arrays(f"{STRENGTHS}{page}") for page in range(6)]
