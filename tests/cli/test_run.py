@@ -276,7 +276,7 @@ def test_features_with_missing_values_can_be_left_out(tmp_path):
         (("--min-samples-leaf", "0"), ["min-samples-leaf"]),
         (("--seed", "-3"), ["seed"]),
         (("--iterations", "0"), ["iterations"]),
-        (("--memory-mb", "40"), ["40 MB", "smallest cap"]),
+        (("--memory-mb", "40"), ["--memory-mb 40", "smallest cap"]),
         (("--judge", "magic"), ["judge"]),
         (("--exclude", "nowhere.txt"), ["nowhere.txt"]),
         (("--rows", "nowhere.txt"), ["nowhere.txt"]),
