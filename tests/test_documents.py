@@ -188,7 +188,7 @@ def test_the_blocks_of_a_page_run(tmp_path, monkeypatch, name):
 
 
 def digits_are_told(known, folder, printed):
-    for told in ("eight (88)", "d = 0.42 standard deviations is found less than half the time"):
+    for told in ("eight (88)", "d = 0.46 standard deviations is found less than half the time"):
         assert told in printed
     first, drawn, pixels, whole = known["scores"].values()
     assert drawn + 0.05 < first < whole
