@@ -48,8 +48,7 @@ def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
     row = verdict.row(feature)
     if row is None:
         return {}
-    kept = [name for name in _AS_KEPT if name in row.dtype.names]  # of an older run: fewer
-    found = {name: none_if_nan(row[name].item()) for name in kept}
+    found = {name: none_if_nan(row[name].item()) for name in _AS_KEPT}
     measure, classes = Measure(int(row["measure"])), verdict.facts["classes"] or [""]
     found |= {
         "cluster": found["cluster"] or None,
@@ -166,7 +165,6 @@ class FeatureRecord:
     effect: float | None = None
     low: float | None = None
     high: float | None = None
-    n_missing: int | None = None
 
 
 _IN_WORDS = {"differs_in", "beside", "measure"}

@@ -77,7 +77,6 @@ TABLE = np.dtype(
         ("effect", np.float64),  # NaN where not looked for
         ("low", np.float64),  # its 95% interval; NaN of groups of rows
         ("high", np.float64),
-        ("n_missing", np.uint32),  # training rows without a value
     ]
 )
 """A column has the name that users read."""
@@ -217,9 +216,6 @@ def verdict_on(
     clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
-    known = resources.manifest.missing_code
-    counts = [(columns >= known).sum(axis=1) for columns in feature_columns(resources, features)]
-    table["n_missing"] = np.concatenate(counts)
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
     order = _first_by_worth(resources, table, neg_log10_p[first])
     return Verdict(table, order if len(order) else table["stored"], facts)
