@@ -227,8 +227,8 @@ GROWTH = 1.0, 1.25
 RANDOM_SECONDS, CLASS_SECONDS, NUMBERS_SECONDS = 3e-11, 1.4e-11, 5e-10
 COLUMN_SECONDS, BEST_SECONDS = 1.5e-9, 3e-9
 """Published allowances for growing a tree, for each cell and level: of random splits, more for each
-class, of numbers, of few candidates, and of best splits. Within twice of what an x86-64 processor
-with AVX-512 takes for 50 to 20,000 rows; others take up to five times as long."""
+class, of numbers, of few candidates, and of best splits. Rough: fitted on one x86-64 machine with
+AVX-512 that had other work, and not measured on others."""
 FEW_CANDIDATES = 20
 """Where they are less than this part of the columns, these are searched one by one."""
 PAGING_NBYTES_PER_SECOND = 1.5e9

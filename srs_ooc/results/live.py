@@ -74,7 +74,7 @@ class RunProgress:
     def show(self, step: Step) -> None:
         """Show where work stands, if it is time to."""
         now = time.monotonic()
-        stage = step.stage if step.unit == "iterations" else step.unit + step.stage
+        stage = step.stage if step.unit in ("iterations", "bytes") else step.unit
         if self._stage != stage or step.done < self._done:
             self._stage, self._begun = stage, (now, step.done)
         self._done = step.done
