@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.native import _native
-from srs_ooc.native.numerics import log, logs, powers
+from srs_ooc.native.numerics import log, logs, powers, products
 
 TARGET_LEVELS = 32
 """Levels of a regression's target at most: neighbours by rank are put together."""
@@ -38,6 +38,47 @@ NO_CONTRAST = len(Contrast)
 """In place of one, where nothing is shown."""
 
 
+class Covariates(NamedTuple):
+    """What covariates span: what they explain of a feature's scores is taken off before a test.
+
+    Attributes
+    ----------
+    basis : float64 (n_rows, k)
+        Orthonormal over the rows that were fitted, an intercept among its columns.
+    products : float64 (k, k)
+        Of its columns, over all of ``n_rows``.
+    shrink : float
+        ``sqrt((n - k) / n)`` of the rows that were fitted: what a sum differs by from its mean is
+        taken times this.
+    """
+
+    basis: NDArray[np.float64]
+    products: NDArray[np.float64]
+    shrink: float
+
+    @classmethod
+    def of(cls, basis: NDArray[np.float64]) -> "Covariates":
+        """Return them by their basis, (n, k)."""
+        n, k = basis.shape
+        return cls(basis, products(basis, basis), float(np.sqrt((n - k) / n)))
+
+    def of_rows(self, rows: NDArray[np.integer[Any] | np.bool_]) -> "Covariates":
+        """Return them in some rows, as they were fitted in all."""
+        basis = np.ascontiguousarray(self.basis[rows])
+        return self._replace(basis=basis, products=products(basis, basis))
+
+
+_Native = tuple[
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    int,
+    bool,
+    NDArray[np.int32],
+    NDArray[np.int64],
+]
+
+
 class RankTarget(NamedTuple):
     """The target's side of the tests.
 
@@ -58,6 +99,10 @@ class RankTarget(NamedTuple):
     ascending : int32 (n_classes,) or None
         The place of each class among all, where three or more are different numbers: a trend is
         tested, too.
+    scores : int64 (n_targets,)
+        Of levels, ascending; none where they are ranked within strata.
+    covariates : Covariates or None
+        What features are adjusted for.
     """
 
     rows: NDArray[np.int32]
@@ -67,6 +112,14 @@ class RankTarget(NamedTuple):
     nominal: bool
     order: NDArray[np.int32]
     ascending: NDArray[np.int32] | None = None
+    scores: NDArray[np.int64] = np.zeros(0, np.int64)
+    covariates: Covariates | None = None
+
+    @property
+    def native(self) -> "_Native":
+        """What the native tests take."""
+        whole = self.rows, self.starts, self.targets, self.n_targets, self.nominal, self.order
+        return (*whole, self.scores)
 
     @classmethod
     def of_classes(
@@ -102,6 +155,18 @@ class RankTarget(NamedTuple):
         n_levels = int(levels.max(initial=0)) + 1
         return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
 
+    @classmethod
+    def of_scores(
+        cls, levels: NDArray[np.integer], strata: NDArray[np.integer] | None = None
+    ) -> "RankTarget":
+        """Return the target of scores that are no ranks, whole numbers; (n_rows,)."""
+        rows, starts = _by_stratum(len(levels), strata)
+        scores, dense = np.unique(levels[rows], return_inverse=True)
+        none, n_levels = np.zeros(0, np.int32), max(1, len(scores))
+        targets = dense.astype(np.int32)
+        out = cls(rows, starts, targets, n_levels, False, none)
+        return out._replace(scores=scores.astype(np.int64)) if len(scores) else out
+
     @property
     def n_scores(self) -> int:
         """Numbers of a row that say which class or level it has: one, of more classes one each."""
@@ -134,7 +199,9 @@ class RankTarget(NamedTuple):
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
-        return RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
+        out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
+        scores = self.scores[left] if len(self.scores) and len(left) else self.scores
+        return out._replace(scores=scores, covariates=self.covariates)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
@@ -267,9 +334,13 @@ def contrasts_log_p(
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if categorical is not None and only in (None, Contrast.LOCATION):
-        limits = RARE_LEVEL, MOST_LEVELS, TARGET_LEVELS
-        which = np.flatnonzero(categorical)
-        _native.level_tests(columns, missing_code, *target[:-1], exactly, which, *limits, log_p)
+        which, tested = np.flatnonzero(categorical), (columns, missing_code, *target.native)
+        limits = which, RARE_LEVEL, MOST_LEVELS
+        if target.covariates is None:
+            most = max(TARGET_LEVELS, len(target.scores))
+            _native.level_tests(*tested, exactly, *limits, most, log_p)
+        else:
+            _native.adjusted_level_tests(*tested, *target.covariates, exactly, *limits, log_p)
     return log_p
 
 
@@ -298,8 +369,11 @@ def _log_p(
 ) -> NDArray[np.float64]:
     """Return the natural logarithms of the p-values, (n_columns, 3); NaN of what there is not."""
     log_p = np.empty((len(columns), NO_CONTRAST))
-    contrast = NO_CONTRAST if only is None else only
-    _native.rank_tests(columns, n_codes, *target[:-1], exactly, contrast, log_p)
+    contrast, tested = NO_CONTRAST if only is None else only, (columns, n_codes, *target.native)
+    if target.covariates is None:
+        _native.rank_tests(*tested, exactly, contrast, log_p)
+    else:
+        _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
     return log_p
 
 

@@ -124,7 +124,7 @@ def top_eigenvectors(symmetric: Floats, rank: int) -> tuple[Floats, Floats]:
     return np.ascontiguousarray(vectors[:, :n_kept].T), np.ldexp(values[:n_kept], exponent)
 
 
-def orthonormal(rows: Floats) -> Floats:
+def orthonormal(rows: Floats, least: float | None = None) -> Floats:
     """Return an orthonormal basis of the span of some rows; 0 in place of rows that add nothing.
 
     Gram and Schmidt's, each row twice ("twice is enough": Giraud, Langou and Rozloznik 2005).
@@ -133,6 +133,8 @@ def orthonormal(rows: Floats) -> Floats:
     ----------
     rows : float64 (m, n)
         Not changed.
+    least : float, optional
+        Part of a row's length that it must add; what rounding leaves if not given.
     """
     basis = np.zeros_like(rows)
     exponents = np.frexp(np.abs(rows).max(axis=1))[1]
@@ -144,6 +146,6 @@ def orthonormal(rows: Floats) -> Floats:
             for other in basis[:i]:
                 left -= (other * left).sum() * other
         rest = np.sqrt(np.square(left).sum())
-        if rest > len(rows) * np.finfo(np.float64).eps * length:
+        if rest > (len(rows) * np.finfo(np.float64).eps if least is None else least) * length:
             basis[i] = left / rest
     return basis

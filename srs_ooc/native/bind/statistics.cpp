@@ -2,7 +2,7 @@
 #include "bind/arguments.hpp"
 #include "isa.hpp"
 #include "linalg/tridiagonal.hpp"
-#include "ranks/levels.hpp"
+#include "ranks/adjusted.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -111,6 +111,7 @@ struct TargetSide {
     std::size_t n_targets;
     bool nominal;
     Vector<const std::int32_t> order;
+    Vector<const std::int64_t> scores; // of levels; none where they are ranked
 
     srs::Target checked(const srs::AnyMatrix &columns, std::size_t n_codes, const Matrix<double> &log_p) const {
         const auto n_rows = static_cast<int64_t>(rows.size());
@@ -123,16 +124,18 @@ struct TargetSide {
         srs::expect_below("targets", targets, static_cast<int64_t>(n_targets));
         srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
         srs::expect_below("order", order, static_cast<int64_t>(n_targets));
+        if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
         srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
         return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
-                std::vector<std::int32_t>(order.data(), order.data() + order.size())};
+                std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr};
     }
 };
 
 void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                Vector<const std::int32_t> order, bool exactly, std::size_t only, Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order};
+                Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly, std::size_t only,
+                Matrix<double> log_p) {
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     const srs::Target target = side.checked(columns, n_codes, log_p);
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
@@ -157,15 +160,15 @@ double combined_log_p(const std::vector<double> &log_p) {
     return log_p.empty() ? 0.0 : -(total - log_of(tail) / ln10) * ln10;
 }
 
-template <class Code>
-void level_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
-                   const Vector<const std::int64_t> &which, const srs::LevelLimits &limits, const Matrix<double> &log_p) {
-    srs::LevelTests<Code> tests(factorials_of(target), target, n_codes, limits);
+// Tests the levels of some columns, in place of what is there of their location and spread.
+template <class Code, typename Test>
+void each_of_levels(const Matrix<const Code> &columns, const Vector<const std::int64_t> &which, const Matrix<double> &log_p,
+                    const Test test) {
     std::vector<double> found;
     for (std::size_t i = 0; i < which.size(); ++i) {
         const auto j = static_cast<std::size_t>(which.data()[i]);
         found.clear();
-        if (!tests.test(columns.data() + j * columns.shape(1), exactly, found)) continue;
+        if (!test(columns.data() + j * columns.shape(1), found)) continue;
         double *own = log_p.data() + j * srs::N_CONTRASTS;
         own[srs::LOCATION] = combined_log_p(found), own[srs::SPREAD] = std::numeric_limits<double>::quiet_NaN();
     }
@@ -173,9 +176,10 @@ void level_columns(const Matrix<const Code> &columns, std::size_t n_codes, const
 
 void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                  Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                 Vector<const std::int32_t> order, bool exactly, Vector<const std::int64_t> which, std::size_t rare,
-                 std::size_t most_levels, std::size_t target_levels, Matrix<double> log_p) {
-    const TargetSide side{rows, starts, targets, n_targets, nominal, order};
+                 Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly,
+                 Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels, std::size_t target_levels,
+                 Matrix<double> log_p) {
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     const srs::Target target = side.checked(columns, n_codes, log_p);
     srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
     srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
@@ -185,7 +189,60 @@ void level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
-        level_columns(own, n_codes, target, exactly, which, limits, log_p);
+        srs::LevelTests<decltype(code)> tests(factorials_of(target), target, n_codes, limits);
+        each_of_levels(own, which, log_p, [&](const auto *column, auto &found) { return tests.test(column, exactly, found); });
+    });
+}
+
+// What both tests below take, checked; ``work`` gets what tests columns, and these.
+template <typename Work>
+void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const TargetSide &side, const Matrix<const double> &basis,
+            const Matrix<const double> &products, double shrink, const srs::LevelLimits &limits, const Matrix<double> &log_p,
+            const std::string &isa, const Work work) {
+    srs::Target target = side.checked(columns, n_codes, log_p);
+    const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
+    srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
+    srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
+    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
+    target.shrink = shrink;
+    const srs::Isa &clone = srs::find_isa(isa);
+    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
+        const Matrix<const decltype(code)> own(columns);
+        nb::gil_scoped_release release;
+        const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
+        srs::AdjustedTests<decltype(code)> tests(factorials_of(target), target, n_codes, fitted, limits, clone);
+        work(tests, own);
+    });
+}
+
+void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
+                    Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
+                    Vector<const std::int32_t> order, Vector<const std::int64_t> scores, Matrix<const double> basis,
+                    Matrix<const double> products, double shrink, bool exactly, std::size_t only, Matrix<double> log_p,
+                    const std::string &isa) {
+    srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
+    adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](auto &tests, const auto &own) {
+        const std::size_t n_rows = own.shape(1), size = std::max<std::size_t>(1, srs::TOGETHER / (3 * n_rows));
+        for (std::size_t start = 0; start < own.shape(0); start += size)
+            tests.test(own.data() + start * n_rows, std::min(size, own.shape(0) - start), exactly, only,
+                       log_p.data() + start * srs::N_CONTRASTS);
+    });
+}
+
+void adjusted_level_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
+                          Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets,
+                          bool nominal, Vector<const std::int32_t> order, Vector<const std::int64_t> scores,
+                          Matrix<const double> basis, Matrix<const double> products, double shrink, bool exactly,
+                          Vector<const std::int64_t> which, std::size_t rare, std::size_t most_levels, Matrix<double> log_p,
+                          const std::string &isa) {
+    srs::expect_below("which", which, static_cast<int64_t>(columns.shape(0)));
+    srs::expect_between("rare", static_cast<int64_t>(rare), 1, std::numeric_limits<std::int32_t>::max());
+    srs::expect_between("most_levels", static_cast<int64_t>(most_levels), 2, 65536);
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
+    const srs::LevelLimits limits{static_cast<int64_t>(rare), most_levels, 0};
+    adjust(columns, n_codes, side, basis, products, shrink, limits, log_p, isa, [&](auto &tests, const auto &own) {
+        each_of_levels(own, which, log_p, [&](const auto *column, auto &found) { return tests.test_levels(column, exactly, found); });
     });
 }
 
@@ -197,7 +254,14 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "add_products", &add_products, "a"_a, "b"_a, "out"_a, "isa"_a = "");
     srs::define(module, "top_eigenvectors", &top_eigenvectors, "symmetric"_a, "values"_a, "vectors"_a, "isa"_a = "");
     srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
-                "nominal"_a, "order"_a, "exactly"_a, "only"_a, "log_p"_a);
+                "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "only"_a, "log_p"_a);
     srs::define(module, "level_tests", &level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
-                "nominal"_a, "order"_a, "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a, "log_p"_a);
+                "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a,
+                "log_p"_a);
+    srs::define(module, "adjusted_tests", &adjusted_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a,
+                "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a, "exactly"_a, "only"_a,
+                "log_p"_a, "isa"_a = "");
+    srs::define(module, "adjusted_level_tests", &adjusted_level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a,
+                "targets"_a, "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a,
+                "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "log_p"_a, "isa"_a = "");
 }

@@ -13,6 +13,8 @@ struct Target {
     std::size_t n_strata, n_targets;
     bool nominal;                    // classes rather than levels
     std::vector<std::int32_t> order; // of classes: each is compared with those after it
+    const std::int64_t *scores = nullptr; // of levels, ascending; else they are ranked in each stratum
+    double shrink = 1; // of what sums differ by from their means, where something was fitted to the rows
     bool two_classes() const { return nominal && n_targets == 2; }
     bool has_tiny_strata() const { // none is larger
         std::int64_t most = 0;
@@ -24,15 +26,20 @@ struct Target {
 // A column and the target crossed, by stratum; memory is used again.
 template <class Code> class Tabulation {
   public:
-    explicit Tabulation(const Target &target, std::size_t n_codes)
-        : target_(target), n_codes_(n_codes), slots_(n_codes + 1, 0), tiny_strata(target.has_tiny_strata()),
-          strata(target.n_strata), absent(target.n_strata * target.n_targets) {}
+    // ``scores``: of codes, ascending; else they are ranked.
+    explicit Tabulation(const Target &target, std::size_t n_codes, const std::int64_t *scores = nullptr)
+        : target_(target), n_codes_(n_codes), scores_(scores), slots_(n_codes + 1, 0),
+          tiny_strata(!scores && target.has_tiny_strata()), strata(target.n_strata), absent(target.n_strata * target.n_targets) {}
 
     void tabulate(const Code *column) {
         codes_.clear(), n_absent = 0;
         for (std::size_t h = 0; h < target_.n_strata; ++h) {
             tabulate_one(column, target_.starts[h], target_.starts[h + 1], strata[h]);
             take_absent(strata[h], absent.data() + h * target_.n_targets);
+            if (target_.scores) strata[h].target_scores.assign(target_.scores, target_.scores + target_.n_targets);
+            if (!scores_) continue;
+            strata[h].scores.clear();
+            for (const std::size_t code : present_) strata[h].scores.push_back(scores_[code]);
         }
         if (tiny_strata) aligned_.score(strata, codes_, n_codes_);
     }
@@ -108,6 +115,7 @@ template <class Code> class Tabulation {
 
     const Target &target_;
     std::size_t n_codes_;
+    const std::int64_t *scores_;
     std::vector<std::size_t> slots_, present_, codes_;
     std::vector<char> seen_;
     std::vector<std::int32_t> crossed_; // rows of a stratum, [half][code][target]
@@ -126,8 +134,8 @@ inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &s
     if (!exactly && screened > gate) return screened;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
-        return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread);
-    return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread);
+        return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread, target.shrink);
+    return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread, target.shrink);
 }
 
 // The natural logarithm of the p-value of each contrast, [contrast]; NaN where the column has none, which follows from its

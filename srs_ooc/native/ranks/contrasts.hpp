@@ -30,7 +30,7 @@ inline bool fold(const ContingencyTable &table, bool in_strata, ContingencyTable
     std::size_t below = above;
     const bool even = distances[below - 1] == distances[above];
     if (!has_spread(n_levels, distances[below - 1] < distances[above] ? below - 1 : above, even)) return false;
-    out.n_targets = n_targets, out.n_levels = 0;
+    out.n_targets = n_targets, out.n_levels = 0, out.target_scores = table.target_scores;
     out.cells.reserve(n_levels * n_targets);
     while (below > 0 || above < n_levels) {
         const bool takes_below = above == n_levels || (below > 0 && distances[below - 1] <= distances[above]);
@@ -56,7 +56,7 @@ inline Strata by_absence(const Strata &strata, const std::vector<std::int32_t> &
         const std::size_t n_targets = strata[h].n_targets;
         const std::int32_t *own = absent.data() + h * n_targets;
         if (std::none_of(own, own + n_targets, [](std::int32_t rows) { return rows > 0; })) continue;
-        ContingencyTable two{2, n_targets, std::vector<std::int32_t>(2 * n_targets, 0), {}};
+        ContingencyTable two{2, n_targets, std::vector<std::int32_t>(2 * n_targets, 0), {}, strata[h].target_scores};
         for (std::size_t i = 0; i < strata[h].cells.size(); ++i) two.cells[i % n_targets] += strata[h].cells[i];
         std::copy(own, own + n_targets, two.cells.begin() + static_cast<std::ptrdiff_t>(n_targets));
         out.push_back(std::move(two));
@@ -71,7 +71,8 @@ struct Asymptotic {
     double log_p = 0;
 
     explicit Asymptotic(std::size_t n_sums) : sums(n_sums, 0.0), variances(n_sums, 0.0) {}
-    void finish(bool nominal, const std::vector<double> &drawn, double n_rows) {
+    // ``shrink``: of the sums, where something was fitted to the rows.
+    void finish(bool nominal, const std::vector<double> &drawn, double n_rows, double shrink) {
         int present = 0;
         double statistic = 0;
         for (std::size_t k = 0; k < sums.size(); ++k) {
@@ -80,21 +81,21 @@ struct Asymptotic {
             const double share = nominal && sums.size() > 2 ? 1 - drawn[k] / std::max(n_rows, 1.0) : nominal ? 0.5 : 1;
             statistic += share * sums[k] * sums[k] / variances[k];
         }
-        log_p = log_chi_squared(statistic, nominal ? present - 1 : 1);
+        log_p = log_chi_squared(statistic * shrink * shrink, nominal ? present - 1 : 1);
     }
 };
 
 class AsymptoticScreen {
   public:
     // ``with_spread``: of location and of spread, from one reading of the table.
-    AsymptoticScreen(const Strata &strata, bool nominal, std::size_t n_targets, bool with_spread)
+    AsymptoticScreen(const Strata &strata, bool nominal, std::size_t n_targets, bool with_spread, double shrink = 1)
         : location(nominal ? n_targets : 1), spread(with_spread ? location.sums.size() : 0), drawn_(n_targets, 0.0),
           at_(n_targets), by_rank_(n_targets), by_distance_(n_targets) {
         for (const ContingencyTable &table : strata) {
             if (n_targets == 2) add<2>(table, nominal, with_spread);
             else add<0>(table, nominal, with_spread);
         }
-        finish(nominal);
+        finish(nominal, shrink);
     }
     Asymptotic location, spread;
     double fewest = 0; // rows outside the most common level, or of the smallest class
@@ -136,16 +137,18 @@ class AsymptoticScreen {
         n_rows += n, others_ += n - common, commonest += common;
         for (std::size_t y = 0; y < n_targets; ++y) drawn_[y] += at_target[y];
         const double own = 1 / (n + 1), mean = by_rank ? middle : sum / n;
-        add_to(location, by_target, at_target, nominal, n, mean, square - n * mean * mean, by_rank ? own : 1);
+        const std::int64_t *scores = table.target_scores.empty() ? nullptr : table.target_scores.data();
+        add_to(location, by_target, at_target, nominal, n, mean, square - n * mean * mean, by_rank ? own : 1, scores);
         if (!with_spread || !has_spread(table.n_levels, nearest, even)) return;
         const double nearness = distances / n;
         spread.is_there = true;
-        add_to(spread, by_distance, at_target, nominal, n, nearness, squares - n * nearness * nearness, own);
+        add_to(spread, by_distance, at_target, nominal, n, nearness, squares - n * nearness * nearness, own, scores);
     }
 
-    // ``variation``: of the scores, whose sums by target are ``by_target``; ``weight``: of each in this stratum.
+    // ``variation``: of the scores, whose sums by target are ``by_target``; ``weight``: of each in this stratum;
+    // ``scores``: of levels of the target, where these are not ranked here.
     void add_to(Asymptotic &to, const double *by_target, const double *at_target, bool nominal, double n, double mean,
-                double variation, double weight) const {
+                double variation, double weight, const std::int64_t *scores) const {
         const std::size_t n_targets = drawn_.size();
         if (nominal) {
             for (std::size_t y = 0; y < n_targets; ++y) {
@@ -154,10 +157,14 @@ class AsymptoticScreen {
             }
             return;
         }
-        const double own = 1 / (n + 1), middle = 0.5 * (n + 1);
-        double below = 0, sum = 0, squares = 0;
+        const double own = scores ? 1 : 1 / (n + 1);
+        double middle = 0.5 * (n + 1), below = 0, sum = 0, squares = 0;
+        if (scores) {
+            middle = 0;
+            for (std::size_t y = 0; y < n_targets; ++y) middle += at_target[y] * double(scores[y]) / n;
+        }
         for (std::size_t y = 0; y < n_targets; ++y) {
-            const double score = below + 0.5 * (at_target[y] + 1) - middle;
+            const double score = (scores ? double(scores[y]) : below + 0.5 * (at_target[y] + 1)) - middle;
             below += at_target[y];
             sum += by_target[y] * score, squares += at_target[y] * score * score;
         }
@@ -165,7 +172,7 @@ class AsymptoticScreen {
         to.variances[0] += variation * squares / (n - 1) * weight * weight * own * own;
     }
 
-    void finish(bool nominal) {
+    void finish(bool nominal, double shrink) {
         fewest = others_;
         double most = 0;
         for (const double rows : drawn_) {
@@ -173,8 +180,8 @@ class AsymptoticScreen {
             if (nominal && rows > 0) fewest = std::min(fewest, rows);
         }
         if (!nominal) fewest = std::min(fewest, n_rows - most);
-        location.finish(nominal, drawn_, n_rows);
-        if (!spread.sums.empty()) spread.finish(nominal, drawn_, n_rows);
+        location.finish(nominal, drawn_, n_rows, shrink);
+        if (!spread.sums.empty()) spread.finish(nominal, drawn_, n_rows, shrink);
     }
 
     std::vector<double> drawn_, at_, by_rank_, by_distance_;

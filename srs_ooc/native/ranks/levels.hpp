@@ -86,7 +86,7 @@ template <class Code> class LevelTests {
     double of_rows(std::int32_t answer, bool exactly) {
         take_rows(answer);
         const Target within{rows_.data(), levels_.data(), starts_.data(), starts_.size() - 1, n_levels_, true, order_};
-        Tabulation<std::uint8_t> tabulation(within, target_.nominal ? 2 : limits_.target_levels);
+        Tabulation<std::uint8_t> tabulation(within, target_.nominal ? 2 : limits_.target_levels, target_.scores);
         tabulation.tabulate(answers_.data());
         double found[N_CONTRASTS];
         column_shows(log_factorial_, tabulation, within, exactly, LOCATION, found);

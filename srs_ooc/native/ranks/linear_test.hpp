@@ -18,7 +18,7 @@ struct LinearStratum {
             level_scores = by_rank ? rank_scores(all.levels(), in_strata) : all.scores, target_scores = {0, 1};
         } else {
             level_scores = by_rank ? srs::level_scores(all.levels(), in_strata) : all.scores;
-            target_scores = srs::level_scores(all.targets(), in_strata);
+            target_scores = all.target_scores.empty() ? srs::level_scores(all.targets(), in_strata) : all.target_scores;
         }
         const ContingencyTable table = merged(all, level_scores, target_scores);
         level_counts = table.levels(), target_counts = table.targets();
@@ -107,12 +107,14 @@ constexpr double LUMPY = 8;
 // The logarithm of P(|S - E S| >= what it is) of a linear test.
 class LinearTest {
   public:
-    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata)
+    // ``shrink``: of what the sum differs by from its mean, where something was fitted to the rows.
+    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata, double shrink = 1)
         : log_factorial_(log_factorial), strata_(std::move(strata)) {
         for (const LinearStratum &stratum : strata_) {
             mean_ += stratum.mean(), variance_ += stratum.variance(), sum_ += double(stratum.sum);
             span_ = std::gcd(span_, stratum.span());
         }
+        if (shrink < 1) sum_ = mean_ + shrink * (sum_ - mean_);
     }
 
     double log_p() const {
@@ -218,7 +220,7 @@ inline ContingencyTable seen(const ContingencyTable &table, bool in_strata, bool
 // The logarithm of the p-value of a linear test of crossed strata; ``by_spread``: of their levels folded, one stratum
 // at a time, as there may be many.
 inline double linear_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
-                           bool two_classes, bool by_spread) {
+                           bool two_classes, bool by_spread, double shrink = 1) {
     std::vector<LinearStratum> parts;
     parts.reserve(strata.size());
     for (const ContingencyTable &all : strata) {
@@ -227,7 +229,7 @@ inline double linear_log_p(const LogFactorials &log_factorial, const Strata &str
         LinearStratum part(table, in_strata, two_classes);
         if (part.variance() > 0) parts.push_back(std::move(part));
     }
-    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts)).log_p();
+    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts), shrink).log_p();
 }
 
 // A class and those after it in the order: two levels of a target.
@@ -269,7 +271,7 @@ class TwoLevels {
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
 // exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
 inline double classes_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
-                            const std::vector<std::int32_t> &order, bool by_spread) {
+                            const std::vector<std::int32_t> &order, bool by_spread, double shrink = 1) {
     const bool has_two = strata.size() == 1 && !in_strata && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty();
     std::optional<TwoLevels> two;
     if (has_two) two.emplace(strata[0]);
@@ -278,7 +280,7 @@ inline double classes_log_p(const LogFactorials &log_factorial, const Strata &st
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
         double log_p = two ? two->next(log_factorial, static_cast<std::size_t>(order[j])) : NEVER;
         if (!(log_p > NEVER))
-            log_p = linear_log_p(log_factorial, against_later(strata, in_strata, order, j, by_spread), in_strata, true, false);
+            log_p = linear_log_p(log_factorial, against_later(strata, in_strata, order, j, by_spread), in_strata, true, false, shrink);
         const double z = normal_score(log_p);
         sum += z * z;
         ++degrees;

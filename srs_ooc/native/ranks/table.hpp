@@ -19,6 +19,7 @@ struct ContingencyTable {
     std::size_t n_levels = 0, n_targets = 0;
     std::vector<std::int32_t> cells;  // [level][target]
     std::vector<std::int64_t> scores; // of levels, ascending; empty: by the ranks of the rows that are here
+    std::vector<std::int64_t> target_scores{}; // of levels of the target, likewise
     std::int64_t at(std::size_t level, std::size_t target) const { return cells[level * n_targets + target]; }
     std::vector<std::int64_t> levels() const {
         std::vector<std::int64_t> sums(n_levels, 0);
@@ -90,7 +91,11 @@ inline ContingencyTable compact(const ContingencyTable &table, std::size_t most)
     const std::size_t n_present =
         static_cast<std::size_t>(std::count_if(levels.begin(), levels.end(), [](std::int64_t c) { return c > 0; }));
     ContingencyTable out;
-    for (const std::int64_t count : targets) out.n_targets += count > 0;
+    for (std::size_t y = 0; y < targets.size(); ++y) {
+        if (!targets[y]) continue;
+        ++out.n_targets;
+        if (!table.target_scores.empty()) out.target_scores.push_back(table.target_scores[y]);
+    }
     const bool all = most == 0 || n_present <= most;
     std::int64_t below = 0, bin = -1, rows = 0, sum = 0;
     for (std::size_t l = 0; l < levels.size(); ++l) {

@@ -1,0 +1,421 @@
+"""What a study's covariates say of its target: the null model that features are tested beside.
+
+It is fitted once, in sample, before a feature is looked at (docs/methods/adjusting.md), and kept as
+whole numbers: what features are adjusted for, in which strata rows are compared, and which scores
+stand for the target. Written with NumPy alone: the libraries that fit such models take more memory
+than many runs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log2
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.evidence.rank_tests import Covariates
+from srs_ooc.native.numerics import orthonormal
+
+Floats = NDArray[np.float64]
+
+STEPS = 64
+"""Even steps of the scores of a target: ranks of them would give some of their power away."""
+BASIS_UNIT = 2.0**-30
+"""Of the whole numbers that a basis is kept as."""
+RIDGE = 1e-3
+"""Of coefficients of columns of unit variance, in units of the log-likelihood."""
+FEWEST_ROWS = 10
+"""Rows for each column of a basis, at least."""
+DEGREES = ((5000, 12), (1000, 8), (200, 5), (100, 3), (0, 2))
+"""Degrees of freedom of a number, from so many rows on: the more rows, the less of a curve that is
+not in the basis passes unseen."""
+MOST_WEIGHT = 20.0
+"""Of a row as trees are grown, beside the smallest."""
+_TURNS, _DONE, _REWEIGHTED = 100, 1e-9, 20
+_DEPENDENT = 1e-6
+
+
+class Covariate(NamedTuple):
+    """A column that features are adjusted for.
+
+    Attributes
+    ----------
+    name : str
+    values : float64 (n_rows,)
+        Numbers, or places of levels; NaN where missing.
+    levels : tuple of str
+        Of categories; empty of numbers.
+    """
+
+    name: str
+    values: Floats
+    levels: tuple[str, ...] = ()
+
+
+class Censored(NamedTuple):
+    """Times, and whether the event was seen then; (n_rows,) each."""
+
+    times: Floats
+    events: NDArray[np.bool_]
+
+
+# Columns of what is fitted: splines, indicators, products.
+
+
+def spline(values: Floats, degrees: int) -> list[Floats]:
+    """Return columns that span splines of so many degrees of freedom beside the intercept.
+
+    Powers up to the third, and truncated cubes from knots at quantiles; (n_rows,) each, centred.
+    """
+    low, high = float(values.min()), float(values.max())
+    if not low < high:
+        return []
+    unit = (values - low) / (high - low)
+    degrees = min(degrees, len(np.unique(unit[: 1 << 16])) - 1)
+    columns = [unit**power for power in range(1, 1 + min(degrees, 3))]
+    n_knots = max(0, degrees - 3)
+    for knot in np.quantile(unit, np.arange(1, n_knots + 1) / (n_knots + 1)):
+        columns.append(np.maximum(unit - knot, 0.0) ** 3)
+    return [column - column.mean() for column in columns]
+
+
+def _parts(covariate: Covariate) -> tuple[list[Floats], list[Floats]]:
+    """Return a covariate as a number, where it is one, and as indicators: none of what is common.
+
+    Of missing cells a number has the mean and an indicator, categories a level.
+    """
+    gone = np.isnan(covariate.values)
+    if not covariate.levels:
+        known = covariate.values[~gone]
+        mean = float(known.mean()) if len(known) else 0.0
+        numbers = np.where(gone, mean, covariate.values)
+        return [numbers], [gone.astype(np.float64)] if gone.any() and not gone.all() else []
+    levels = np.where(gone, len(covariate.levels), covariate.values).astype(np.int64)
+    counts = np.bincount(levels)
+    counts[np.argmax(counts)] = 0
+    return [], [(levels == level).astype(np.float64) for level in np.flatnonzero(counts)]
+
+
+def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -> list[Floats]:
+    numbers, indicators = [], []
+    for covariate in covariates:
+        own, flags = _parts(covariate)
+        numbers += own
+        indicators += [flag - flag.mean() for flag in flags]
+    columns = [column for number in numbers for column in spline(number, degrees)] + indicators
+    if products:
+        scaled = [column for number in numbers for column in spline(number, 1)]
+        columns += [a * b for i, a in enumerate(scaled) for b in scaled[:i]]
+        columns += [a * b for a in scaled for b in indicators]
+    return columns
+
+
+def _n_columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -> int:
+    parts = [_parts(covariate) for covariate in covariates]
+    n, m = (sum(len(part[i]) for part in parts) for i in (0, 1))
+    return 1 + n * degrees + m + products * (n * (n - 1) // 2 + n * m)
+
+
+def basis_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Floats:
+    """Return an orthonormal basis of what covariates, and given strata, may do to a target.
+
+    An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products of numbers, and of numbers with indicators.
+    Where that is more than a tenth of the rows, degrees go first, then products.
+
+    Returns
+    -------
+    float64 (n_rows, k)
+
+    Raises
+    ------
+    UsageError
+        If there are too few rows for the covariates.
+    """
+    n_rows = len(covariates[0].values)
+    most = n_rows // FEWEST_ROWS
+    degrees = next(degrees for least, degrees in DEGREES if n_rows >= least)
+    extra: list[Floats] = []
+    if strata is not None:
+        numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
+        n_strata = int(numbers.max()) + 1
+        if n_strata > most:
+            raise UsageError(
+                f"--adjust: expected at most a tenth as many strata as rows, found {n_strata} "
+                f"strata of {n_rows} rows. Use coarser strata, or leave --adjust out."
+            )
+        extra = _parts(Covariate("", numbers, ("",) * n_strata))[1]
+    forms = [(d, True) for d in range(degrees, 1, -1)] + [(d, False) for d in range(degrees, 0, -1)]
+    for d, products in forms:
+        if _n_columns(covariates, d, products=products) + len(extra) <= most:
+            break
+    else:
+        needed = _n_columns(covariates, 1, products=False) + len(extra)
+        raise UsageError(
+            f"--adjust: expected at most one column of covariates for {FEWEST_ROWS} rows, found "
+            f"{needed} columns (levels of categories count one by one) for {n_rows} rows. Adjust "
+            "for fewer covariates, or for coarser ones."
+        )
+    rows = [np.ones(n_rows), *_columns(covariates, d, products=products), *extra]
+    scaled = [row / scale for row in rows if (scale := float(np.sqrt((row * row).mean()))) > 0]
+    basis = orthonormal(np.array(scaled), _DEPENDENT)
+    return np.ascontiguousarray(basis[np.abs(basis).max(axis=1) > 0].T)
+
+
+# Fits by Newton's method, with a ridge; columns have unit variance. A loss is minus the
+# log-likelihood; it is returned with its slope and its curvature.
+
+_Loss = Callable[[Floats], tuple[float, Floats, Floats]]
+
+
+def _minimum(loss: _Loss, n: int, what: str) -> Floats:
+    beta = np.zeros(n)
+    value, slope, curve = loss(beta)
+    for _ in range(_TURNS):
+        step = np.linalg.solve(curve, slope)
+        if float(step @ slope) < _DONE:
+            return beta
+        for halvings in range(40):
+            ahead = beta - step / 2.0**halvings
+            found = loss(ahead)
+            if found[0] <= value:
+                break
+        beta, (value, slope, curve) = ahead, found
+    raise UsageError(
+        f"--adjust: expected covariates by which {what} can be fitted, found that the fit does not "
+        "converge. Adjust for fewer covariates, or join rare levels."
+    )
+
+
+def logistic(columns: Floats, is_in: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
+    """Return the probability of each row to be in, as fitted to some rows; float64 (n_rows,).
+
+    ``columns``: (n_rows, k) of unit variance, the intercept first.
+    """
+    every, columns, is_in = columns, columns[rows], is_in[rows]
+    ridge = np.full(columns.shape[1], RIDGE)
+    ridge[0] = 1e-9
+
+    def loss(beta: Floats) -> tuple[float, Floats, Floats]:
+        eta = columns @ beta
+        p = 1 / (1 + np.exp(-np.clip(eta, -500, 500)))
+        value = np.logaddexp(0, eta).sum() - eta[is_in].sum() + 0.5 * (ridge * beta * beta).sum()
+        curve = (columns * (p * (1 - p))[:, None]).T @ columns + np.diag(ridge)
+        return float(value), columns.T @ (p - is_in) + ridge * beta, curve
+
+    eta = every @ _minimum(loss, columns.shape[1], "classes")
+    fitted: Floats = 1 / (1 + np.exp(-np.clip(eta, -500, 500)))
+    return fitted
+
+
+def robust(basis: Floats, target: Floats) -> Floats:
+    """Return fitted numbers, far ones weighed down; float64 (n_rows,).
+
+    Huber's proposal by reweighted least squares (Huber 1964, Ann. Math. Statist. 35): residuals
+    beyond 1.345 times their median size over .6745 count as if they were no larger.
+    """
+    fitted: Floats = basis @ (basis.T @ target)
+    for _ in range(_REWEIGHTED):
+        left = np.abs(target - fitted)
+        most = 1.345 / 0.6745 * float(np.median(left))
+        weights = most / np.maximum(left, max(most, 1e-300)) if most else np.ones(len(target))
+        weighed = basis * weights[:, None]
+        curve = basis.T @ weighed + 1e-9 * np.eye(basis.shape[1])
+        fitted = basis @ np.linalg.solve(curve, weighed.T @ target)
+    return fitted
+
+
+def hazards(censored: Censored, risks: Floats) -> Floats:
+    """Return the cumulative hazard at the time of each row, times 1; float64 (n_rows,).
+
+    Nelson's and Aalen's, of rows whose risk is ``risks`` times a common one (Breslow's).
+    """
+    return _at_risk(censored, risks)[0]
+
+
+def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, NDArray[np.intp], Floats]:
+    """Return cumulative hazards; rows by falling time; and of each of these the sum at risk."""
+    order = np.argsort(-censored.times, kind="stable")
+    times, sums = censored.times[order], np.cumsum(risks[order])
+    last = np.searchsorted(-times, -times, side="right") - 1  # of equal times
+    sums = sums[last]
+    rates = censored.events[order] / sums
+    by_time = np.cumsum(rates[::-1])[::-1]
+    first = np.searchsorted(-times, -times, side="left")
+    out = np.empty(len(times))
+    out[order] = by_time[first]
+    return out, order, sums
+
+
+def cox(columns: Floats, censored: Censored) -> Floats:
+    """Return Cox's linear predictor of each row, float64 (n_rows,); ties as Breslow has them.
+
+    Cox (1972), J. R. Statist. Soc. B 34. ``columns``: (n_rows, k) of unit variance, no intercept.
+    """
+    n = columns.shape[1]
+
+    def loss(beta: Floats) -> tuple[float, Floats, Floats]:
+        eta = columns @ beta
+        risks = np.exp(np.clip(eta, -500, 500))
+        hazard, order, sums = _at_risk(censored, risks)
+        seen, times = censored.events[order], censored.times[order]
+        last = np.searchsorted(-times, -times, side="right") - 1
+        means = (np.cumsum(columns[order] * risks[order, None], axis=0)[last] / sums[:, None])[seen]
+        value = np.log(sums[seen]).sum() - eta[censored.events].sum() + 0.5 * RIDGE * beta @ beta
+        slope = columns.T @ (risks * hazard - censored.events) + RIDGE * beta
+        curve = (columns * (risks * hazard)[:, None]).T @ columns - means.T @ means
+        return float(value), slope, curve + RIDGE * np.eye(n)
+
+    return columns @ _minimum(loss, n, "times")
+
+
+# What a null model says of rows: scores of the target, strata.
+
+
+def even_steps(values: Floats) -> NDArray[np.int32]:
+    """Return numbers in even steps from 0 to :data:`STEPS`; int32 (n_rows,)."""
+    low, high = float(values.min()), float(values.max())
+    if not low < high:
+        return np.zeros(len(values), np.int32)
+    return np.rint((values - low) * (STEPS / (high - low))).astype(np.int32)
+
+
+def censored_scores(
+    censored: Censored, strata: NDArray[np.integer] | None = None
+) -> NDArray[np.int32]:
+    """Return event less cumulative hazard within strata, in even steps: the log-rank test's score.
+
+    They permute exactly where censoring does not depend on the feature. As ranks they would lose
+    power where most rows are censored.
+    """
+    out = np.zeros(len(censored.times))
+    numbers = np.zeros(len(out), np.intp) if strata is None else strata
+    for rows in _each(numbers):
+        part = Censored(censored.times[rows], censored.events[rows])
+        out[rows] = part.events - hazards(part, np.ones(len(rows)))
+    return even_steps(out)
+
+
+def _each(numbers: NDArray[np.integer]) -> list[NDArray[np.intp]]:
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+
+def midranks(values: Floats) -> Floats:
+    """Return midranks from 0 to 1, float64 (n_rows,)."""
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = ((2 * np.cumsum(counts) - counts) / (2 * len(values)))[codes]
+    return ranks
+
+
+def strata_of(
+    fitted: Sequence[Floats], given: NDArray[np.integer] | None = None
+) -> NDArray[np.int32]:
+    """Return strata of rows that are alike by all fitted values; int32 (n_rows,) from 0.
+
+    Bins of equal size, ``max(3, min(2 n^(1/4), n / 20))`` in all, within given strata fewer; of
+    several fitted values each is cut within bins of those before.
+    """
+    n_rows = len(fitted[0])
+    numbers = np.zeros(n_rows, np.int64) if given is None else given.astype(np.int64)
+    total = max(3, min(round(2 * n_rows**0.25), n_rows // 20))
+    n_cut = min(len(fitted), max(1, int(log2(total))))
+    each = max(2, round(total ** (1 / n_cut)))
+    for values in fitted[:n_cut]:
+        bins = np.zeros(n_rows, np.int64)
+        for rows in _each(numbers):
+            n_bins = each if len(rows) == n_rows else max(1, min(each, len(rows) // 10))
+            bins[rows] = np.minimum(midranks(values[rows]) * n_bins, n_bins - 1).astype(np.int64)
+        numbers = numbers * each + bins
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int32)
+
+
+@dataclass(frozen=True)
+class NullModel:
+    """What covariates say of a target, in whole numbers.
+
+    Attributes
+    ----------
+    basis : int32 (n_rows, k)
+        Orthonormal columns, in units of :data:`BASIS_UNIT`.
+    strata : int32 (n_rows,)
+        From 0: given ones, and bins of what is fitted.
+    scores : int32 (n_rows,)
+        In place of a target of numbers or times, in even steps; of classes the weight of a row as
+        trees are grown: rows of all classes then have the same covariates.
+    """
+
+    basis: NDArray[np.int32]
+    strata: NDArray[np.int32]
+    scores: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        target: NDArray[np.integer] | Floats | Censored,
+        covariates: Sequence[Covariate],
+        strata: NDArray[np.integer] | None = None,
+    ) -> "NullModel":
+        """Fit it to a target: class codes (integers), numbers, or censored times.
+
+        Raises
+        ------
+        UsageError
+            If rows are too few for the covariates, a fit does not converge, or no stratum has rows
+            of two classes, so that covariates say the class.
+        """
+        basis = basis_of(covariates, strata)
+        n_rows = len(basis)
+        columns = basis * np.sqrt(n_rows)
+        if isinstance(target, Censored):
+            risk = cox(columns[:, 1:], target)
+            left = target.events - np.exp(risk) * hazards(target, np.exp(risk))
+            bins, scores = strata_of([risk], strata), even_steps(left)
+        elif target.dtype.kind == "f":
+            fitted = robust(basis, target.astype(np.float64))
+            ranks = midranks(target - fitted)
+            bins, scores = (
+                strata_of([fitted], strata),
+                even_steps(ranks - basis @ (basis.T @ ranks)),
+            )
+        else:
+            bins, scores = _of_classes(target.astype(np.int64), columns, strata)
+        return cls(np.rint(basis / BASIS_UNIT).astype(np.int32), bins, scores)
+
+    def covariates(self) -> Covariates:
+        """Return what features are adjusted for."""
+        return Covariates.of(self.basis.astype(np.float64) * BASIS_UNIT)
+
+
+def _of_classes(
+    target: NDArray[np.int64], columns: Floats, strata: NDArray[np.integer] | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return strata and weights: each class is fitted against those with more rows."""
+    sizes = np.bincount(target)
+    order = [c for c in np.argsort(sizes, kind="stable").tolist() if sizes[c]]
+    shares, rest, fitted = np.zeros((len(order), len(target))), np.ones(len(target)), []
+    for place, c in enumerate(order[:-1]):
+        rows = np.isin(target, order[place:])
+        fitted.append(logistic(columns, target == c, rows))
+        shares[place] = rest * fitted[-1]
+        rest = rest - shares[place]
+    shares[-1] = rest
+    bins = strata_of(fitted, strata)
+    n_bins = int(bins.max()) + 1
+    least = np.full(n_bins, len(sizes), target.dtype)
+    most = np.zeros(n_bins, target.dtype)
+    np.minimum.at(least, bins, target)
+    np.maximum.at(most, bins, target)
+    if (least >= most).all():
+        raise UsageError(
+            "--adjust: expected covariates that leave rows of several classes alike, found that "
+            f"in none of {n_bins} strata of what they predict are rows of two classes: they say "
+            "the class by themselves. Adjust for fewer covariates."
+        )
+    places = np.empty(len(sizes), np.intp)
+    places[order] = np.arange(len(order))
+    own = shares[places[target], np.arange(len(target))]
+    weights = sizes[target] / len(target) / np.maximum(own, 1e-6)
+    weights = np.minimum(weights / weights.min(), MOST_WEIGHT)
+    return bins, np.rint(100 * weights).astype(np.int32)
