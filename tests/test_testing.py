@@ -78,7 +78,7 @@ def test_features_as_rows_and_covariates(tmp_path):
     table = feature_rows(tmp_path, [one, two])
     check_table(table, MIXED, ["a", "t"])
     more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
-    table.append_covariates(["age", "sex"], more, str, TextForm(), {})
+    table.append_features(["age", "sex"], more, str, TextForm(), {})
     columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
     check_table(table, columns, ["a", "t", "age", "sex"])
 

@@ -13,9 +13,22 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import PROGRESS_OPTIONS, STORE, describe_counts, say, with_options
+from srs_ooc.cli.output import (
+    PROGRESS_OPTIONS,
+    STORE,
+    describe_counts,
+    describe_covariate,
+    say,
+    with_options,
+)
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import made_first_at, make_at, make_store
+from srs_ooc.ingestion.ingest import (
+    censored_of,
+    event_of,
+    made_first_at,
+    make_at,
+    make_store,
+)
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
@@ -43,7 +56,7 @@ def _class_counts(store: Place, manifest: Manifest) -> str:
     return f"{', '.join(shown)}{more}"
 
 
-def report_store(store: Place, manifest: Manifest) -> None:
+def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False) -> None:
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
@@ -57,10 +70,13 @@ def report_store(store: Place, manifest: Manifest) -> None:
         say(f"rows of each class: {counts}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
-    if manifest.n_dropped_rows:
-        say(f"rows without a target, left out: {manifest.n_dropped_rows}")
+    more = inferred.get("rows_without_covariates", 0)
+    if n_without := manifest.n_dropped_rows - more:
+        say(f"rows without a target, left out: {n_without}")
+    if more:
+        say(f"rows without a covariate, left out: {more}")
     say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    _report_found(manifest)
+    _report_found(manifest, has_samples=has_samples)
     if manifest.n_missing_cells:
         say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
@@ -71,11 +87,24 @@ def report_store(store: Place, manifest: Manifest) -> None:
             say(f"note: {remark}")
 
 
-def _report_found(manifest: Manifest) -> None:
+def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
     """Say what the rows have besides a target, and what of the table was found."""
     inferred = manifest.inferred
     for what, columns in manifest.row_columns.items():
-        say(f"{what}: {', '.join(map(repr, columns))}")
+        if what not in ("covariates", "events"):
+            say(f"{what}: {', '.join(map(repr, columns))}")
+    if names := manifest.row_columns.get("covariates"):
+        missing, sizes = inferred.get("missing_covariates", {}), map(len, manifest.levels)
+        shown = [
+            describe_covariate(repr(name), n_levels, missing.get(name, 0))
+            for name, n_levels in zip(names, sizes, strict=True)
+        ]
+        say(f"covariates: {', '.join(shown)}")
+        more = "; --sample-features makes features of columns of --samples" if has_samples else ""
+        say(f"covariates are kept beside the features, not searched{more}")
+    if events := inferred.get("events"):
+        (name,) = manifest.row_columns["events"]
+        say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
     for side, words in (
         ("samples_without_label", "samples without a label, left out"),
         ("labels_without_sample", "labels without a sample, left out"),
@@ -163,6 +192,15 @@ _OPTIONS = [
     _text("--weights", "NAME", "Column of weights of the rows, positive numbers."),
     _text("--strata", "NAMES", "Columns, separated by commas, whose tuples are the strata."),
     _text("--groups", "NAME", "Column of groups of rows that belong together."),
+    _text("--covariates", "NAMES", "Columns, separated by commas, that are kept beside the "
+          "features and never searched: age, sex, batch."),
+    _choice("--missing-covariates", WORDS["missing_covariates"],
+            "Keep rows without a value of a covariate, or leave them out."),
+    _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
+          "last, 0 or more."),
+    _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
+          "and true, no and yes, alive and dead, or any two values, one of which is named."),
+    click.option("--entry", hidden=True),
     _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
           "space. [default: found]"),
     _text("--comment", "CHAR", "Skip the lines that start with this character."),
@@ -176,8 +214,8 @@ _OPTIONS = [
     _choice("--orient", ["samples", "features"], "What a row of a text table is; of a feature the "
             "first column is the name, and the header holds the sample ids."),
     click.option("--samples", **_FILE, help="With --orient features: text table of the samples "
-                 "that holds --id, --target, --weights, --strata, --groups and --covariates."),
-    _text("--covariates", "NAMES", "Columns of --samples that become features, too."),
+                 "that holds --id and all columns that are named but features."),
+    _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
     click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True,
@@ -254,14 +292,23 @@ def ingest_command(
 
     with closing(progress):
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
-    report_store(store, manifest)
+    report_store(store, manifest, has_samples=options.samples is not None)
 
 
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of the command say; those not named here are called as in Python."""
     names, file, said = given.pop("names"), given.pop("target_file"), given.pop
-    covariates = said("covariates")
-    _check_orient(said("orient"), given, covariates)
+    if said("entry") is not None:
+        raise UsageError(
+            "--entry: left truncation is not covered: expected rows all followed from time "
+            "0. Leave the option out."
+        )
+    given["censored"] = censored_of(given["target"], given["time"], given["event"])
+    if (time := said("time")) is not None:
+        given["target"] = time
+        given["event"], given["event_value"] = event_of(given["event"])
+    more = said("sample_features")
+    _check_orient(said("orient"), given, more)
     text = {name: said(name) for name in ("separator", "comment", "decimal")}
     options = IngestOptions(
         ignore=tuple(name for one in said("ignore") for name in (_names(one) if one else ("",))),
@@ -269,11 +316,13 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         strata=_names(said("strata")),
         keep_values=not said("no_values"),
         text=TextForm(**text, missing=said("missing") or None, header=not said("no_header")),
-        covariates=_names(covariates),
+        covariates=_names(said("covariates")),
+        sample_features=_names(more),
         **given,
     )
     if options.target is not None and file is not None:
-        raise UsageError("expected --target or --target-file, found both. Leave one out.")
+        found = options.flag_of("target")
+        raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
     if options.samples and (names or file):
         raise UsageError(
             "expected no --names or --target-file with --orient features: the table names its "
@@ -292,15 +341,15 @@ def _names(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _check_orient(orient: str, given: dict[str, Any], covariates: str | None) -> None:
+def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:
     if orient == "samples":
-        if given["samples"] or given["id_name"] or covariates:
+        if given["samples"] or given["id_name"] or features:
             raise UsageError(
-                "expected --samples, --id and --covariates only with --orient features; with rows "
-                "of samples the target is a column (--target). Leave them out."
+                "expected --samples, --id and --sample-features only with --orient features; with "
+                "rows of samples the target is a column (--target). Leave them out."
             )
     elif any(given[name] is None for name in ("samples", "id_name", "target")):
         raise UsageError(
-            "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
-            "where the target of each sample stands. Give all three."
+            "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
+            "and --event), which say where the target of each sample stands. Give all three."
         )

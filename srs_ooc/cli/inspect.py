@@ -9,8 +9,16 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, say, write
-from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.cli.output import (
+    MEMORY_OPTION,
+    STORE,
+    describe_counts,
+    describe_covariate,
+    echo_json,
+    say,
+    write,
+)
+from srs_ooc.store.manifest import FORMAT, NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Store
 
@@ -44,8 +52,12 @@ def inspect_command(
       target                    name of the target
       classes, class_counts     labels, and rows of each; empty for a regression
       target_range              lowest and highest target of a regression, or null
-      n_dropped_rows            rows of the source left out, having no target
-      row_columns               columns of weights, strata and groups, as far as given
+      n_dropped_rows            rows of the source left out, having no target, or no covariate
+                                where that was asked
+      row_columns               columns of weights, strata, groups, covariates and events, as far
+                                as given
+      covariates                name, categories (none of numbers) and n_missing of each
+      n_events                  rows whose event was seen; null if the target is not censored
       kind_counts               features of each kind
       row_ids                   name of the column of row ids, or null
       n_missing_cells, n_missing_features
@@ -56,8 +68,12 @@ def inspect_command(
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    Budget(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
+    leases = [Lease("reading a store in pieces", READING_NBYTES)]
+    Budget(memory_mb * MB, leases).check()
     opened = open_store(store)
+    if opened.manifest.format != FORMAT:
+        leases.append(Lease("a covariate, or events", 9 * opened.n_rows))
+        Budget(memory_mb * MB, leases).check()
     if verify:
         from srs_ooc.runs.verification import verified_store
 
@@ -75,7 +91,7 @@ def inspect_command(
 
 
 def _facts(store: Store, verified: bool) -> dict[str, Any]:
-    manifest, names = store.manifest, store.names
+    manifest, names, events = store.manifest, store.names, store.events()
 
     def said(*keys: str) -> dict[str, Any]:
         return {key: getattr(manifest, key) for key in keys}
@@ -86,7 +102,13 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
         "target_range": _target_range(store),
-        **said("n_dropped_rows", "row_columns", "kind_counts"),
+        **said("n_dropped_rows", "row_columns"),
+        "covariates": [
+            {"name": name, "categories": list(levels), "n_missing": int(np.isnan(values).sum())}
+            for name, values, levels in store.each_covariate()
+        ],
+        "n_events": None if events is None else int(events.sum()),
+        **said("kind_counts"),
         "row_ids": manifest.row_id_name,
         **said("n_missing_cells", "n_missing_features"),
         **said("code_dtype", "values_dtype", "codes_nbytes"),
@@ -117,15 +139,22 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
     is_numbered = facts["target"] == NO_TARGET
     low_high = None if is_numbered else facts["target_range"]
     dropped, on_disk = facts["n_dropped_rows"], facts["store_nbytes"]
+    events, with_some = facts["n_events"], "rows_without_covariates" in facts["inferred"]
+    without = "without a target" + " or a covariate" * with_some
     lines = {
         "store": str(store),
-        "rows": f"{facts['n_rows']}" + (f" ({dropped} without a target left out)" * bool(dropped)),
+        "rows": f"{facts['n_rows']}" + (f" ({dropped} {without} left out)" * bool(dropped)),
         "features": facts["n_features"],
         "task": "" if is_numbered else facts["task"],
         "target": "none" if is_numbered else facts["target"],
         "classes": ", ".join(counts[:_FIRST_CLASSES]) + more,
         "range": "" if low_high is None else f"{low_high[0]:g} to {low_high[1]:g}",
         **{what: ", ".join(columns) for what, columns in facts["row_columns"].items()},
+        "covariates": ", ".join(
+            describe_covariate(one["name"], len(one["categories"]), one["n_missing"])
+            for one in facts["covariates"]
+        ),
+        "events": "" if events is None else f"{events} of {facts['n_rows']} rows",
         "kinds": describe_counts(facts["kind_counts"]),
         "row ids": facts["row_ids"] or "numbered from 1",
         "missing": f"{facts['n_missing_cells']} cells in {facts['n_missing_features']} features",

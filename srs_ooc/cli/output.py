@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import cell_text, no_formula, visible
+from srs_ooc.base.text import cell_text, counted, no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import LINES, NOTHING
 
@@ -80,6 +80,12 @@ def say(text: object = "", *, err: bool = False) -> None:
 def describe_counts(counts: Mapping[str, int]) -> str:
     """Return counts by kind for people; kinds of which there are none are left out."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def describe_covariate(name: str, n_levels: int, n_missing: int) -> str:
+    """Return what a covariate is for people: numbers, or so many levels; missing cells."""
+    kind = counted(n_levels, "level") if n_levels else "numbers"
+    return f"{name} ({kind}{f', {n_missing} missing' if n_missing else ''})"
 
 
 def write(text: str) -> None:

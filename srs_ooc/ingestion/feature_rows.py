@@ -125,15 +125,15 @@ class FeatureRows(Table):
 
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
-        self.n_read = reader.n_rows  # of the features, before covariates
+        self.n_read = reader.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
         self.names: TextSpool = names
         self.text_columns: NDArray[np.bool_] = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
-        self._covariates = np.empty((0, n_samples))
+        self._more = np.empty((0, n_samples))
 
-    def append_covariates(
+    def append_features(
         self,
         names: list[str],
         columns: list[list[bytes]],
@@ -162,9 +162,9 @@ class FeatureRows(Table):
             If one holds both numbers and texts, or an infinity.
         """
         self.names.append(texts_of(names))
-        self._covariates = np.empty((len(names), self.shape[0]))
+        self._more = np.empty((len(names), self.shape[0]))
         is_text = []
-        for line, name, cells in zip(self._covariates, names, columns, strict=True):
+        for line, name, cells in zip(self._more, names, columns, strict=True):
             kind = kinds.get(name.encode(), FREE)
             is_text.append(_fill(line, name, cells, where, form, self.pool, kind))
         self.shape = (self.shape[0], self.n_read + len(names))
@@ -181,7 +181,7 @@ class FeatureRows(Table):
             dtype = np.dtype(np.float64)
             return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
         out = np.empty((len(positions), self.shape[0]))
-        out[held] = self._covariates[positions[held] - self.n_read]
+        out[held] = self._more[positions[held] - self.n_read]
         if not held.all():
             out[~held] = self.read(positions[~held], pool)
         return out
@@ -232,7 +232,7 @@ def _fill(
     is_text = bool(texts) and all(value is None for value in values)
     if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
         raise InputError(
-            f"{where(texts[0])}: column {name!r} (--covariates): expected a number as in "
+            f"{where(texts[0])}: column {name!r} (--sample-features): expected a number as in "
             f"other lines or as --kind says, found {shown(cells[texts[0]])}. Mend the cell, or "
             "say --kind NAME=categorical."
         )
@@ -240,14 +240,16 @@ def _fill(
     if np.isinf(line).any():
         row = int(np.isinf(line).argmax())
         raise InputError(
-            f"{where(row)}: column {name!r} (--covariates): expected a finite number, "
+            f"{where(row)}: column {name!r} (--sample-features): expected a finite number, "
             f"found {shown(cells[row])}. Mend the cell."
         )
     if is_text:
         numbers = pool.code(*joined([cells[row] for row in texts]))
         if len(numbers) < len(texts):
             at, cell = where(texts[len(numbers)]), cells[texts[len(numbers)]]
-            raise ingest_memory.many_texts(f"{at}: column {name!r} (--covariates)", cell.decode())
+            raise ingest_memory.many_texts(
+                f"{at}: column {name!r} (--sample-features)", cell.decode()
+            )
         line[texts] = numbers
     return is_text
 
@@ -262,9 +264,9 @@ PANEL_NBYTES = 3 * MB
 
 
 def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
-    """Return for each column of a sample table that is asked for the option, and its name."""
-    asked = [(f"--{what}", name) for what, name in options.columns()]
-    return asked + [("--covariates", name) for name in options.covariates]
+    """Return (what it is, name) of each column of a sample table that is asked for."""
+    features = (("sample_features", name) for name in options.sample_features)
+    return [*options.columns(), *features]
 
 
 def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]]]:
@@ -297,10 +299,10 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     filled = (row for row in rows if row)
     header = [name.strip(" \t") for name in next(filled, [])]
     places = []
-    for option, name in (("--id", str(options.id_name)), *asked_of(options)):
+    for what, name in (("id", str(options.id_name)), *asked_of(options)):
         if name not in header:
             raise InputError(
-                f"{source}: no such column {name!r} ({option}); expected one of "
+                f"{source}: no such column {name!r} ({options.flag_of(what)}); expected one of "
                 f"{', '.join(map(repr, header[:20]))}."
             )
         places.append(header.index(name))
@@ -387,7 +389,7 @@ def feature_memory(
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
-        n_columns = max(n_features, _FEW_FEATURES) + len(options.covariates)
+        n_columns = max(n_features, _FEW_FEATURES) + len(options.sample_features)
         taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
         return replace(taken, texts_nbytes=texts_nbytes)
 
@@ -403,7 +405,7 @@ def feature_memory(
 def _texts_nbytes(
     source: SourceFile, n_samples: int, options: IngestOptions, **most: float
 ) -> int | None:
-    """Return what the texts of features and covariates count as; None where none was found."""
+    """Return what the texts of features count as; None where none was found."""
     form, n_asked = options.text, len(options.columns())
     stream = text_tables.CsvStream(source, form, row_names=text_tables.has_row_names(source, form))
     slots = np.arange(-1, n_samples, dtype=np.int32)
@@ -414,7 +416,7 @@ def _texts_nbytes(
     )
     nbytes = reader.counted_nbytes(stream, n_samples, **most)
     coder = TextCoder(room, counts=True)
-    for _, _, *cells in _samples(options) if options.covariates else ():
+    for _, _, *cells in _samples(options) if options.sample_features else ():
         texts = [cell.encode() for cell in cells[n_asked:]]
         coder.code(*joined([text for text in texts if kinds or form.number(text) is None]))
     return nbytes + coder.needed_nbytes or None
@@ -467,9 +469,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
-    for place, (option, name) in enumerate(asked):
+    for place, (what, name) in enumerate(asked):
         cells = [known[sample][1][place] for sample in matched]
-        columns.setdefault(option.removeprefix("--"), []).append((name, cells))
+        columns.setdefault(what, []).append((name, cells))
 
     def where(row: int) -> str:
         return f"{labels}, line {known[matched[row]][0]}"
@@ -478,10 +480,10 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         features = FeatureRows(
             stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
         )
-        if covariates := columns.pop("covariates", []):
-            names_of = [name for name, _ in covariates]
-            texts = [[cell.encode() for cell in cells] for _, cells in covariates]
-            features.append_covariates(names_of, texts, where, options.text, kinds)
+        if more := columns.pop("sample_features", []):
+            names_of = [name for name, _ in more]
+            texts = [[cell.encode() for cell in cells] for _, cells in more]
+            features.append_features(names_of, texts, where, options.text, kinds)
     except BudgetError as error:
         texts_nbytes = _texts_nbytes(source, len(ids), options, most_nbytes=math.inf) or 0
         raise memory.naming(error, texts_nbytes) from None
@@ -490,10 +492,12 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     def locate(column: int, row: int) -> str:
         name = next(islice(iter(names), column, None))
         if column >= features.n_read:
-            return f"{where(row)}: column {name!r} (--covariates)"
+            return f"{where(row)}: column {name!r} (--sample-features)"
         line = features.line_of(column)
         return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
-    settled = replace(options, target=None, weights=None, strata=(), groups=None)
+    settled = replace(
+        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=()
+    )
     origin = stream.origin()
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)

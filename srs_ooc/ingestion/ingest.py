@@ -166,6 +166,30 @@ def check_name(name: str, given: Any) -> None:
     raise unexpected(name, "the name of a column", given)
 
 
+def censored_of(target: Any, time: Any, event: Any) -> bool:
+    """Return whether a target is a time, given with whether its event was seen.
+
+    Raises
+    ------
+    UsageError
+        If one is given without the other, or a target besides.
+    """
+    if (time is None) != (event is None):
+        raise UsageError(
+            "expected --time and --event, found one of them. Give both; a time of which every "
+            "event was seen is a plain target: --target NAME --task regression."
+        )
+    if time is not None and target is not None:
+        raise UsageError("expected --target or --time, found both. Leave one out.")
+    return time is not None
+
+
+def event_of(text: str) -> tuple[str, str | None]:
+    """Return the column of an event and the value that means it, of ``NAME`` or ``NAME=VALUE``."""
+    name, mark, value = text.rpartition("=")
+    return (name, value) if mark else (text, None)
+
+
 def _kinds_given(given: Any) -> ForcedKinds:
     """Return kinds from a mapping of names of columns to them."""
     if given is None:
@@ -196,6 +220,10 @@ def ingest(
     weights: Any = None,
     strata: Any = None,
     groups: Any = None,
+    covariates: Any = (),
+    missing_covariates: str = "keep",
+    time: Any = None,
+    event: Any = None,
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
@@ -241,6 +269,15 @@ def ingest(
         Names of the columns whose tuples are the strata, or the strata.
     groups : str or sequence (n_rows,), optional
         Name of the column of groups, or the groups.
+    covariates : str, tuple of str, or mapping of str to sequence (n_rows,), optional
+        Names of columns, or columns by name, that are kept beside the features and never searched:
+        numbers, or categories. Cells may be missing.
+    missing_covariates : {'keep', 'drop'}
+        Whether rows without a value of a covariate are kept, or left out.
+    time, event : str or sequence (n_rows,), optional
+        In place of a target: when each row was seen last, 0 or more, and whether its event was seen
+        then. The event has two values, such as 0 and 1; for others ``"NAME=VALUE"`` says which one
+        means the event.
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
@@ -277,31 +314,42 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    check_words({"task": task, "missing_target": missing_target, "code_dtype": code_dtype})
+    words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
+    check_words(words | {"missing_covariates": missing_covariates})
     check_names("ignore", ignore)
+    censored = censored_of(target, time, event)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    names_of_strata = (strata,) if isinstance(strata, str) else strata
-    by_name = isinstance(names_of_strata, tuple)
+    columns |= {"target": time, "events": event} if censored else {}
+    lists = {"strata": strata, "covariates": covariates}
+    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
     named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
     for what, name in named.items():
         check_name(what, name)
-    if by_name:
-        check_names("strata", names_of_strata)
+    if "events" in named:
+        named["event"], named["event_value"] = event_of(named.pop("events"))
+    for what, one in lists.items():
+        if isinstance(one, tuple):
+            check_names(what, one)
+            named[what] = one
+    if not isinstance(covariates, str | tuple | Mapping):
+        raise unexpected("covariates", "names of columns, or columns by name", covariates)
     options = IngestOptions(
         **named,
+        censored=censored,
+        missing_covariates=missing_covariates,
         ignore=ignore,
         task=task,
         missing_target=missing_target,
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=_kinds_given(kinds),
-        strata=names_of_strata if by_name else (),
         memory_mb=megabytes_given(memory_mb),
         code_dtype=code_dtype,
         keep_values=flag_given(keep_values, "keep_values"),
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
     )
-    side = _side_columns(names, columns | {"strata": None if by_name else strata})
+    apart = {what: None if isinstance(one, tuple) else one for what, one in lists.items()}
+    side = _side_columns(names, columns | apart)
     place = place_given(store, "store")
 
     def make(path: Path) -> Manifest:
@@ -317,7 +365,7 @@ def ingest(
 def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
     """Return names and row columns that were given as such, not by the name of a column."""
     columns = {
-        what: [(what.replace("_", " "), item)]
+        what: list(item.items()) if what == "covariates" else [(what.replace("_", " "), item)]
         for what, item in given.items()
         if item is not None and not isinstance(item, str)
     }
@@ -361,7 +409,8 @@ def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | N
         return None
     if has_values:
         raise UsageError(
-            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
-            "table in pieces, found values. Put them into the first piece, and name the columns."
+            "names, target, row_ids, weights, strata, groups, covariates, time, event: expected "
+            "names of columns with a table in pieces, found values. Put them into the first piece, "
+            "and name the columns."
         )
     return [path_given(one, "table") for one in table]

@@ -1,7 +1,7 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -56,8 +56,12 @@ class ForcedKinds:
     def __bool__(self) -> bool:
         return bool(self.given) or self.file is not None
 
-    def settle(self, source: object, header: TextSpool) -> NDArray[np.uint8]:
+    def settle(
+        self, source: object, header: TextSpool, beside: Collection[str] = ()
+    ) -> NDArray[np.uint8]:
         """Return the kind forced of each column, :data:`FREE` where none is.
+
+        ``beside`` are names of columns that are not in the header.
 
         Raises
         ------
@@ -66,7 +70,7 @@ class ForcedKinds:
         """
         out = np.full(len(header), FREE, np.uint8)
         for pairs in self._blocks():
-            found = set()
+            found = {name.encode() for name in beside}
             for column, name in header.places(pairs):
                 if out[column] != FREE:
                     raise _twice(name)
@@ -232,6 +236,11 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     return np.argsort(keys, kind="stable").astype(np.uint32)
 
 
+_LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
+          "event_value")  # fmt: skip
+"""Options that came later: folders of pieces of older versions know none of them."""
+
+
 @dataclass(frozen=True)
 class IngestOptions:
     """How to ingest a table.
@@ -254,6 +263,14 @@ class IngestOptions:
         Columns of weights and of groups of rows.
     strata : sequence of str
         Columns whose tuples are the strata.
+    covariates : sequence of str
+        Columns that are kept beside the features and never searched.
+    missing_covariates : {'keep', 'drop'}
+        What becomes of rows without one of them.
+    censored : bool
+        The target is a time, at which rows were seen last, or their event was seen.
+    event, event_value : str or None
+        Column that says which, and its value that means the event; found out if None.
     row_ids : str or None
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
@@ -269,7 +286,7 @@ class IngestOptions:
     samples : Path or None
         Says what samples are where a row of a text table is a feature: a text table with a line for
         each, which holds the target, weights, strata and groups.
-    id_name, covariates : str or None, tuple of str
+    id_name, sample_features : str or None, tuple of str
         Its column of sample ids, and those that become features, too.
     overwrite : bool
         Replace a store that is there, once the new one is complete.
@@ -293,10 +310,20 @@ class IngestOptions:
     text: text_tables.TextForm = field(default_factory=text_tables.TextForm)
     samples: Path | None = None
     id_name: str | None = None
-    covariates: tuple[str, ...] = ()
+    sample_features: tuple[str, ...] = ()
     overwrite: bool = False
     no_target: bool = False
     first_feature: int = 0
+    covariates: Sequence[str] = ()
+    missing_covariates: str = "keep"
+    censored: bool = False
+    event: str | None = None
+    event_value: str | None = None
+
+    @property
+    def drops_more(self) -> bool:
+        """Whether rows with a target may be left out: for want of an event or a covariate."""
+        return self.censored or self.missing_covariates == "drop"
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""
@@ -310,7 +337,7 @@ class IngestOptions:
         opening: tuple[Lease, ...] = (),
     ) -> IngestMemory:
         """Return what the ingest of a table of so many columns and rows takes."""
-        drops = self.missing_target == "drop" and not self.no_target
+        drops = self.drops_more or (self.missing_target == "drop" and not self.no_target)
         cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
         return IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
 
@@ -318,8 +345,8 @@ class IngestOptions:
         """Return what decides what a table becomes, in the words that folders of pieces hold."""
         said = vars(replace(self, overwrite=False)) | {"memory_mb": 0}
         names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
-        new = ("id_name", "covariates")  # of no table in pieces
-        kept = (one.name for one in fields(self) if one.name not in new)
+        default = {one.name: one.default for one in fields(self) if one.name in _LATER}
+        kept = (name for name in said if name not in default or said[name] != default[name])
         words = (f"{names[name]}={said[name]!r}" for name in kept)
         return f"IngestOptions({', '.join(words)})"
 
@@ -327,7 +354,13 @@ class IngestOptions:
         """Return (what it is, name) of each column that is named for a role of the rows."""
         named = [("target", self.target), ("row_ids", self.row_ids), ("weights", self.weights)]
         named += [("groups", self.groups), *(("strata", name) for name in self.strata)]
+        named += [("events", self.event), *(("covariates", name) for name in self.covariates)]
         return [(what, name) for what, name in named if name is not None]
+
+    def flag_of(self, what: str) -> str:
+        """Return the option that names a column, by what the column is."""
+        flags = {"events": "--event"} | ({"target": "--time"} if self.censored else {})
+        return flags.get(what, f"--{what.replace('_', '-')}")
 
 
 @dataclass(frozen=True)
@@ -339,8 +372,8 @@ class SideColumns:
     names : sequence of str or path, or None
         Names of the columns.
     columns : dict
-        By what they are (target, row_ids, weights, strata, groups), the names and the items of
-        columns; items in a file by its path.
+        By what they are (target, row_ids, weights, strata, groups, covariates, events), the names
+        and the items of columns; items in a file by its path.
     inferred : dict
         For the manifest.
     """
@@ -367,7 +400,8 @@ class Roles:
     n_columns : int
         Columns of the source.
     named : tuple of (str, int)
-        What a column is (target, row_ids, weights, strata, groups), and the column.
+        What a column is (target, row_ids, weights, strata, groups, covariates, events), and the
+        column.
     ignored : frozenset of int
         Columns left out.
     first_feature : int
@@ -433,7 +467,7 @@ def choose_roles(
     """
     named = []
     for what, name in options.columns():
-        option = f"--{what.replace('_', '-')}"
+        option = options.flag_of(what)
         named.append((option, what, _find(source, header, name, option)))
     if has_target and options.target is None:
         named.insert(0, ("--target", "target", len(header) - 1))
@@ -506,6 +540,7 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
 WORDS = {
     "task": ("auto", "classification", "regression"),
     "missing_target": ("drop", "refuse"),
+    "missing_covariates": ("keep", "drop"),
     "code_dtype": ("uint8", "uint16"),
 }
 """Parameters that are one of a few words."""

@@ -157,6 +157,7 @@ class TextReading:
         n_rows, has_missing = text_tables.count_rows(
             self.source, self.options.text, roles.n_columns, roles.target
         )
+        has_missing |= self.options.drops_more
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
     def _texts_nbytes(self, roles: Roles, **most: float) -> int | None:

@@ -23,6 +23,7 @@ MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
+FEW_EVENTS = 10
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
@@ -56,6 +57,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             "they are steps of a score or a dose, say --task regression."
         )
     yield from _index(store)
+    yield from _of_rows(store)
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
@@ -80,6 +82,19 @@ def _index(store: Store) -> Iterator[str]:
         yield f"the first column has no name ({name!r}), as data frames write an index. {remedy}"
     elif _counts_rows(store):
         yield f"the first column, {name!r}, counts up row by row. {remedy}"
+
+
+def _of_rows(store: Store) -> Iterator[str]:
+    """Look at covariates and events."""
+    for name, values, _ in store.each_covariate():
+        if np.nanmin(values) == np.nanmax(values):
+            yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
+    n_events = store.manifest.inferred.get("events", {}).get("n", FEW_EVENTS)
+    if n_events < FEW_EVENTS:
+        yield (
+            f"{counted(n_events, 'event')} in {store.n_rows} rows: too few to find much. Wait for "
+            "more, or take an end point that is reached more often."
+        )
 
 
 def _look_like_cells(names: Iterator[bytes]) -> bool:

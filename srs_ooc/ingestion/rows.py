@@ -6,6 +6,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
@@ -18,7 +19,7 @@ from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
-from srs_ooc.ingestion.ingest_options import IngestOptions, StoredColumns, check_distinct
+from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
     TextSpool,
@@ -28,7 +29,7 @@ from srs_ooc.ingestion.scratch import (
     text_blocks,
     texts_of,
 )
-from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET
 from srs_ooc.store.writing import TextBlocks
 
 # What a table says of its rows besides features: target, weights, strata, groups, row ids.
@@ -57,13 +58,17 @@ class TableFacts:
     n_dropped_rows : int
         Rows of the source left out.
     row_columns : dict
-        Names of the columns of weights, strata and groups, where there are such.
+        Names of the columns of weights, strata, groups, covariates and events, where there are
+        such.
     inferred, source : dict
         What was inferred, and where the table came from; JSON-ready.
     row_ids : TextBlocks or None
         Ids of the rows; ``1 .. n_rows`` if None.
     arrays : dict
-        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,), as far as given.
+        ``weights`` (float64), ``strata`` and ``groups`` (int32), ``events`` (bool), each
+        (n_rows,), and ``covariates`` (float64), one after another, as far as given.
+    levels : tuple of tuple of str
+        Of each covariate the texts of its categories; none of numbers.
     """
 
     target_name: str
@@ -75,6 +80,7 @@ class TableFacts:
     source: dict[str, Any] = field(default_factory=dict)
     row_ids: TextBlocks | None = None
     arrays: Mapping[str, ScratchArray | NDArray[Any]] = field(default_factory=dict)
+    levels: tuple[tuple[str, ...], ...] = ()
 
 
 class KeptRows:
@@ -250,6 +256,10 @@ _LABELS_NBYTES, _CODES_NBYTES = MAX_CLASSES * 528, 8_000_000
 strata and groups, a column at a time."""
 NUMBERED = 1 << 14
 """Rows that are numbered together."""
+MOST_LEVELS, _LEVELS_NBYTES = 1000, 1_000_000
+"""A covariate has at most so many categories; their texts are at most so many bytes in all."""
+_EVENTS = {"1": "0", "true": "false", "yes": "no", "dead": "alive", "deceased": "living"}
+"""Words for an event that was seen, and for one that was not."""
 
 
 class RowColumns:
@@ -280,7 +290,7 @@ class RowColumns:
         self._columns: dict[str, list[TextSpool]] = {}
 
     def open(self, what: str, name: str) -> TextSpool:
-        """Begin a column; ``what`` is target, row_ids, weights, strata or groups."""
+        """Begin a column; ``what`` is target, row_ids, weights, strata, groups, ..."""
         columns = self._columns.setdefault(what, [])
         columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", label=name))
         return columns[-1]
@@ -305,14 +315,19 @@ class RowColumns:
         self._form, columns = options.text, self._columns
         (self._column,) = columns["target"]
         classes, inferred = self._settle_target()
-        arrays = {}
+        arrays, levels = {}, list[tuple[str, ...]]()
         if "weights" in columns:
             arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
             if what in columns:
-                parts = [self._codes(what, i, column) for i, column in enumerate(columns[what])]
+                coded = (self._codes(what, i, column) for i, column in enumerate(columns[what]))
+                parts = [(codes, len(coder)) for codes, coder in coded]
                 out = self._scratch / f"{what}.codes"
                 arrays[what] = combined_codes(parts, out, f"--{what}")
+        if "covariates" in columns:
+            arrays["covariates"], levels = self._covariates(columns["covariates"], inferred)
+        if "events" in columns:
+            arrays["events"] = self._events(columns["events"][0], inferred)
         row_ids, id_name = self._row_ids()
         self.facts = TableFacts(
             target_name=self._column.label,
@@ -323,12 +338,14 @@ class RowColumns:
             inferred=inferred,
             row_ids=row_ids,
             arrays=arrays,
+            levels=tuple(levels),
         )
 
-    def _settle_target(self) -> tuple[tuple[str, ...], dict[str, str]]:
+    def _settle_target(self) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Settle values and rows; return the labels in class order, and what was found out."""
-        inferred: dict[str, str] = {}
-        task = "regression" if self._options.no_target else self._options.task
+        inferred: dict[str, Any] = {}
+        is_number = self._options.no_target or self._options.censored
+        task = "regression" if is_number else self._options.task
         if task != "regression":
             codes = ScratchArray(self._scratch / "labels", np.int32)
             labels = self._labels(codes, task)
@@ -336,9 +353,9 @@ class RowColumns:
                 task, why = self._find_task(labels)
                 inferred["task"] = f"{task}: {why}"
         if task == "regression":
-            self._settle_numbers()
+            self._settle_numbers(inferred)
             return (), inferred
-        return self._settle_classes(labels, codes), inferred
+        return self._settle_classes(labels, codes, inferred), inferred
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
@@ -400,21 +417,24 @@ class RowColumns:
                     )
         raise AssertionError("a label of no row")
 
-    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> tuple[str, ...]:
+    def _settle_classes(
+        self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]
+    ) -> tuple[str, ...]:
         is_there = np.array([not self._form.is_missing(text) for text in labels])
-        self.kept = self._kept(is_there[block] for block in blocks_of(codes))
-        present = np.flatnonzero(is_there)
-        texts = [self._decoded(labels[i]) for i in present.tolist()]
+        self._keep((is_there[block] for block in blocks_of(codes)), inferred)
+        kept = self.kept.blocks(codes)
+        counts = np.asarray(sum(np.bincount(block, minlength=len(labels)) for block in kept))
+        present = np.flatnonzero(counts)
+        texts = [self._decoded(labels[i], self._column) for i in present.tolist()]
         if len(texts) < 2:
             found = f"only {texts[0]!r}" if texts else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found {found} in "
                 f"column {self._column.label!r}. Name another column with --target."
             )
-        counts = sum(np.bincount(block, minlength=len(labels)) for block in blocks_of(codes))
         check_counts(
             f"{self._source}, column {self._column.label!r}",
-            dict(zip(texts, np.asarray(counts)[present].tolist(), strict=True)),
+            dict(zip(texts, counts[present].tolist(), strict=True)),
             self._options.min_class_rows,
         )
         rank = np.full(len(labels), -1, np.int32)
@@ -425,12 +445,12 @@ class RowColumns:
             self.target.append(rank[block])
         return tuple(texts[i] for i in order)
 
-    def _decoded(self, label: bytes) -> str:
-        where = f"{self._source}, column {self._column.label!r}"
+    def _decoded(self, label: bytes, column: TextSpool) -> str:
+        where = f"{self._source}, column {column.label!r}"
         if len(label) > _LONGEST_LABEL:
             raise InputError(
-                f"{where}: expected class labels of at most {_LONGEST_LABEL} bytes, found a longer "
-                "one. Name a column of class labels with --target."
+                f"{where}: expected labels of at most {_LONGEST_LABEL} bytes, found a longer one. "
+                "Name a column of labels."
             )
         try:
             return label.decode()
@@ -439,7 +459,10 @@ class RowColumns:
                 f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
             ) from None
 
-    def _settle_numbers(self) -> None:
+    def _settle_numbers(self, inferred: dict[str, Any]) -> None:
+        expected, remedy = "a number, the task being regression", "say --task classification."
+        if self._options.censored:
+            expected, remedy = "a time, 0 or more", "empty it: rows without a time are left out."
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
         for start, texts in self._column.numbered_blocks():
             block = np.full(len(texts), math.nan)
@@ -447,16 +470,13 @@ class RowColumns:
                 if self._form.is_missing(text):
                     continue
                 value = self._form.number(text)
-                if value is None:
+                if value is None or (self._options.censored and value < 0):
                     raise self._error(
-                        start + i,
-                        "a number, the task being regression",
-                        shown(text),
-                        "Mend the cell, or say --task classification.",
+                        start + i, expected, shown(text), f"Mend the cell, or {remedy}"
                     )
                 block[i] = value
             numbers.append(block)
-        self.kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
+        self._keep((np.isfinite(block) for block in blocks_of(numbers)), inferred)
         self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
         for block in self.kept.blocks(numbers):
@@ -475,31 +495,161 @@ class RowColumns:
                 f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
             )
 
-    def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
+    def _keep(self, parts: Iterator[NDArray[np.bool_]], inferred: dict[str, Any]) -> None:
+        """Keep the rows with a target, which ``parts`` say; an event; and covariates, if asked."""
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
-        if self._options.missing_target == "refuse" and not mask.all():
-            row = int(mask.argmin())
-            raise self._error(
-                row,
-                "a target",
-                f"{shown(self._column.get(row))}, which is none",
-                "Fill it in or remove the row; --missing-target drop leaves such rows out.",
-            )
-        return KeptRows(len(mask), mask)
+        is_there = {self._column: mask}
+        is_there |= {column: self._are_there(column) for column in self._columns.get("events", ())}
+        for column, there in is_there.items():
+            if self._options.missing_target == "refuse" and not there.all():
+                row = int(there.argmin())
+                raise self._error(
+                    row,
+                    "a target",
+                    f"{shown(column.get(row))}, which is none",
+                    "Fill it in or remove the row; --missing-target drop leaves such rows out.",
+                    column,
+                )
+            mask &= there
+        n_rows = int(mask.sum())
+        if self._options.missing_covariates == "drop":
+            for column in self._columns.get("covariates", ()):
+                mask &= self._are_there(column)
+        if n_left_out := n_rows - int(mask.sum()):
+            inferred["rows_without_covariates"] = n_left_out
+        self.kept = KeptRows(len(mask), mask)
 
-    def _error(self, row: int, expected: str, found: str, remedy: str) -> InputError:
+    def _are_there(self, column: TextSpool) -> NDArray[np.bool_]:
+        is_missing = (
+            [self._form.is_missing(text) for text in texts] for _, texts in column.numbered_blocks()
+        )
+        return ~np.concatenate([np.array(block, np.bool_) for block in is_missing])
+
+    def _error(
+        self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
+    ) -> InputError:
         return InputError(
-            f"{self._where(row)}: column {self._column.label!r}: expected {expected}, "
+            f"{self._where(row)}: column {(column or self._column).label!r}: expected {expected}, "
             f"found {found}. {remedy}"
         )
 
-    def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, int]:
-        """Return the numbers of the texts of kept rows, by first appearance; how many differ."""
-        coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
-        codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
+    def _chosen(self, column: TextSpool) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield (row of the source, text) of kept rows, some at a time."""
         mask = self.kept.mask
         for start, texts in column.numbered_blocks():
-            chosen = [(r, text) for r, text in enumerate(texts, start) if mask is None or mask[r]]
+            yield [(r, text) for r, text in enumerate(texts, start) if mask is None or mask[r]]
+
+    def _covariates(
+        self, columns: list[TextSpool], inferred: dict[str, Any]
+    ) -> tuple[ScratchArray, list[tuple[str, ...]]]:
+        """Return covariates, one after another, and the levels of each; count missing cells."""
+        out, levels = ScratchArray(self._scratch / "covariates", np.float64), []
+        kinds, n_missing = self._options.kinds.by_name(), {}
+        for column in columns:
+            texts = self._levels(column, kinds.get(column.label.encode(), FREE))
+            levels.append(tuple(texts))
+            place = {text.encode(): float(i) for i, text in enumerate(texts)}
+            read = place.__getitem__ if texts else self._form.number
+            for chosen in self._chosen(column):
+                block = [math.nan if self._form.is_missing(t) else read(t) for _, t in chosen]
+                out.append(np.array(block, np.float64))
+            values = out[len(out) - self.kept.n_rows :]
+            if np.isinf(values).any():
+                row = self.kept.source_row(int(np.isinf(values).argmax()))
+                found = shown(column.get(row))
+                raise self._error(row, "a finite number", found, "Mend the cell.", column)
+            n_missing[column.label] = int(np.isnan(values).sum())
+        nbytes = sum(len(text.encode()) for texts in levels for text in texts)
+        if nbytes > _LEVELS_NBYTES:
+            raise InputError(
+                f"{self._source} (--covariates): expected categories of at most "
+                f"{_LEVELS_NBYTES:,} bytes of text in all, found {nbytes:,}. Name fewer columns."
+            )
+        inferred["missing_covariates"] = {name: n for name, n in n_missing.items() if n}
+        return out, levels
+
+    def _levels(self, column: TextSpool, kind: int) -> list[str]:
+        """Return the categories of a covariate, in the order of classes; none of numbers."""
+        found, text, n_known = dict[bytes, str](), None, 0
+        for row, cell in chain.from_iterable(self._chosen(column)):
+            if self._form.is_missing(cell):
+                continue
+            n_known += 1
+            if len(found) <= MOST_LEVELS and cell not in found:
+                found[cell] = self._decoded(cell, column)
+            if text is None and self._form.number(cell) is None:
+                text = row, cell
+        where = f"{self._source}, column {column.label!r} (--covariates)"
+        if not n_known:
+            raise InputError(f"{where}: expected a value in some row, found none. Leave it out.")
+        labels = list(found.values())
+        is_mixed = kind == FREE and bool(texts_among_numbers(labels))
+        if text is not None and (is_mixed or kind not in (FREE, CATEGORICAL)):
+            raise self._error(
+                text[0],
+                "a number as in other rows or as --kind says",
+                shown(text[1]),
+                "Mend or empty the cell, name the text with --missing, or say --kind "
+                f"{quote(column.label)}=categorical.",
+                column,
+            )
+        if text is None and kind != CATEGORICAL:
+            return []
+        if len(found) > min(MOST_LEVELS, max(2, n_known // 2)):
+            n = f"more than {MOST_LEVELS}" if len(found) > MOST_LEVELS else len(found)
+            raise InputError(
+                f"{where}: expected numbers, or categories, at most {MOST_LEVELS} and half as many "
+                f"as the rows with one, found {n} different texts in {n_known} rows. Leave out a "
+                "column of ids; merge rare categories; or write numbers as such."
+            )
+        return [labels[i] for i in class_order(labels)]
+
+    def _events(self, column: TextSpool, inferred: dict[str, Any]) -> ScratchArray:
+        """Return in which kept rows the event was seen."""
+        codes, coder = self._codes("event", 0, column)
+        texts = [text.decode("utf-8", "replace") for text in coder.texts()]
+        said = [self._plain(text) for text in texts]
+        where, asked = f"{self._source}, column {column.label!r} (--event)", self._options
+        listed = f"{', '.join(map(repr, texts[:NAMED]))}{', ...' * (len(texts) > NAMED)}"
+        if len(set(said)) > 2:
+            raise InputError(
+                f"{where}: expected two values, found {len(set(said)):,}: {listed}. Competing "
+                "risks are not covered: give a column of 1 where the one event was seen, 0 "
+                "where not."
+            )
+        pairs = ({*pair}.issuperset(said) and pair[0] for pair in _EVENTS.items())
+        value = next(filter(None, pairs), None)
+        if asked.event_value is not None:
+            value = self._plain(asked.event_value)
+        if value is None:
+            raise InputError(
+                f"{where}: expected 0 and 1, or false and true, no and yes, alive and dead, found "
+                f"{listed}. Say which one means that the event was seen: --event "
+                f"{quote(f'{column.label}={texts[-1]}')}"
+            )
+        is_event = np.array([one == value for one in said])
+        if not is_event.any():
+            raise InputError(
+                f"{where}: expected an event in some row, of the value {value!r}, found only "
+                f"{listed}. Name the value that means an event, --event NAME=VALUE."
+            )
+        events, n_events = ScratchArray(self._scratch / "events", np.bool_), 0
+        for block in blocks_of(codes):
+            events.append(is_event[block])
+            n_events += int(is_event[block].sum())
+        inferred["events"] = {"value": texts[int(is_event.argmax())], "n": n_events}
+        return events
+
+    def _plain(self, text: str) -> str:
+        """Return a text as its letters' case and the way a number is written do not matter."""
+        number = self._form.number(text.strip().encode())
+        return text.strip().lower() if number is None else f"{number:g}"
+
+    def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, TextCoder]:
+        """Return the numbers of the texts of kept rows, by first appearance; and the texts."""
+        coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
+        codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
+        for chosen in self._chosen(column):
             n_known = len(coder)
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
@@ -517,7 +667,7 @@ class RowColumns:
                         f"found {shown(text)}, a missing value. Fill it in, or remove the row."
                     )
             codes.append(numbers)
-        return codes, len(coder)
+        return codes, coder
 
     def _weights(self, column: TextSpool) -> ScratchArray:
         weights, mask = ScratchArray(self._scratch / "weights", np.float64), self.kept.mask

@@ -127,7 +127,7 @@ class Merging:
             n_codes = np.concatenate(list(self._by_feature("n_codes")))
             write_categories_first(self._new, kinds, n_codes)
         for name in (name for name in one.small_arrays if name in ROW_ARRAYS):
-            self._new.small(name, [self._stores[0].array(name)])
+            self._new.small(name, (items for _, items in self._stores[0].pieces(name)))
         manifests = [store.manifest for store in self._stores]
         manifest = replace(
             one,
@@ -273,7 +273,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     """Return options without the columns that a piece has not."""
     bare = replace(
         options, target=None, row_ids=None, weights=None, groups=None, strata=(), ignore=(),
-        kinds=ForcedKinds(), no_target=True,
+        kinds=ForcedKinds(), no_target=True, censored=False, event=None, covariates=(),
     )  # fmt: skip
     with _read(table, bare, folder) as (header, _):
         return _those_in(header, options)
@@ -283,12 +283,17 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
         return name if name is not None and header.find(name) is not None else None
 
-    target = there(options.target)
+    target, event = there(options.target), there(options.event)
+    if options.censored and (target is None or event is None):  # a column without the other
+        target = event = None
     kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
     return replace(
         options,
         target=target,
         no_target=target is None,
+        censored=options.censored and target is not None,
+        event=event,
+        covariates=options.covariates if all(map(there, options.covariates)) else (),
         row_ids=there(options.row_ids),
         weights=there(options.weights),
         groups=there(options.groups),
@@ -487,11 +492,11 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
         other = store.manifest
         if other.n_rows != one.n_rows:
             dropped = one.n_dropped_rows
-            why = f" (after {dropped} rows without a target were left out)" if dropped else ""
+            why = f" (after {dropped} rows were left out)" if dropped else ""
             raise InputError(
                 f"{table}: expected the {one.n_rows} rows of {tables[0]}{why}, found "
                 f"{other.n_rows}. All pieces have the same rows in the same order; where rows lack "
-                "a target, leave them out of all pieces, or have the target in each."
+                "a target or a covariate, leave them out of all pieces, or have it in each."
             )
         wanted = ["row_ids"] if one.row_id_name and other.row_id_name else []
         wanted += [what for what in one.row_columns if what in other.row_columns]
@@ -500,7 +505,9 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
             wanted.append("target" if one.task == "classification" else "target_values")
         for what in wanted:
             file = f"{what}_bytes/c/0" if what == "row_ids" else f"{what}/c/0"
-            if one.checksums[file] != other.checksums[file] or one.classes != other.classes:
+            is_same = one.checksums[file] == other.checksums[file]
+            is_same &= what != "covariates" or one.levels == other.levels
+            if not is_same or one.classes != other.classes:
                 raise InputError(
                     f"{table}: expected the {what.replace('_', ' ')} of {tables[0]}, found others. "
                     "All pieces have the same rows in the same order: sort them alike."

@@ -179,7 +179,8 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
     roles = choose_roles(reading.source, header, options, has_target=has_target)
     memory = reading.share(roles)
     check_distinct(reading.source, header, "column names", "Rename them.")
-    forced = options.kinds.settle(reading.source, header)
+    beside = [name for name, _ in side.columns.get("covariates", ())]
+    forced = options.kinds.settle(reading.source, header, beside)
     check_kinds(header, roles, forced)
     reading.read_rows(roles, forced, rows)
     check_unchanged(reading.source)

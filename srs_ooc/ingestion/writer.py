@@ -33,6 +33,7 @@ from srs_ooc.store.manifest import (
     Manifest,
     Shape,
     codes_chunk_features,
+    format_of,
     max_codes,
     values_chunk,
 )
@@ -467,6 +468,8 @@ def write_store(
         class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
         n_dropped_rows=facts.n_dropped_rows,
         row_columns=facts.row_columns,
+        levels=facts.levels,
+        format=format_of(facts.row_columns),
         kind_counts=work.kind_counts(),
         code_dtype=form.code_dtype,
         chunk_features=work.chunk_features,

@@ -48,6 +48,8 @@ def _check_items(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) 
     """
     if name.endswith(("_offsets", "_first")):
         _check_ascending(name, manifest, pieces)
+    elif name == "covariates":
+        _check_covariates(manifest, pieces)
     elif name in ("target_values", "weights"):
         for items in pieces:
             bad = ~(np.isfinite(items) & (items > (0.0 if name == "weights" else -np.inf)))
@@ -58,6 +60,18 @@ def _check_items(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) 
         deque(pieces, maxlen=0)  # they may be any
     else:
         _check_numbers(name, manifest, pieces)
+
+
+def _check_covariates(manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
+    n_levels, first = np.array([len(levels) for levels in manifest.levels]), 0
+    for items in pieces:
+        which = np.arange(first, first + len(items)) // manifest.n_rows
+        most = n_levels[np.minimum(which, len(n_levels) - 1)]
+        is_level = (items >= 0) & (items < most) & (items == np.floor(items))
+        bad = ~np.isnan(items) & ~np.where(most > 0, is_level, np.isfinite(items))
+        if bad.any():
+            wrong("finite numbers, or places of levels", float(items[bad.argmax()]))
+        first += len(items)
 
 
 def _check_ascending(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]) -> None:
@@ -84,6 +98,7 @@ def _check_numbers(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]
         "strata": manifest.n_rows - 1,
         "groups": manifest.n_rows - 1,
         "exact": 1,
+        "events": 1,
     }[name]
     counts = np.zeros(most + 1 if name in ("target", "kinds") else 2, np.int64)
     seen = np.zeros(manifest.n_features if name == "positions" else 0, np.bool_)
@@ -184,7 +199,7 @@ def verify_array(
     file = f"{name}/c/0"
     pieces = verified_pieces(path, file, manifest.checksums[file])
     read = pieces if out is None else _filling(out.view(np.uint8), pieces)
-    dtype = np.dtype("u1" if name == "exact" else SMALL_ARRAYS[name])
+    dtype = np.dtype("u1" if name in ("exact", "events") else SMALL_ARRAYS[name])
     try:
         _check_items(name, manifest, (np.frombuffer(piece, dtype) for piece in read))
     except ValueError as error:

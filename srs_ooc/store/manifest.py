@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import factorial, prod
@@ -44,6 +44,8 @@ SMALL_ARRAYS = {
     "weights": "<f8",
     "strata": "<i4",
     "groups": "<i4",
+    "covariates": "<f8",
+    "events": "|b1",
     "kinds": "|u1",
     "categories_first": "<u4",
     "categories_bytes": "|u1",
@@ -62,7 +64,7 @@ SMALL_ARRAYS = {
 }
 """Dtypes of the arrays that are one chunk file each; a store holds those that it needs."""
 
-ROW_COLUMNS = ("weights", "strata", "groups")
+ROW_COLUMNS = ("weights", "strata", "groups", "covariates", "events")
 """What a store may know of its rows besides target and row ids."""
 
 ROW_ARRAYS = ("target", "target_values", *ROW_COLUMNS)
@@ -314,6 +316,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "inferred": ("facts by name", _is_dict(_is_plain)),
     "source": ("facts by name", _is_dict(_is_plain)),
     "checksums": ("checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))),
+    "levels": ("lists of texts", _is_list(_is_list(_is_text))),
     "format": ("a whole number", _POSITIVE),
     "lengths": ("positive whole numbers by array", _is_dict(_POSITIVE)),
     "values_chunk": (
@@ -335,9 +338,10 @@ def _checked(record: Record, sha256: object) -> "Manifest":
     """
     if sha256 != (found := sha256_of(record)):
         raise ImpossibleError(f"expected a manifest of SHA-256 {sha256!r}, found {found!r}")
-    if odd := sorted(record.keys() ^ _FIELDS.keys()):
+    fields = _FIELDS.keys() - {"levels"} if record["format"] == FORMAT else _FIELDS.keys()
+    if odd := sorted(record.keys() ^ fields):
         raise ImpossibleError(
-            f"expected a manifest with the fields of format {FORMAT}, "
+            f"expected a manifest with the fields of format {record['format']}, "
             f"found {', '.join(odd)} missing or unknown"
         )
     for name, value in record.items():
@@ -345,7 +349,9 @@ def _checked(record: Record, sha256: object) -> "Manifest":
         if not holds(value):
             wrong(f"{name} to be {expected}", value)
     lists = ("classes", "class_counts", "values_chunk")
-    manifest = Manifest(**record | {name: tuple(record[name]) for name in lists})
+    levels = tuple(map(tuple, record.get("levels", ())))
+    tuples: Record = {name: tuple(record[name]) for name in lists} | {"levels": levels}
+    manifest = Manifest(**record | tuples)
     for expected, agrees, said in _agreements(manifest):
         if not agrees:
             wrong(expected, said)
@@ -369,6 +375,10 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
         (f"{m.n_rows} rows in class_counts", is_regression or sum(counts) == m.n_rows, counts),
         ("row_columns of known names", set(columns) <= set(ROW_COLUMNS), columns),
         ("columns in row_columns", all(columns.values()), columns),
+        (f"format {format_of(columns)}", m.format == format_of(columns), m.format),
+        ("levels of each covariate", len(m.levels) == len(columns.get("covariates", ())), m.levels),
+        ("levels that differ", all(len(set(one)) == len(one) for one in m.levels), m.levels),
+        ("events of a regression", is_regression or "events" not in columns, columns),
         ("the kinds in kind_counts", set(kinds) == set(NAMES), kinds),
         (f"{m.n_features} features in kind_counts", sum(kinds.values()) == m.n_features, kinds),
         ("chunk_features <= n_features", m.chunk_features <= m.n_features, m.chunk_features),
@@ -407,6 +417,7 @@ def _check_lengths(m: "Manifest") -> None:
         wrong("lengths of the small arrays", sorted(different))
     features, items = m.values_chunk
     expected = dict.fromkeys(ROW_ARRAYS, m.n_rows) | dict.fromkeys(FEATURE_ARRAYS, m.n_features)
+    expected["covariates"] = m.n_rows * len(m.levels)
     expected |= dict.fromkeys(("names_offsets", "categories_first"), m.n_features + 1)
     expected |= {"row_ids_offsets": m.n_rows + 1}
     for name, n_items in m.float_arrays.items():
@@ -428,12 +439,15 @@ def damaged(place: object, error: Exception) -> StoreError:
 # SHA-256 (of its canonical JSON, in hexadecimal digits), ``srs_ooc_sha256``. It holds:
 #
 # ========================  ======================================================================
-# ``format``                version of this layout (`FORMAT`)
+# ``format``                version of this layout (:func:`format_of`)
 # ``n_rows``, ``n_features``  shape of the table
 # ``task``                  ``classification`` or ``regression``
 # ``classes``, ``class_counts``  labels as text, in code order, and rows of each; else empty
 # ``n_dropped_rows``        rows of the source left out, having no target
-# ``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``
+# ``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``,
+#                           ``covariates``, ``events``
+# ``levels``                of each covariate the texts of its categories, by number; empty of
+#                           numbers; only of format 4
 # ``kind_counts``           features of each kind
 # ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
 # ``chunk_features``        features per chunk file of ``codes``
@@ -457,6 +471,9 @@ def damaged(place: object, error: Exception) -> StoreError:
 # ``target_values``   (n_rows,) float64 targets; only of a regression
 # ``weights``         (n_rows,) float64, positive; these three only where given
 # ``strata``, ``groups``  (n_rows,) int32 codes of distinct texts or tuples of texts
+# ``covariates``      (n_covariates x n_rows,) float64, one covariate after another: numbers, or the
+#                     places of categories in ``levels``; NaN where missing; only where given
+# ``events``          (n_rows,) bool: the event was seen; only of a censored target
 # ``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical,
 #                     4 constant
 # ``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
@@ -476,7 +493,8 @@ def damaged(place: object, error: Exception) -> StoreError:
 # ``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
 # dimensions of these names; nothing here reads them.
 
-FORMAT = 3
+FORMAT, FORMAT_OF_COVARIATES = 3, 4
+"""Formats of stores; the second of those with covariates or events, which older versions refuse."""
 NO_TARGET = "none; rows are numbered"
 """What a manifest says was inferred of the target where the table has none."""
 ATTRIBUTE = "srs_ooc"
@@ -509,6 +527,7 @@ class Manifest:
     lengths: dict[str, int]
     values_chunk: tuple[int, int]
     format: int = FORMAT
+    levels: tuple[tuple[str, ...], ...] = ()
 
     @property
     def small_arrays(self) -> list[str]:
@@ -564,8 +583,16 @@ class Manifest:
         return sha256_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON-ready values."""
-        return dataclasses.asdict(self)
+        """Return the manifest as JSON-ready values; of format 3 as ever, without levels."""
+        record = dataclasses.asdict(self)
+        if self.format == FORMAT:
+            del record["levels"]
+        return record
+
+
+def format_of(row_columns: Collection[str]) -> int:
+    """Return the format of a store with these columns of its rows."""
+    return FORMAT_OF_COVARIATES if {"covariates", "events"} & {*row_columns} else FORMAT
 
 
 def canonical(record: Any) -> str:
@@ -626,10 +653,10 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."
         ) from error
-    if type(version) is not int or version != FORMAT:
+    if type(version) is not int or version not in (FORMAT, FORMAT_OF_COVARIATES):
         raise StoreError(
-            f"{place}: expected store format {FORMAT}, found {version!r}. "
-            "Use the srs-ooc version that wrote it, or ingest the table again."
+            f"{place}: expected store format {FORMAT} or {FORMAT_OF_COVARIATES}, found "
+            f"{version!r}. Use the srs-ooc version that wrote it, or ingest the table again."
         )
     try:
         return _checked(record, attributes.get(SHA256))
@@ -673,7 +700,8 @@ def _documents(manifest: Manifest) -> dict[str, Record]:
     found = {"codes": codes | {"fill_value": manifest.missing_code}}
     for name in manifest.small_arrays:
         length, dtype = (manifest.lengths[name],), dtype_of(name)
-        other = "row" if name in ROW_ARRAYS else f"{name}_item"
+        is_by_row = name in ROW_ARRAYS and name != "covariates"
+        other = "row" if is_by_row else f"{name}_item"
         found[name] = _array(length, length, dtype, "feature" if name in FEATURE_ARRAYS else other)
         about = _ORDERS.get(name.split("_", maxsplit=1)[0])
         found[name]["attributes"] = {} if about is None else {"description": about}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,6 +210,24 @@ class ColumnStore(Closing):
         self._maps.clear()
 
 
+class Covariate(NamedTuple):
+    """A covariate: a column that is kept beside the features and never searched.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    values : float64 (n_rows,)
+        Numbers, or of categories the place of the level; NaN where missing.
+    levels : tuple of str
+        Texts of the categories; empty of numbers.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    levels: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Verified:
     """What was read of a store and found as it was written.
@@ -397,6 +415,23 @@ class Store:
     def groups(self) -> NDArray[np.int32] | None:
         """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
         return self._of_rows("groups")
+
+    def covariates(self) -> list[Covariate]:
+        """Return the covariates in the order given: 8 bytes for each and each row; [] if none."""
+        return list(self.each_covariate())
+
+    def each_covariate(self) -> Iterator[Covariate]:
+        """Yield the covariates in the order given, one at a time in memory."""
+        if names := self.manifest.row_columns.get("covariates"):
+            self._have("covariates")
+            with SmallFile(self.path, self.manifest, "covariates") as file:
+                for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
+                    values = file.items(i * self.n_rows, self.n_rows)
+                    yield Covariate(name, np.asarray(values, np.float64), levels)
+
+    def events(self) -> NDArray[np.bool_] | None:
+        """Return where the event was seen, bool (n_rows,); None if the target is not censored."""
+        return self._of_rows("events")
 
     def _of_rows(self, name: str) -> NDArray[Any] | None:
         return self.array(name) if name in self.manifest.row_columns else None

@@ -68,7 +68,7 @@ def test_kinds_of_rows_can_be_forced(tmp_path, ingest):
     assert "line 3: sample 's2' of 'cg2': expected a whole number" in err
     status, _, err = ingest(MATRIX, PHENO, "--kind", "nothere=integer")
     assert (status, "no such column 'nothere'" in err) == (2, True)
-    forced = ["--kind", "chr=categorical", "--kind", "Age=categorical", "--covariates", "Age"]
+    forced = ["--kind", "chr=categorical", "--kind", "Age=categorical", "--sample-features", "Age"]
     status, _, err = ingest(mixed, PHENO, *forced)
     assert (status, err) == (0, "")
     store = tmp_path / "t.zarr"

@@ -219,7 +219,7 @@ def write_texts(folder, shape, kind):
         samples = [f"s{i},{label},t{i // 2}\n" for i, label in enumerate(labels)]
         (folder / "samples.csv").write_text("id,y,town\n" + "".join(samples))
         beside = ("--samples", folder / "samples.csv", "--id", "id", "--target", "y")
-        return path, (*uint16, "--orient", "features", *beside, "--covariates", "town")
+        return path, (*uint16, "--orient", "features", *beside, "--sample-features", "town")
     if kind in ("parquet", "feather"):
         columns = {f"f{j}": column for j, column in enumerate(zip(*lines, strict=True))}
         as_frame(path, columns, kind)

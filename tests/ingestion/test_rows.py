@@ -337,7 +337,7 @@ def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
     (tmp_path / "p.csv").write_text(PHENO)
     command = ["ingest", "m.csv", "t.zarr", "--orient", "features", "--samples", "p.csv"]
     command += ["--id", "id", "--target", "age", "--strata", "batch,sex", "--weights", "w"]
-    command += ["--groups", "who", "--covariates", "site,w", "--memory-mb", "4000"]
+    command += ["--groups", "who", "--sample-features", "site,w", "--memory-mb", "4000"]
     paths = {"m.csv", "t.zarr", "p.csv"}
     with pytest.raises(SystemExit) as end:
         main([str(tmp_path / part) if part in paths else part for part in command])

@@ -48,7 +48,7 @@ def _features_as_rows(folder):
     roles = {name: table.columns[name] for name in ROLES}
     samples.write_text(type(table)(roles).text(), encoding="utf-8")
     options = ("--orient", "features", "--samples", samples, "--id", "id", "--target", "label")
-    return ingest_file(file, folder / "store", *options, "--covariates", "region,weight")
+    return ingest_file(file, folder / "store", *options, "--sample-features", "region,weight")
 
 
 def _side_files(folder):

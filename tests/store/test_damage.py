@@ -19,15 +19,22 @@ from srs_ooc.store.values import ValuesReader
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path, request):
+    """A store of classes; of a censored target where a test is of a file that such a store has."""
     path = tmp_path / "t.csv"
-    path.write_text("a,b,w,s,y\n1,p,2,k,u\n3,,1,k,v\n5,p,1,l,u\n")
-    options = IngestOptions(target="y", weights="w", strata=("s",))
+    path.write_text("a,b,w,s,y,c,t,e\n1,p,2,k,u,4,7,1\n3,,1,k,v,,8,0\n5,p,1,l,u,6,9,1\n")
+    options = IngestOptions(target="y", weights="w", strata=("s",), ignore=("c", "t", "e"))
+    asked = getattr(request.node, "callspec", None)
+    if asked is not None and asked.params.get("name") in CENSORED:
+        options = IngestOptions(
+            target="t", censored=True, event="e", covariates=("c", "s"), ignore=("w", "y")
+        )
     ingest_table(path, tmp_path / "t.zarr", options)
     return tmp_path / "t.zarr"
 
 
-ABSENT = ("target_values", "groups", "code_lows_crc32c", "code_highs_crc32c")
+CENSORED = ["covariates/c/0", "events/c/0", "target_values/c/0"]
+ABSENT = ("groups", "code_lows_crc32c", "code_highs_crc32c")
 FILES = ["codes/c/0/0", *(f"{name}/c/0" for name in SMALL_ARRAYS if name not in ABSENT)]
 
 
@@ -77,7 +84,9 @@ def test_other_versions_other_groups_and_no_store(store, tmp_path):
     for version in (1, 2, 99):
         record["attributes"]["srs_ooc"]["format"] = version
         metadata.write_text(json.dumps(record))
-        refused = f"expected store format 3, found {version}.*wrote it, or ingest the table again"
+        refused = (
+            f"expected store format 3 or 4, found {version}.*wrote it, or ingest the table again"
+        )
         with pytest.raises(StoreError, match=refused):
             read_manifest(store)
     del record["attributes"]["srs_ooc"]

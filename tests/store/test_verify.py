@@ -17,7 +17,7 @@ from stores import make_store
 from srs_ooc import ingest
 from srs_ooc import run as run_of
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.results.exporting import export_columns, values_of
 from srs_ooc.store import store as store_module
@@ -53,6 +53,18 @@ def whole(tmp_path_factory):
 def store(whole):
     """A copy to be damaged, and mended by whoever damages it."""
     return shutil.copytree(whole, whole.with_name("damaged.zarr"))
+
+
+@pytest.fixture(scope="module")
+def censored(whole):
+    """A store of times with events and covariates: w and b are numbers, c and s categories."""
+    options = IngestOptions(
+        "w", censored=True, event="b", covariates=("e", "c", "d", "s"), ignore=("g", "y"),
+        kinds=ForcedKinds((("s", "categorical"),)), row_ids="id",
+    )  # fmt: skip
+    path = whole.with_name("censored.zarr")
+    ingest_table(whole.with_name("t.csv"), path, options)
+    return path
 
 
 def many_chunks(tmp_path, monkeypatch, *, keep_values=True, n_features=4):
@@ -175,14 +187,16 @@ def use(store):
 
 TOLD_BY_THE_MANIFEST_ALONE = {
     "n_dropped_rows", "order_key", "target_name", "row_id_name", "inferred", "source",
-    "classes", "row_columns",
+    "classes", "row_columns", "levels",
 }  # fmt: skip
 
 
 @pytest.mark.slow
-@given(st.data())
+@pytest.mark.parametrize("which", ["store", "censored"])
+@given(data=st.data())
 @examples(300)
-def test_a_sealed_manifest_that_cannot_be_is_an_error(store, data):
+def test_a_sealed_manifest_that_cannot_be_is_an_error(store, censored, which, data):
+    store = store if which == "store" else censored
     record = record_of(store)
     name = data.draw(st.sampled_from(sorted(record)))
     value = record[name]
@@ -229,7 +243,9 @@ def test_a_flipped_bit_of_the_manifest_is_an_error_or_means_the_same(store):
     assert n_same < len(data)  # spaces, and what the group says besides
 
 
-THERE = sorted(set(SMALL_ARRAYS) - {"target_values", "code_lows_crc32c", "code_highs_crc32c"})
+CENSORED = {"target_values", "covariates", "events"}
+"""Arrays of the second store; the first has the others."""
+THERE = sorted(set(SMALL_ARRAYS) - {"code_lows_crc32c", "code_highs_crc32c"})
 
 
 def read_all(store, out):
@@ -280,12 +296,19 @@ def sealed(store, name, garbage):
         ("categories_bytes", 2, 0xFF, "can't decode"),
         ("categories_first", slice(1, -1), 0, "categories of feature"),
         ("values_crc32c", 0, 1, "written elsewhere"),
+        ("events", 0, 2, "expected 0"),
+        ("covariates", 0, np.inf, "expected finite numbers, or places of levels"),
+        ("covariates", N_ROWS, 3, "expected finite numbers, or places of levels, found 3"),
+        ("covariates", -1, 0.5, "expected finite numbers, or places of levels, found 0.5"),
+        ("covariates", -1, -1, "expected finite numbers, or places of levels, found -1"),
     ],
 )
-def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, found):
+def test_sealed_items_that_cannot_be_are_named(store, censored, tmp_path, name, at, item, found):
+    store = censored if name in CENSORED else store
     file, document = store / name / "c" / "0", (store / "zarr.json").read_bytes()
     kept = file.read_bytes()
-    items = np.frombuffer(kept, "|u1" if name == "exact" else SMALL_ARRAYS[name]).copy()
+    flags = ("exact", "events")
+    items = np.frombuffer(kept, "|u1" if name in flags else SMALL_ARRAYS[name]).copy()
     items[at] = item
     try:
         sealed(store, name, items.tobytes())
@@ -302,7 +325,10 @@ def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, 
 @pytest.mark.parametrize("name", THERE)
 @given(data=st.data())
 @examples(25)
-def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(store, name, data):
+def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(
+    store, censored, name, data
+):
+    store = censored if name in CENSORED else store
     file = store / name / "c" / "0"
     kept, manifest = file.read_bytes(), (store / "zarr.json").read_bytes()
     garbage = data.draw(st.binary(min_size=len(kept), max_size=len(kept)))

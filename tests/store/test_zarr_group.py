@@ -235,7 +235,7 @@ def test_a_store_without_consolidated_metadata_is_whole(store):
 def made_by_zarr(folder, manifest, about):
     """Have zarr itself write the metadata of a store."""
     n_features, n_rows = manifest.n_features, manifest.n_rows
-    row_arrays = ("target", "target_values", "weights", "strata", "groups")
+    row_arrays = ("target", "target_values", "weights", "strata", "groups", "events")
     attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
     group = zarr.create_group(folder, zarr_format=3, attributes=attributes)
 
@@ -272,6 +272,7 @@ def made_by_zarr(folder, manifest, about):
     [
         IngestOptions(row_ids="ö"),
         IngestOptions(target="b", task="regression", weights="w", row_ids="ö"),
+        IngestOptions("b", censored=True, event="t", covariates=("w",), row_ids="ö"),
         IngestOptions(
             row_ids="ö", keep_values=False, strata=("t",), groups="b", code_dtype="uint16"
         ),
@@ -280,7 +281,9 @@ def made_by_zarr(folder, manifest, about):
 def test_metadata_are_byte_by_byte_what_zarr_writes(tmp_path, options):
     (tmp_path / "t.csv").write_text(
         "ö,b,w,t,x,'é\"'\n"
-        + "".join(f"r{i},{i},{i + 0.1},{'pq'[i % 2]},{i % 3},{'uü'[i % 2]}\n" for i in range(7)),
+        + "".join(
+            f"r{i},{i},{i + 0.1},{('no', 'yes')[i % 2]},{i % 3},{'uü'[i % 2]}\n" for i in range(7)
+        ),
         encoding="utf-8",
     )
     store = tmp_path / "t.zarr"
