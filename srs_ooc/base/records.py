@@ -6,10 +6,28 @@ all parts in one transaction and knows no method: only names, arrays and JSON.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Covariate(NamedTuple):
+    """A covariate: a column that is kept beside the features and never searched.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    values : float64 (n_rows,)
+        Numbers, or of categories the place of the level; NaN where missing.
+    levels : tuple of str
+        Texts of the categories; empty of numbers.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

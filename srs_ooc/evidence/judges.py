@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Params, Share, Whole, exact_share, option
+from srs_ooc.base.options import Choice, Params, Share, Text, Whole, exact_share, option
 from srs_ooc.base.records import Outcome, Probe
 from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.evidence.tally import Tally
@@ -18,6 +18,8 @@ from srs_ooc.native import _native
 MOST_KEPT = 1000
 IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
+NOT_ADJUSTED = "none"
+"""In place of names of covariates."""
 LEADERS = 10
 """Leading features that are held in every other subspace where no option says how many."""
 
@@ -106,7 +108,7 @@ class ProbeJudge(Judge):
 class TestsJudge(Judge):
     """A final verdict by tests of features, alone and beside others (docs/evidence.md)."""
 
-    versions: ClassVar[Mapping[str, int]] = {"evidence": 7, "stages": 3}
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 8, "stages": 3}
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",
@@ -125,6 +127,13 @@ class TestsJudge(Judge):
         "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
         default=IMPURITY,
     )
+    adjust: str = option(
+        Text(),
+        "Covariates of the store that features are tested beside, by name and separated by commas, "
+        "or all (docs/methods/adjusting.md).",
+        default=NOT_ADJUSTED,
+        metavar="NAMES",
+    )
 
     @property
     def n_leaders(self) -> int:
@@ -132,9 +141,9 @@ class TestsJudge(Judge):
         return self.keep
 
     def values(self) -> dict[str, Any]:
-        """Return the settled values by name; those of runs by impurity as they always were."""
-        values = super().values()
-        return {k: v for k, v in values.items() if k != "closing" or v != IMPURITY}
+        """Return the settled values by name; of what is seldom asked for only where it was."""
+        usual = {"closing": IMPURITY, "adjust": NOT_ADJUSTED}
+        return {k: v for k, v in super().values().items() if usual.get(k) != v}
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:

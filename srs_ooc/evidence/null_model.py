@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Covariate
 from srs_ooc.evidence.rank_tests import Covariates
 from srs_ooc.native.numerics import orthonormal
 
@@ -35,23 +36,6 @@ MOST_WEIGHT = 20.0
 """Of a row as trees are grown, beside the smallest."""
 _TURNS, _DONE, _REWEIGHTED = 100, 1e-9, 20
 _DEPENDENT = 1e-6
-
-
-class Covariate(NamedTuple):
-    """A column that features are adjusted for.
-
-    Attributes
-    ----------
-    name : str
-    values : float64 (n_rows,)
-        Numbers, or places of levels; NaN where missing.
-    levels : tuple of str
-        Of categories; empty of numbers.
-    """
-
-    name: str
-    values: Floats
-    levels: tuple[str, ...] = ()
 
 
 class Censored(NamedTuple):
@@ -112,21 +96,30 @@ def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -
     return columns
 
 
-def _n_columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -> int:
-    parts = [_parts(covariate) for covariate in covariates]
-    n, m = (sum(len(part[i]) for part in parts) for i in (0, 1))
-    return 1 + n * degrees + m + products * (n * (n - 1) // 2 + n * m)
+class Form(NamedTuple):
+    """What of the covariates is fitted.
+
+    Attributes
+    ----------
+    degrees : int
+        Degrees of freedom of a number.
+    products : bool
+        Of numbers, and of numbers with indicators.
+    n_columns : int
+        Columns of the basis, at most.
+    """
+
+    degrees: int
+    products: bool
+    n_columns: int
 
 
-def basis_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Floats:
-    """Return an orthonormal basis of what covariates, and given strata, may do to a target.
+def form_of(covariates: Sequence[Covariate], n_strata: int = 1) -> Form:
+    """Return the form for covariates, and given strata, of so many rows.
 
-    An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products of numbers, and of numbers with indicators.
-    Where that is more than a tenth of the rows, degrees go first, then products.
-
-    Returns
-    -------
-    float64 (n_rows, k)
+    An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products
+    of numbers, and of numbers with indicators. Where that is more than a tenth of the rows, degrees
+    go first, then products.
 
     Raises
     ------
@@ -135,29 +128,50 @@ def basis_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None
     """
     n_rows = len(covariates[0].values)
     most = n_rows // FEWEST_ROWS
+    if n_strata > max(most, 1):
+        raise UsageError(
+            f"--adjust: expected at most a tenth as many strata as rows, found {n_strata} strata "
+            f"of {n_rows} rows. Use coarser strata, or leave --adjust out."
+        )
+    n = sum(not one.levels for one in covariates)
+    m = sum(_n_indicators(one) for one in covariates)
     degrees = next(degrees for least, degrees in DEGREES if n_rows >= least)
-    extra: list[Floats] = []
-    if strata is not None:
-        numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
-        n_strata = int(numbers.max()) + 1
-        if n_strata > most:
-            raise UsageError(
-                f"--adjust: expected at most a tenth as many strata as rows, found {n_strata} "
-                f"strata of {n_rows} rows. Use coarser strata, or leave --adjust out."
-            )
-        extra = _parts(Covariate("", numbers, ("",) * n_strata))[1]
     forms = [(d, True) for d in range(degrees, 1, -1)] + [(d, False) for d in range(degrees, 0, -1)]
     for d, products in forms:
-        if _n_columns(covariates, d, products=products) + len(extra) <= most:
-            break
-    else:
-        needed = _n_columns(covariates, 1, products=False) + len(extra)
-        raise UsageError(
-            f"--adjust: expected at most one column of covariates for {FEWEST_ROWS} rows, found "
-            f"{needed} columns (levels of categories count one by one) for {n_rows} rows. Adjust "
-            "for fewer covariates, or for coarser ones."
-        )
-    rows = [np.ones(n_rows), *_columns(covariates, d, products=products), *extra]
+        needed = n_strata + n * d + m + products * (n * (n - 1) // 2 + n * m)
+        if needed <= most:
+            return Form(d, products, needed)
+    raise UsageError(
+        f"--adjust: expected at most one column of covariates for {FEWEST_ROWS} rows, found "
+        f"{needed} columns (levels of categories count one by one) for {n_rows} rows. Adjust for "
+        "fewer covariates, or for coarser ones."
+    )
+
+
+def _n_indicators(covariate: Covariate) -> int:
+    gone = np.isnan(covariate.values)
+    if not covariate.levels:
+        return int(gone.any() and not gone.all())
+    return len(np.unique(covariate.values[~gone])) + int(gone.any()) - 1
+
+
+def fit_nbytes(n_rows: int, n_columns: int) -> int:
+    """Return the bytes that fitting so many columns takes."""
+    return n_rows * (6 * 8 * n_columns + 200)
+
+
+def basis_of(
+    covariates: Sequence[Covariate], form: Form, strata: NDArray[np.integer] | None = None
+) -> Floats:
+    """Return an orthonormal basis of what covariates, and given strata, may do to a target.
+
+    float64 (n_rows, k); columns that add nothing are left out.
+    """
+    n_rows = len(covariates[0].values)
+    rows = [np.ones(n_rows), *_columns(covariates, form.degrees, products=form.products)]
+    if strata is not None:
+        numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
+        rows += _parts(Covariate("", numbers, ("",) * (int(numbers.max()) + 1)))[1]
     scaled = [row / scale for row in rows if (scale := float(np.sqrt((row * row).mean()))) > 0]
     basis = orthonormal(np.array(scaled), _DEPENDENT)
     return np.ascontiguousarray(basis[np.abs(basis).max(axis=1) > 0].T)
@@ -365,7 +379,8 @@ class NullModel:
             If rows are too few for the covariates, a fit does not converge, or no stratum has rows
             of two classes, so that covariates say the class.
         """
-        basis = basis_of(covariates, strata)
+        n_strata = 1 if strata is None else len(np.unique(strata))
+        basis = basis_of(covariates, form_of(covariates, n_strata), strata)
         n_rows = len(basis)
         columns = basis * np.sqrt(n_rows)
         if isinstance(target, Censored):
@@ -382,6 +397,10 @@ class NullModel:
         else:
             bins, scores = _of_classes(target.astype(np.int64), columns, strata)
         return cls(np.rint(basis / BASIS_UNIT).astype(np.int32), bins, scores)
+
+    def of_rows(self, is_in: NDArray[np.bool_]) -> "NullModel":
+        """Return what it says of some of the rows, as fitted to all."""
+        return NullModel(self.basis[is_in], self.strata[is_in], self.scores[is_in])
 
     def covariates(self) -> Covariates:
         """Return what features are adjusted for."""

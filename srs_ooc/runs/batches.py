@@ -70,12 +70,15 @@ class GrowJob(Job):
     closing : pair of int or None
         Of a closing stage, the rows of a leaf at least and the features of a tree at most; None for
         the main loop.
+    weights : float64 (n_rows,) or None
+        Of these rows, where they have some.
     """
 
     rows: NDArray[np.int32] | None
     target: NDArray[np.int32] | NDArray[np.float64]
     records: bool = False
     closing: tuple[int, int] | None = None
+    weights: NDArray[np.float64] | None = None
 
     @property
     def round_size(self) -> int:
@@ -92,7 +95,8 @@ class GrowJob(Job):
         spec, store = RunSpec.from_json(self.identity), self.store.open()
         with store.unchanged():
             inputs = Inputs(rows=self.rows)
-            task = replace(Task.of_run(spec, store, inputs), target=self.target)
+            task = Task.of_run(spec, store, inputs)
+            task = replace(task, target=self.target, weights=self.weights)
             shape = shape_of(store.manifest, inputs, spec.values())
             room = self.store.memory_mb, n_threads, store.reading_nbytes
             budget = worker_budget(spec, shape, *room, saves=self.records)

@@ -336,7 +336,8 @@ class DaskCluster:
 
         def executor(n_columns: int, closing: tuple[int, int] | None = None) -> BatchExecutor:
             returned = records and closing is None
-            job = GrowJob(there, spec.to_json(), task.rows, task.target, returned, closing)
+            told = task.rows, task.target, returned, closing, task.weights
+            job = GrowJob(there, spec.to_json(), *told)
             return self.executor(job, n_columns)
 
         return executor

@@ -64,10 +64,17 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     """Return the target that single features are tested against, of some rows where given."""
     kept = slice(None) if rows is None else rows
     strata = None if task.strata is None else task.strata[kept]
-    target = task.target[kept]
-    if task.is_regression:
-        return RankTarget.of_values(target.astype(np.float64), strata)
-    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata, task.classes)
+    target, covariates = task.target[kept], task.covariates
+    if task.is_scored:
+        out = RankTarget.of_scores(target.astype(np.int64), strata)
+    elif task.is_regression:
+        out = RankTarget.of_values(target.astype(np.float64), strata)
+    else:
+        classes = len(task.classes), strata, task.classes
+        out = RankTarget.of_classes(target.astype(np.int64), *classes)
+    if covariates is not None and rows is not None:
+        covariates = covariates.of_rows(rows)
+    return out._replace(covariates=covariates)
 
 
 class TestTable:

@@ -310,9 +310,11 @@ def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[R
                 f"(groups stay whole), found {n_least} of class {task.classes[code]!r}. Get more "
                 "rows of it, or leave it out with --rows."
             )
-    here = Inputs(inputs.excluded, rows[place == number % 2])
+    here = inputs.part(rows, place == number % 2)
     seed = key_of(spec.seed, Purpose.HALVES, number, Purpose.TREE)
-    return replace(spec.with_seed(seed), rows=str(digest(here.rows, "rows"))), here
+    rows_digest = str(digest(here.rows, "rows"))
+    spec = replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest)
+    return spec, here
 
 
 def dealing_lease(n_rows: int) -> Lease:

@@ -5,7 +5,7 @@ import hashlib
 import stat
 from _csv import Reader as Lines
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from math import isfinite
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.evidence.judges import NOT_ADJUSTED
+from srs_ooc.evidence.null_model import NullModel
 from srs_ooc.native._native import hash_text
 from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.arrays import PIECE_ITEMS, Names
@@ -304,6 +306,8 @@ def _score_of(file: Path, line: int, text: str) -> float:
 
 WEIGHTS = "weights"
 """Name of weights in a ledger: what a file of scores said, or what was computed."""
+NULL_MODEL = ("basis", "bins", "null_scores")
+"""Names of the parts of a null model in a ledger."""
 FILE_DIGITS = tuple("0123456789")
 """A digest begins with how many items there were; other values of ``scores`` are words."""
 _Position = TypeVar("_Position", np.int32, np.uint32)
@@ -324,12 +328,45 @@ class Inputs:
         scores; of a run that is worked on, of all its items, whatever they come from.
     validation : int32 or None
         Those of the rows that are held out, ascending; None where the method chooses them.
+    basis, bins, null_scores : int32 or None
+        Of a run that is adjusted for covariates its null model, of the rows trained on: (n_rows,
+        k), (n_rows,) and (n_rows,), as :class:`srs_ooc.evidence.null_model.NullModel` has them.
     """
 
     excluded: NDArray[np.uint32] | None = None
     rows: NDArray[np.int32] | None = None
     weights: NDArray[np.uint32] | None = None
     validation: NDArray[np.int32] | None = None
+    basis: NDArray[np.int32] | None = None
+    bins: NDArray[np.int32] | None = None
+    null_scores: NDArray[np.int32] | None = None
+
+    @property
+    def null_model(self) -> NullModel | None:
+        """What covariates say of the rows trained on; None where nothing is adjusted."""
+        if self.basis is None or self.bins is None or self.null_scores is None:
+            return None
+        return NullModel(self.basis, self.bins, self.null_scores)
+
+    def beside(self, null: NullModel) -> "Inputs":
+        """Return these with a null model."""
+        return replace(self, basis=null.basis, bins=null.strata, null_scores=null.scores)
+
+    def part(self, rows: NDArray[np.int32], is_in: NDArray[np.bool_]) -> "Inputs":
+        """Return what some of the rows are trained on with, as fitted to all of them.
+
+        ``rows``: those of the store that are trained on; ``is_in``: bool (n_rows,).
+        """
+        out = Inputs(self.excluded, rows[is_in])
+        return out if self.null_model is None else out.beside(self.null_model.of_rows(is_in))
+
+    @property
+    def null_digest(self) -> str:
+        """Identifies the null model."""
+        if self.basis is None or self.bins is None or self.null_scores is None:
+            return NOT_ADJUSTED
+        parts = np.concatenate([self.basis.ravel(), self.bins, self.null_scores])
+        return f"{self.basis.shape[1]} columns, {digest(parts, 'numbers')}"
 
     def validation_places(self) -> NDArray[np.int32] | None:
         """Return the places among the rows of those that are held out."""

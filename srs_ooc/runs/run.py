@@ -4,13 +4,16 @@ import os
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.runs.inputs import FILE_DIGITS, WEIGHTS, Inputs, digest
+from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
+from srs_ooc.runs.spec import NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -66,8 +69,9 @@ class Run(Ledger):
             self.input("rows", "<i4"),
             self.input(WEIGHTS, "<u4"),
             self.input("validation", "<i4"),
+            *self._null_model(),
         )
-        held = {name: NOT_GIVEN[name] for name in INPUTS} | self.spec.to_json()
+        held = NOT_GIVEN | self.spec.to_json()
         kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
         if held.get("scores", "file").startswith(FILE_DIGITS):
             kinds["scores"] = WEIGHTS
@@ -75,12 +79,23 @@ class Run(Ledger):
             given = inputs.weights if name == "scores" else getattr(inputs, name)
             found = digest(given, what) or NOT_GIVEN.get(name, "none")
             if found != held[name]:
-                raise RunError(
-                    f"{self.run}: expected the {name} that the run was made with, {held[name]}, "
-                    f"found {found}. The ledger is damaged; restore the run's folder from a copy, "
-                    "or start the run again in another one."
-                )
+                self._refuse_input(name, held[name], found)
+        if (found := inputs.null_digest) != held["null_model"]:
+            self._refuse_input("null model", held["null_model"], found)
         return inputs
+
+    def _null_model(self) -> tuple[NDArray[np.int32] | None, ...]:
+        basis, bins, scores = (self.input(name, "<i4") for name in NULL_MODEL)
+        if basis is not None and bins is not None and len(bins) and len(basis) % len(bins) == 0:
+            basis = basis.reshape(len(bins), -1)
+        return basis, bins, scores
+
+    def _refuse_input(self, name: str, expected: str, found: str) -> NoReturn:
+        raise RunError(
+            f"{self.run}: expected the {name} that the run was made with, {expected}, found "
+            f"{found}. The ledger is damaged; restore the run's folder from a copy, or start the "
+            "run again in another one."
+        )
 
     def check_store(self, store: Store) -> None:
         """Check that the run was made on this very store.

@@ -14,7 +14,7 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
-from srs_ooc.evidence.judges import closes_by_sensitivity
+from srs_ooc.evidence.judges import NOT_ADJUSTED, closes_by_sensitivity
 from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.spec import RunSpec
@@ -54,6 +54,11 @@ STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 
+BASIS_NBYTES = 8
+"""Of a column of covariates and a row: beside it the whole numbers that are kept, and copies."""
+SCORES_NBYTES = 64
+"""A row where a column is adjusted: three scores, what is left of them, steps, which are known."""
+
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
 MOST_BLOCK = 64
@@ -69,7 +74,8 @@ class TrainingShape:
     Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
     store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them; where it
     ``has_groups``, whole groups are. A model
-    that is no tree ``is_decoded`` for: its blocks become numbers.
+    that is no tree ``is_decoded`` for: its blocks become numbers. Features are adjusted for
+    ``n_basis`` columns of covariates.
     """
 
     n_rows: int
@@ -83,6 +89,7 @@ class TrainingShape:
     has_strata: bool = False
     has_groups: bool = False
     is_decoded: bool = False
+    n_basis: int = 0
 
     @property
     def is_regression(self) -> bool:
@@ -134,6 +141,8 @@ def shape_of(
     is_decoded = options.get("model", TREE) != TREE
     by_value = is_decoded or options.get("thresholds", RANK) != RANK
     weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
+    adjusts = options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
+    weighs |= adjusts and bool(manifest.classes)
     return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
@@ -143,9 +152,10 @@ def shape_of(
         n_channels=(weighs or "weights" in manifest.row_columns) + (manifest.task == "regression"),
         n_values=n_values_of(manifest) if by_value else 0,
         n_stored_rows=manifest.n_rows,
-        has_strata="strata" in manifest.row_columns,
+        has_strata="strata" in manifest.row_columns or adjusts,
         has_groups="groups" in manifest.row_columns,
         is_decoded=is_decoded,
+        n_basis=0 if inputs.basis is None else inputs.basis.shape[1],
     )
 
 
@@ -230,6 +240,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("closing, tests and verdict", tests * closing),
         Lease("means of groups", tests * shape.has_groups * groups),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
+        Lease("covariates", tests * 2 * BASIS_NBYTES * shape.n_basis * n_rows),
         shape.values_lease,
         Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
         Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
@@ -386,7 +397,8 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
-    return columns + tiles + 6 * MB + each_row * n_rows
+    adjusting = (SCORES_NBYTES + BASIS_NBYTES * shape.n_basis) * n_rows if shape.n_basis else 0
+    return columns + tiles + 6 * MB + each_row * n_rows + adjusting
 
 
 def n_cores() -> int:

@@ -15,6 +15,7 @@ from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.records import Watch
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
+from srs_ooc.evidence.judges import NOT_ADJUSTED
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.halves import (
@@ -48,6 +49,7 @@ from srs_ooc.runs.settling import (
 from srs_ooc.runs.spec import Options, RunSpec, notes_of
 from srs_ooc.runs.task import (
     Task,
+    adjusted_inputs,
     check_cluster,
     check_rows,
     check_table,
@@ -93,6 +95,9 @@ class RunDraft:
         inputs, options = _resolved(store, request)
         store.check_files()
         _check_target(store)
+        if options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED:
+            cap_nbytes = request.cap_mb * MB
+            inputs = adjusted_inputs(store, inputs, options["adjust"], cap_nbytes)
         draft = cls._settled(store, inputs, options, request)
         spec, task = draft.spec, draft.task
         _check_rows_split(spec, store)
@@ -149,6 +154,7 @@ class RunDraft:
         shape, saves = shape_of(store.manifest, inputs, options), bool(request.save_trees)
         cap_nbytes = request.cap_mb * MB
         spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
+        spec = replace(spec, null_model=inputs.null_digest)
         return cls(request, spec, shape, store, inputs)
 
     @cached_property
@@ -289,7 +295,24 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     }
     if asked.weights is not None:
         digests["scores"] = digest(asked.weights, WEIGHTS)
-    return asked, request.options.also(**digests)
+    return asked, _named_covariates(store, request.options).also(**digests)
+
+
+def _named_covariates(store: Store, options: Options) -> Options:
+    """Return options whose ``adjust`` names covariates of the store, in its order."""
+    given = options.get("adjust", NOT_ADJUSTED)
+    if given == NOT_ADJUSTED:
+        return options
+    there = store.manifest.row_columns.get("covariates", [])
+    wanted = there if given == "all" else [name.strip() for name in str(given).split(",")]
+    absent = [name for name in wanted if name not in there]
+    if absent or not wanted:
+        found = f"{absent[0]!r}, which is none" if absent else "none"
+        raise UsageError(
+            f"--adjust: expected covariates of {store.place} ({', '.join(there) or 'it has none'}),"
+            f" found {found}. `srs-ooc ingest --covariates NAMES` keeps columns as covariates."
+        )
+    return options.also(adjust=",".join(name for name in there if name in wanted))
 
 
 def _scores_file(options: Options) -> Path | None:

@@ -6,6 +6,7 @@ from typing import Any, Self
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import (
+    NOT_ADJUSTED,
     Judge,
     PositiveJudge,
     ProbeJudge,
@@ -43,7 +44,7 @@ JUDGES: dict[str, type[Judge]] = {
 """Each judge by its name."""
 INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
-NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
+NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none", "null_model": "none"}
 
 
 class RunParams(Params):
@@ -88,6 +89,8 @@ class RunSpec:
         Fingerprint of the store.
     excluded, rows, validation : str
         Digests of the excluded features, of the rows, and of those that are held out.
+    null_model : str
+        Digest of what covariates say of the rows, where features are adjusted for some.
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
@@ -105,12 +108,14 @@ class RunSpec:
     judging: Judge
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
+    null_model: str = NOT_GIVEN["null_model"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as a ledger keeps it: JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
-        if self.validation != NOT_GIVEN["validation"]:
-            own["validation"] = self.validation
+        for name in ("validation", "null_model"):
+            if getattr(self, name) != NOT_GIVEN[name]:
+                own[name] = getattr(self, name)
         return own | self.values() | dict(self.judging.versions)
 
     def values(self) -> dict[str, Any]:
@@ -150,6 +155,7 @@ class RunSpec:
                 learner=TreeParams.restored(record),
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
+                null_model=record.get("null_model", NOT_GIVEN["null_model"]),
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
@@ -222,6 +228,12 @@ class RunSpec:
     def concludes(self) -> bool:
         """Whether the verdict comes last, after a closing stage."""
         return isinstance(self.judging, TestsJudge)
+
+    @property
+    def adjusts_for(self) -> tuple[str, ...]:
+        """Names of the covariates that features are adjusted for."""
+        names = getattr(self.judging, "adjust", NOT_ADJUSTED)
+        return () if names == NOT_ADJUSTED else tuple(names.split(","))
 
     @property
     def fdr(self) -> str:

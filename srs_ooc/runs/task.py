@@ -11,11 +11,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
+from srs_ooc.evidence.null_model import (
+    Censored,
+    NullModel,
+    censored_scores,
+    fit_nbytes,
+    form_of,
+)
+from srs_ooc.evidence.rank_tests import Covariates
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
@@ -50,6 +59,11 @@ class Task:
         Where the store has them and they were asked for.
     positions : int (n_features,) or None
         Where each stored feature lies in the table, where the method has to know.
+    covariates : Covariates or None
+        What features are adjusted for.
+    is_scored : bool
+        The target is scores, whole numbers that are not to be ranked: of a censored one, or of what
+        covariates leave of one.
     """
 
     inputs: Inputs
@@ -61,6 +75,8 @@ class Task:
     strata: NDArray[np.int32] | None = None
     groups: NDArray[np.int32] | None = None
     positions: NDArray[np.integer[Any]] | None = None
+    covariates: Covariates | None = None
+    is_scored: bool = False
 
     @classmethod
     def of(
@@ -89,23 +105,43 @@ class Task:
         StoreError
             If the store is damaged.
         """
-        target, rows = store.target(), inputs.rows
+        rows, strata = inputs.rows, _of_rows(store.strata(), inputs.rows)
+        target = stated_target(store, inputs)
+        is_censored = isinstance(target, Censored)
+        if isinstance(target, Censored):
+            target = censored_scores(target, strata).astype(np.float64)
         return cls(
             inputs,
             store.n_features,
             store.manifest.classes,
             class_weight,
-            target if rows is None else target[rows],
+            target,
             _of_rows(store.weights(), rows),
-            _of_rows(store.strata(), rows) if exchanges else None,
+            strata if exchanges else None,
             _of_rows(store.groups(), rows) if exchanges else None,
+            is_scored=is_censored,
         )
+
+    def adjusted(self) -> "Task":
+        """Return the task beside the null model of its inputs, where there is one.
+
+        Rows are compared within its strata. Numbers and times have its scores for a target; rows of
+        classes weigh more where covariates make their class rare.
+        """
+        null = self.inputs.null_model
+        if null is None:
+            return self
+        beside = replace(self, strata=null.strata, covariates=null.covariates())
+        scores = null.scores.astype(np.float64)
+        if self.is_regression:
+            return replace(beside, target=scores, is_scored=True)
+        return replace(beside, weights=scores if self.weights is None else scores * self.weights)
 
     @classmethod
     def of_run(cls, spec: RunSpec, store: Store, inputs: Inputs) -> "Task":
         """Read the task of a run, with what judge or model needs; errors as of :meth:`of`."""
         exchanges = spec.concludes or not spec.model.is_tree
-        task = cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges)
+        task = cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges).adjusted()
         if not spec.sampler.needs_positions:
             return task
         return replace(task, positions=np.asarray(store.array("positions")))
@@ -204,6 +240,48 @@ class Task:
             f"{ways:,.0f}, and 1 in {needed:,.0f} is needed; "
             f"{others if n_together <= n_tested else 'nor can all together'}. Get more {what}."
         )
+
+
+def stated_target(
+    store: Store, inputs: Inputs
+) -> NDArray[np.int32] | NDArray[np.float64] | Censored:
+    """Return what a store says of the rows trained on: classes, numbers, or censored times."""
+    target, events = store.target(), store.events()
+    target = target if inputs.rows is None else target[inputs.rows]
+    if events is None:
+        return target
+    seen = _of_rows(events, inputs.rows)
+    assert seen is not None
+    return Censored(target.astype(np.float64), seen)
+
+
+def adjusted_inputs(store: Store, inputs: Inputs, names: str, cap_nbytes: int) -> Inputs:
+    """Return inputs with the null model of some covariates, by name, fitted to the rows.
+
+    Raises
+    ------
+    UsageError
+        As of :meth:`srs_ooc.evidence.null_model.NullModel.of`; if rows come in groups.
+    BudgetError
+        If the cap cannot hold the fit.
+    """
+    if "groups" in store.manifest.row_columns:
+        raise UsageError(
+            f"--adjust: expected a store without groups of rows, found {store.place} with groups. "
+            "Make one row of each: ingest the table with --aggregate mean."
+        )
+    wanted = names.split(",")
+    covariates = [
+        one._replace(values=one.values if inputs.rows is None else one.values[inputs.rows])
+        for one in store.covariates()
+        if one.name in wanted
+    ]
+    strata = _of_rows(store.strata(), inputs.rows)
+    n_strata = 1 if strata is None else len(np.unique(strata))
+    n_columns, n_rows = form_of(covariates, n_strata).n_columns, len(covariates[0].values)
+    fit = Lease(f"fitting {n_columns} columns of covariates", fit_nbytes(n_rows, n_columns))
+    check_stages(cap_nbytes, [[fit]])
+    return inputs.beside(NullModel.of(stated_target(store, inputs), covariates, strata))
 
 
 def _of_rows(

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import Closing
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
@@ -208,24 +209,6 @@ class ColumnStore(Closing):
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
         self._maps.clear()
-
-
-class Covariate(NamedTuple):
-    """A covariate: a column that is kept beside the features and never searched.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    values : float64 (n_rows,)
-        Numbers, or of categories the place of the level; NaN where missing.
-    levels : tuple of str
-        Texts of the categories; empty of numbers.
-    """
-
-    name: str
-    values: NDArray[np.float64]
-    levels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
