@@ -125,6 +125,8 @@ struct TargetSide {
         srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
         srs::expect_below("order", order, static_cast<int64_t>(n_targets));
         if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
+        for (size_t i = 0; i < scores.size(); ++i)
+            srs::expect_between("scores", scores.data()[i], i ? scores.data()[i - 1] + 1 : 0, 65535, int64_t(i));
         srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
         return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
                 std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr};
