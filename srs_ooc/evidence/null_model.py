@@ -234,7 +234,7 @@ def robust(columns: Floats, target: Floats) -> Floats:
         weighed = columns * weights[:, None]
         curve = columns.T @ weighed
         curve += 1e-9 * np.trace(curve) / len(curve) * np.eye(len(curve))
-        curve += np.eye(len(curve)) * float(1e-9 * np.trace(curve) / len(curve))
+        beta: Floats = np.asarray(np.linalg.solve(curve, weighed.T @ target), np.float64)
         left = np.abs(target - columns @ beta)
         most = 1.345 / 0.6745 * float(np.median(left))
         if not most:
