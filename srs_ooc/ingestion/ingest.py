@@ -130,9 +130,9 @@ def check_words(given: Mapping[str, Any]) -> None:
     UsageError
         Naming parameter and words.
     """
-    for name, words in WORDS.items():
-        if not isinstance(given[name], str) or given[name] not in words:
-            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+    for name, text in given.items():
+        if not isinstance(text, str) or text not in WORDS[name]:
+            raise unexpected(name, f"one of {', '.join(WORDS[name])}", text)
 
 
 def check_names(name: str, given: Any) -> None:
