@@ -130,9 +130,9 @@ def check_words(given: Mapping[str, Any]) -> None:
     UsageError
         Naming parameter and words.
     """
-    for name, words in WORDS.items():
-        if not isinstance(given[name], str) or given[name] not in words:
-            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+    for name, text in given.items():
+        if not isinstance(text, str) or text not in WORDS[name]:
+            raise unexpected(name, f"one of {', '.join(WORDS[name])}", text)
 
 
 def check_names(name: str, given: Any) -> None:
@@ -224,6 +224,7 @@ def ingest(
     missing_covariates: str = "keep",
     time: Any = None,
     event: Any = None,
+    aggregate: str | None = None,
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
@@ -278,6 +279,9 @@ def ingest(
         In place of a target: when each row was seen last, 0 or more, and whether its event was seen
         then. The event has two values, such as 0 and 1; for others ``"NAME=VALUE"`` says which one
         means the event.
+    aggregate : {'mean', 'median', 'sum'}, optional
+        Make one row of each group: features become this of its known values, covariates that are
+        numbers their mean; all else must be the same in its rows. Rows are named by their groups.
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
@@ -315,7 +319,8 @@ def ingest(
         If the memory cap cannot hold the work.
     """
     words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
-    check_words(words | {"missing_covariates": missing_covariates})
+    words |= {"missing_covariates": missing_covariates}
+    check_words(words if aggregate is None else words | {"aggregate": aggregate})
     check_names("ignore", ignore)
     censored = censored_of(target, time, event)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
@@ -337,6 +342,7 @@ def ingest(
         **named,
         censored=censored,
         missing_covariates=missing_covariates,
+        aggregate=aggregate,
         ignore=ignore,
         task=task,
         missing_target=missing_target,
@@ -384,6 +390,12 @@ def make_store(
 
     Errors as of :func:`ingest_table`, and of the pieces.
     """
+    has_groups = options.groups is not None or "groups" in side.columns
+    if options.aggregate is not None and not (has_groups and options.row_ids is None):
+        raise UsageError(
+            "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
+            "Name the column of the groups alone."
+        )
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
