@@ -58,6 +58,8 @@ class RankTarget(NamedTuple):
     ascending : int32 (n_classes,) or None
         The place of each class among all, where three or more are different numbers: a trend is
         tested, too.
+    untested : tuple of Contrast
+        What is not tested of any column.
     """
 
     rows: NDArray[np.int32]
@@ -67,6 +69,7 @@ class RankTarget(NamedTuple):
     nominal: bool
     order: NDArray[np.int32]
     ascending: NDArray[np.int32] | None = None
+    untested: tuple[Contrast, ...] = ()
 
     @classmethod
     def of_classes(
@@ -134,7 +137,8 @@ class RankTarget(NamedTuple):
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
-        return RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
+        out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
+        return out._replace(untested=self.untested)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
@@ -269,7 +273,8 @@ def contrasts_log_p(
     if categorical is not None and only in (None, Contrast.LOCATION):
         limits = RARE_LEVEL, MOST_LEVELS, TARGET_LEVELS
         which = np.flatnonzero(categorical)
-        _native.level_tests(columns, missing_code, *target[:-1], exactly, which, *limits, log_p)
+        _native.level_tests(columns, missing_code, *target[:6], exactly, which, *limits, log_p)
+    log_p[:, list(target.untested)] = np.nan
     return log_p
 
 
@@ -299,7 +304,7 @@ def _log_p(
     """Return the natural logarithms of the p-values, (n_columns, 3); NaN of what there is not."""
     log_p = np.empty((len(columns), NO_CONTRAST))
     contrast = NO_CONTRAST if only is None else only
-    _native.rank_tests(columns, n_codes, *target[:-1], exactly, contrast, log_p)
+    _native.rank_tests(columns, n_codes, *target[:6], exactly, contrast, log_p)
     return log_p
 
 

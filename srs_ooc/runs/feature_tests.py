@@ -66,8 +66,11 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     strata = None if task.strata is None else task.strata[kept]
     target = task.target[kept]
     if task.is_regression:
-        return RankTarget.of_values(target.astype(np.float64), strata)
-    return RankTarget.of_classes(target.astype(np.int64), len(task.classes), strata, task.classes)
+        found = RankTarget.of_values(target.astype(np.float64), strata)
+    else:
+        labels, n_classes = target.astype(np.int64), len(task.classes)
+        found = RankTarget.of_classes(labels, n_classes, strata, task.classes)
+    return found._replace(untested=task.untested)
 
 
 class TestTable:
@@ -82,11 +85,9 @@ class TestTable:
     """
 
     def __init__(self, resources: Resources) -> None:
-        self._resources, task = resources, resources.task
-        self.task, self.missing_code = task, resources.manifest.missing_code
-        self._units = None
-        if task.groups is not None:
-            self.task, self._units = task.by_group(), task.exchangeability(in_order=False)
+        self._resources, self.task = resources, resources.task.by_group()
+        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
+        if self._units is not None:
             self.missing_code = self._units.missing_code
 
     def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:
