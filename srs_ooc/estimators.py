@@ -339,6 +339,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         As in scikit-learn; of a store, the names of its features.
     """
 
+    __metadata_request__fit = {"groups": True}  # as GroupKFold asks for those of a split
     _saves_trees = False
     class_weight: dict[Any, float] | str | None
     n_features_to_select: int | None
@@ -427,7 +428,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         sample_weight : array-like (n_samples,), optional
             Weights; rows of weight 0 are left out.
         groups : array-like (n_samples,), optional
-            Rows that belong together: the verdict permutes whole groups.
+            Rows that belong together: the verdict permutes whole groups. Where metadata are routed,
+            they are asked for, as by ``GroupKFold``; ``set_fit_request(groups=False)`` declines.
 
         Returns
         -------
