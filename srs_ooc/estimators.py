@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -339,7 +339,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         As in scikit-learn; of a store, the names of its features.
     """
 
-    __metadata_request__fit = {"groups": True}  # as GroupKFold asks for those of a split
+    # As GroupKFold asks for those of a split.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     _saves_trees = False
     class_weight: dict[Any, float] | str | None
     n_features_to_select: int | None

@@ -33,10 +33,9 @@ from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
-_OCTAVES = 32
-"""Octaves of the size of a group, and one."""
-_BY_SIZE = 1.0
-"""Minus the decimal logarithm of the p-value from which on sizes go with the target."""
+_BY_SIZE, _BY_SIZE_IN_OCTAVES = 1.0, 2.0
+"""Minus the decimal logarithms of the p-values below which sizes go with the target: whole octaves
+of sizes, and sizes within octaves. So p-values are at most 1 + .1 + .01 times too small."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,11 @@ class Task:
     def by_group(self) -> "Task":
         """Return what tests of features are of: a row a group, in strata of groups that are alike.
 
-        The target is that of a group's rows, and groups of all sizes are alike; or those of sizes
-        in one octave, where an exact rank test of octaves against the target finds p < 0.1. Where
-        the target differs within groups, it is the sum of numbers, or how many rows have the second
-        of two classes, and groups of one size are alike. Without groups it is the task itself.
+        The target is that of a group's rows, and groups of all sizes are alike. They are so in one
+        octave of sizes, where an exact rank test of octaves against the target finds p < 0.1; of
+        one size, where one of sizes within octaves finds p < 0.01, and where the target differs
+        within groups: then it is the sum of numbers, or how many rows have the second of two
+        classes. Without groups it is the task itself.
 
         Raises
         ------
@@ -179,25 +179,34 @@ class Task:
         target, largest = units.spans(self.target)
         if n_mixed := int(np.count_nonzero(target != largest)):
             return self._by_count(units, n_mixed)
-        units = self.exchangeability("any")
-        out = replace(self, target=target, groups=None)._alike(units)
-        if self.is_regression:
-            tested = RankTarget.of_values(target.astype(np.float64), out.strata)
-        else:
-            tested = RankTarget.of_classes(target.astype(np.int64), len(self.classes), out.strata)
-        octaves = units.octaves.astype(np.uint8)[None]
-        strength = float(strongest_contrasts(octaves, _OCTAVES, tested, exactly=True)[0][0])
-        if strength <= _BY_SIZE:  # what is missing is then tested: sizes do not tell the target
-            return replace(out, untested=out.untested[:1])
-        out = out._alike(self.exchangeability("octave"))
+        out = replace(self, target=target, groups=None)
+        octaves, alike, unit = self.exchangeability("octave"), units, "of their size"
+        strength = out._alike(octaves)._strength_of(units.sizes)
+        if strength <= _BY_SIZE_IN_OCTAVES:
+            whole = out._alike(self.exchangeability("any"))
+            strength = whole._strength_of(units.octaves)
+            if strength <= _BY_SIZE:  # what is missing is then tested: sizes do not tell the target
+                return replace(whole, untested=whole.untested[:1])
+            alike, unit = octaves, "in their octave of sizes (1, 2-3, 4-7, 8-15 rows, ...)"
+        out = out._alike(alike)
         left = "; differences in spread and in what is missing are not tested"
         note = (
             f"sizes of groups go with the target (p = {10.0**-strength:.2g}): groups trade places "
-            "with groups in their octave of sizes (1, 2-3, 4-7, 8-15 rows, ...)"
-            f"{left * bool(out.untested)}. Name about as many rows of each group with --rows to do "
-            "without"
+            f"with groups {unit}{left * bool(out.untested)}. Name about as many rows of each group "
+            "with --rows to do without"
         )
         return replace(out, note=note)
+
+    def _strength_of(self, sizes: NDArray[np.integer]) -> float:
+        """Return -log10 p of an exact rank test of the sizes of groups against their targets."""
+        values, codes = np.unique(sizes, return_inverse=True)
+        if self.is_regression:
+            tested = RankTarget.of_values(self.target.astype(np.float64), self.strata)
+        else:
+            labels, n_classes = self.target.astype(np.int64), len(self.classes)
+            tested = RankTarget.of_classes(labels, n_classes, self.strata)
+        columns = codes.astype(np.uint16)[None]
+        return float(strongest_contrasts(columns, len(values), tested, exactly=True)[0][0])
 
     def _by_count(self, units: Exchangeability, n_mixed: int) -> "Task":
         """Return the task of groups, within so many of which the target differs."""
