@@ -103,6 +103,8 @@ class RankTarget(NamedTuple):
         Of levels, ascending; none where they are ranked within strata.
     covariates : Covariates or None
         What features are adjusted for.
+    untested : tuple of Contrast
+        What is not tested of any column.
     """
 
     rows: NDArray[np.int32]
@@ -114,6 +116,7 @@ class RankTarget(NamedTuple):
     ascending: NDArray[np.int32] | None = None
     scores: NDArray[np.int64] = np.zeros(0, np.int64)
     covariates: Covariates | None = None
+    untested: tuple[Contrast, ...] = ()
 
     @property
     def native(self) -> "_Native":
@@ -201,7 +204,8 @@ class RankTarget(NamedTuple):
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
         out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
         scores = self.scores[left] if len(self.scores) and len(left) else self.scores
-        return out._replace(scores=scores, covariates=self.covariates)
+        out = out._replace(scores=scores, untested=self.untested)
+        return out._replace(covariates=self.covariates)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
@@ -341,6 +345,7 @@ def contrasts_log_p(
             _native.level_tests(*tested, exactly, *limits, most, log_p)
         else:
             _native.adjusted_level_tests(*tested, *target.covariates, exactly, *limits, log_p)
+    log_p[:, list(target.untested)] = np.nan
     return log_p
 
 

@@ -511,9 +511,8 @@ def _effects_of(report: Report) -> list[Effect]:
 
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
-    task, coded, units = report.task, report.manifest.missing_code, None
-    if task.groups is not None:  # tests take one row a group
-        task, units = task.by_group(), task.exchangeability(in_order=False)
+    task, coded = report.task.by_group(), report.manifest.missing_code
+    units = task.units  # where rows come in groups, tests take one row a group
     missing = coded if units is None else units.missing_code
     numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
     of_tests = target_of(task)

@@ -74,7 +74,7 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
         out = RankTarget.of_classes(target.astype(np.int64), *classes)
     if covariates is not None and rows is not None:
         covariates = covariates.of_rows(rows)
-    return out._replace(covariates=covariates)
+    return out._replace(covariates=covariates, untested=task.untested)
 
 
 class TestTable:
@@ -89,11 +89,9 @@ class TestTable:
     """
 
     def __init__(self, resources: Resources) -> None:
-        self._resources, task = resources, resources.task
-        self.task, self.missing_code = task, resources.manifest.missing_code
-        self._units = None
-        if task.groups is not None:
-            self.task, self._units = task.by_group(), task.exchangeability(in_order=False)
+        self._resources, self.task = resources, resources.task.by_group()
+        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
+        if self._units is not None:
             self.missing_code = self._units.missing_code
 
     def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:

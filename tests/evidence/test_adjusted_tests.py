@@ -194,7 +194,8 @@ def test_every_instruction_set_and_any_batch_gives_the_same_bits(dtype):
     expected = contrasts_log_p(columns, 7, target._replace(covariates=covariates))
     for isa in _native.isas():
         found = np.empty((40, 3))
-        _native.adjusted_tests(columns, 7, *target.native, *covariates, False, 3, found, isa)
+        tested = columns, 7, *target.native, *covariates, False, 3, found, isa
+        _native.adjusted_tests(*tested)
         assert found.tobytes() == expected.tobytes()
     one_by_one = [
         contrasts_log_p(column[None], 7, target._replace(covariates=covariates))[0]
