@@ -335,6 +335,8 @@ def contrasts_log_p(
     log_p = _log_p(columns, missing_code, target, exactly, only)
     if target.ascending is not None:
         by_trend = target.of_levels(target.ascending[target.targets])
+        if target.covariates is not None:  # what is left of a feature has no ranks within strata
+            by_trend = by_trend._replace(scores=np.arange(by_trend.n_targets))
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if categorical is not None and only in (None, Contrast.LOCATION):

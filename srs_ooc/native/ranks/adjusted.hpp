@@ -34,10 +34,26 @@ template <class Code> class AdjustedTests {
     AdjustedTests(const LogFactorials &log_factorial, const Target &target, std::size_t n_codes, const Basis &basis,
                   const LevelLimits &limits, const Isa &isa)
         : log_factorial_(log_factorial), target_(target), n_codes_(n_codes), basis_(basis), limits_(limits), isa_(isa),
-          by_column_(basis.n_columns * basis.n_rows), steps_(basis.n_rows), tabulation_(target, STEPS + 1, identity()) {
+          n_tested_(static_cast<std::size_t>(target.starts[target.n_strata])), by_row_(basis.n_columns * basis.n_rows),
+          by_column_(by_row_.size()), steps_(basis.n_rows), tabulation_(target, STEPS + 1, identity()) {
+        std::vector<char> is_tested(basis.n_rows, 0);
+        for (std::size_t i = 0; i < n_tested_; ++i) order_.push_back(static_cast<std::size_t>(target.rows[i])), is_tested[order_.back()] = 1;
+        for (std::size_t i = 0; i < basis.n_rows; ++i)
+            if (!is_tested[i]) order_.push_back(i);
         for (std::size_t i = 0; i < basis.n_rows; ++i)
             for (std::size_t k = 0; k < basis.n_columns; ++k)
-                by_column_[k * basis.n_rows + i] = basis.values[i * basis.n_columns + k];
+                by_column_[k * basis.n_rows + i] = by_row_[i * basis.n_columns + k] = basis.values[order_[i] * basis.n_columns + k];
+        const bool is_one = target.scores || target.two_classes(); // score is enough; else one for each class
+        for (std::size_t y = 0; y < (is_one ? 1 : target.n_targets); ++y) {
+            scores_of_.emplace_back();
+            for (std::size_t i = 0; i < n_tested_; ++i) {
+                const std::int32_t own = target.targets[i];
+                scores_of_.back().push_back(target.scores ? double(target.scores[own]) : is_one ? own : own == std::int32_t(y));
+            }
+        }
+        std::vector<double> rows(target.n_targets, 0.0);
+        for (std::size_t i = 0; i < n_tested_; ++i) rows[static_cast<std::size_t>(target.targets[i])] += 1;
+        most_ = *std::max_element(rows.begin(), rows.end());
     }
 
     // The natural logarithm of the p-value of each contrast, [column][contrast]; as of column_shows.
@@ -94,12 +110,13 @@ template <class Code> class AdjustedTests {
     }
 
     void weigh(CodeScores<Code> &one) const {
-        double n = 0, sum = 0;
+        double n = 0, sum = 0, squares = 0, common = 0;
         for (std::size_t code = 0; code <= n_codes_; ++code) {
-            if (!counts_[code] || !one.known[code]) continue;
-            const double rows = double(counts_[code]), value = one.values[code];
-            n += rows, one.common = std::max(one.common, rows), sum += rows * value, one.squares += rows * value * value;
+            const double rows = one.known[code] ? double(counts_[code]) : 0, product = rows * one.values[code];
+            n += rows, sum += product, squares += product * one.values[code];
+            common = std::max(common, rows);
         }
+        one.squares = squares, one.common = common;
         one.about_mean = one.squares - sum * sum / std::max(n, 1.0);
     }
 
@@ -148,9 +165,9 @@ template <class Code> class AdjustedTests {
                 const CodeScores<Code> &one = asked_[s];
                 double *own = left_.data() + s * n_rows;
                 for (std::size_t i = from; i < std::min(from + NEAR, n_rows); ++i)
-                    scores_[i * n + s] = own[i] = one.values[code_of(one.column, i)];
+                    scores_[i * n + s] = own[i] = one.values[code_of(one.column, order_[i])];
             }
-        isa_.add_products(basis_.values, scores_.data(), std::int64_t(n_rows), std::int64_t(k), std::int64_t(n), coefficients_.data());
+        isa_.add_products(by_row_.data(), scores_.data(), std::int64_t(n_rows), std::int64_t(k), std::int64_t(n), coefficients_.data());
         root_.resize(k * k), right_.resize(k);
         bool is_whole = false;
         for (std::size_t s = 0; s < n; ++s) {
@@ -198,82 +215,68 @@ template <class Code> class AdjustedTests {
         }
     }
 
-    // What is left of a score in even steps, tested within strata; NaN where nothing is left of it.
+    // What is left of a score, tested within strata: asymptotically, and in even steps where that shows anything. NaN where
+    // nothing is left of it, or differs in a stratum.
     double log_p_of(std::size_t s, bool exactly) {
         const CodeScores<Code> &one = asked_[s];
-        if (!take_steps(one, left_.data() + s * basis_.n_rows, variation_[s])) return std::numeric_limits<double>::quiet_NaN();
-        const double screened = screen(one.common);
-        if (std::isnan(screened) || (!exactly && screened > gate_)) return screened;
-        tabulation_.tabulate(steps_.data());
-        return contrast_log_p(log_factorial_, tabulation_.strata, screened, gate_, target_, true, false);
-    }
-    bool take_steps(const CodeScores<Code> &one, const double *left, double variation) {
-        if (!(one.squares + variation > EXPLAINED * one.about_mean)) return false;
-        const auto is_known = [&](std::size_t i) { return one.all_known || one.known[code_of(one.column, i)]; };
-        double leasts[4], mosts[4]; // in parts that do not wait for one another
-        for (std::size_t l = 0; l < 4; ++l) leasts[l] = std::numeric_limits<double>::infinity(), mosts[l] = -leasts[l];
-        for (std::size_t i = 0; i < basis_.n_rows; ++i)
-            if (is_known(i)) leasts[i % 4] = std::min(leasts[i % 4], left[i]), mosts[i % 4] = std::max(mosts[i % 4], left[i]);
-        const double least = *std::min_element(leasts, leasts + 4), most = *std::max_element(mosts, mosts + 4);
-        if (!(most > least)) return false;
-        const double scale = double(STEPS) / (most - least);
-        for (std::size_t i = 0; i < basis_.n_rows; ++i)
-            steps_[i] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : STEPS + 1;
-        return true;
-    }
-
-    // The asymptotic test of the steps, as an AsymptoticScreen has it of their table; NaN where none differ in a stratum.
-    double screen(double common) {
-        const std::size_t n_sums = target_.nominal ? target_.n_targets : 1;
-        Asymptotic found(n_sums);
-        drawn_.assign(target_.n_targets, 0.0);
-        double n_rows = 0;
-        for (std::size_t h = 0; h < target_.n_strata; ++h) n_rows += add_stratum(target_.starts[h], target_.starts[h + 1], found);
+        const double *left = left_.data() + s * basis_.n_rows;
+        if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) return std::numeric_limits<double>::quiet_NaN();
+        Asymptotic found(scores_of_.size());
+        std::vector<double> drawn(found.sums.size(), 0.0);
+        double n_rows = 0, fewest = std::numeric_limits<double>::infinity();
+        for (std::size_t y = 0; y < found.sums.size(); ++y) {
+            n_rows = add_strata(one, left, scores_of_[y].data(), found.sums[y], found.variances[y], drawn[y]);
+            found.is_there |= found.variances[y] > 0;
+            if (target_.nominal) fewest = std::min({fewest, drawn[y], n_rows - drawn[y]});
+        }
         if (!found.is_there) return std::numeric_limits<double>::quiet_NaN();
-        found.finish(target_.nominal, drawn_, n_rows, target_.shrink);
-        double fewest = n_rows - common;
-        if (target_.nominal) {
-            for (const double rows : drawn_)
-                if (rows > 0) fewest = std::min(fewest, rows);
-        } else {
-            fewest = std::min(fewest, n_rows - *std::max_element(drawn_.begin(), drawn_.end()));
-        }
-        gate_ = gate(fewest, common, n_rows, target_.nominal && fewest < 4 * THICK);
-        return found.log_p;
+        found.finish(target_.nominal && drawn.size() > 1, drawn, n_rows, target_.shrink);
+        fewest = std::min({fewest, n_rows - one.common, target_.nominal ? fewest : n_rows - most_});
+        const double bar = gate(fewest, one.common, n_rows, target_.nominal && fewest < 4 * THICK);
+        if (!exactly && found.log_p > bar) return found.log_p;
+        take_steps(one, left);
+        tabulation_.tabulate(steps_.data());
+        return contrast_log_p(log_factorial_, tabulation_.strata, found.log_p, bar, target_, true, false);
     }
-    double add_stratum(std::int64_t from, std::int64_t to, Asymptotic &found) {
-        std::int64_t n = 0, sum = 0, squares = 0;
-        at_.assign(target_.n_targets, 0), by_.assign(target_.n_targets, 0);
-        std::int64_t second = 0, by_second = 0;
-        for (std::int64_t i = from; i < to; ++i) {
-            const std::int64_t step = steps_[static_cast<std::size_t>(target_.rows[i])], y = target_.targets[i];
-            const std::int64_t is_known = step <= std::int64_t(STEPS), own = is_known * step;
-            n += is_known, sum += own, squares += own * own;
-            if (at_.size() == 2) second += is_known * y, by_second += own * y;
-            else at_[static_cast<std::size_t>(y)] += is_known, by_[static_cast<std::size_t>(y)] += own;
-        }
-        if (at_.size() == 2) at_ = {n - second, second}, by_ = {sum - by_second, by_second};
-        if (n < 2) return 0;
-        const double rows = double(n), variation = double(n * squares - sum * sum) / rows;
-        found.is_there |= variation > 0;
-        if (target_.nominal) {
-            for (std::size_t y = 0; y < at_.size(); ++y) {
-                const double drawn = double(at_[y]);
-                drawn_[y] += drawn, found.sums[y] += double(n * by_[y] - at_[y] * sum) / rows;
-                found.variances[y] += variation * drawn * (rows - drawn) / (rows * (rows - 1));
+    // Adds up products with a score of the target, less their means, and their variances; returns the rows known.
+    double add_strata(const CodeScores<Code> &one, const double *x, const double *t, double &sum, double &variance, double &drawn) const {
+        typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
+        double n_rows = 0;
+        for (std::size_t h = 0; h < target_.n_strata; ++h) {
+            const auto from = static_cast<std::size_t>(target_.starts[h]), to = static_cast<std::size_t>(target_.starts[h + 1]);
+            Lanes sums[5] = {}; // of x, its squares, products, t, its squares
+            double n = one.all_known ? double(to - from) : 0;
+            std::size_t i = from;
+            for (; one.all_known && i + 4 <= to; i += 4) {
+                const Lanes own = *reinterpret_cast<const Lanes *>(x + i), of = *reinterpret_cast<const Lanes *>(t + i);
+                sums[0] += own, sums[1] += own * own, sums[2] += own * of, sums[3] += of, sums[4] += of * of;
             }
-            return rows;
+            for (; i < to; ++i) {
+                const double is_known = one.all_known || one.known[code_of(one.column, order_[i])];
+                const double own = is_known * x[i], of = is_known * t[i];
+                n += one.all_known ? 0 : is_known;
+                sums[0][0] += own, sums[1][0] += own * own, sums[2][0] += own * of, sums[3][0] += of, sums[4][0] += of * of;
+            }
+            const auto sum_of = [&](std::size_t which) {
+                const Lanes &own = sums[which];
+                return (own[0] + own[1]) + (own[2] + own[3]);
+            };
+            const double x_sum = sum_of(0), squares = sum_of(1), t_sum = sum_of(3);
+            if (n < 2) continue;
+            const double x_variation = std::max(squares - x_sum * x_sum / n, 0.0), t_variation = std::max(sum_of(4) - t_sum * t_sum / n, 0.0);
+            n_rows += n, drawn += t_sum, sum += sum_of(2) - x_sum * t_sum / n;
+            if (x_variation > EXPLAINED * squares) variance += x_variation * t_variation / (n - 1);
         }
-        double below = 0, targets = 0, target_squares = 0, products = 0;
-        for (std::size_t y = 0; y < at_.size(); ++y) { // midranks, where they have no scores
-            const double here = double(at_[y]), score = target_.scores ? double(target_.scores[y]) : below + 0.5 * (here + 1);
-            below += here, drawn_[y] += here;
-            targets += here * score, target_squares += here * score * score, products += double(by_[y]) * score;
-        }
-        const double weight = target_.scores ? 1 : 1 / (rows + 1); // van Elteren's
-        found.sums[0] += weight * (products - double(sum) * targets / rows);
-        found.variances[0] += weight * weight * variation * (target_squares - targets * targets / rows) / (rows - 1);
-        return rows;
+        return n_rows;
+    }
+    void take_steps(const CodeScores<Code> &one, const double *left) {
+        const auto is_known = [&](std::size_t i) { return one.all_known || one.known[code_of(one.column, order_[i])]; };
+        double least = std::numeric_limits<double>::infinity(), most = -least;
+        for (std::size_t i = 0; i < basis_.n_rows; ++i)
+            if (is_known(i)) least = std::min(least, left[i]), most = std::max(most, left[i]);
+        const double scale = most > least ? double(STEPS) / (most - least) : 0;
+        for (std::size_t i = 0; i < basis_.n_rows; ++i)
+            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : STEPS + 1;
     }
 
     // Levels of a column, rare ones together as the first, those of the fewest rows first; none where LevelTests has none.
@@ -303,12 +306,15 @@ template <class Code> class AdjustedTests {
     const Basis basis_;
     const LevelLimits limits_;
     const Isa &isa_;
-    double gate_ = 0;
+    const std::size_t n_tested_;
+    double most_ = 0;                // rows of the most common target
+    std::vector<std::size_t> order_; // of rows: those tested by stratum, then those that were fitted only
     std::vector<CodeScores<Code>> asked_;
-    std::vector<double> by_column_, scores_, left_; // the basis, [k][row]; scores, [row][score]; what is left, [score][row]
-    std::vector<double> coefficients_, variation_, root_, right_, by_code_, drawn_;
-    std::vector<std::int64_t> counts_, at_, by_; // rows of each code; of each target; sums of their steps
-    std::vector<std::int32_t> numbers_;          // level of each code
+    std::vector<std::vector<double>> scores_of_; // of the target, of the rows tested
+    // The basis, [row][k] and [k][row]; scores, [row][score]; what is left of them, [score][row].
+    std::vector<double> by_row_, by_column_, scores_, left_, coefficients_, variation_, root_, right_, by_code_;
+    std::vector<std::int64_t> counts_;  // rows of each code
+    std::vector<std::int32_t> numbers_; // level of each code
     std::vector<std::uint8_t> steps_;
     Tabulation<std::uint8_t> tabulation_;
 };
