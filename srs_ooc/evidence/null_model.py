@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.rank_tests import Covariates
+from srs_ooc.evidence.rank_tests import Covariates, RiskSets
 from srs_ooc.native.numerics import orthonormal
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,16 @@ class Censored(NamedTuple):
 
     times: Floats
     events: NDArray[np.bool_]
+
+    def of_rows(self, rows: NDArray[np.integer] | slice) -> "Censored":
+        """Return those of some rows."""
+        return Censored(self.times[rows], self.events[rows])
+
+    def risk_sets(self, strata: NDArray[np.integer] | None = None) -> RiskSets:
+        """Return who is at risk at each event, and scores of censoring within strata."""
+        places = np.unique(self.times, return_inverse=True)[1].astype(np.int32)
+        exchanged = Censored(self.times, ~self.events)
+        return RiskSets(places, self.events, censored_scores(exchanged, strata))
 
 
 # Columns of what is fitted: splines, indicators, products.
@@ -306,7 +316,7 @@ def censored_scores(
     out = np.zeros(len(censored.times))
     numbers = np.zeros(len(out), np.intp) if strata is None else strata
     for rows in _each(numbers):
-        part = Censored(censored.times[rows], censored.events[rows])
+        part = censored.of_rows(rows)
         out[rows] = part.events - hazards(part, np.ones(len(rows)))
     return even_steps(out)
 

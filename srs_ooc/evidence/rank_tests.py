@@ -23,6 +23,8 @@ RARE_LEVEL = 5
 nothing, and many would hide what the others show."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
+CENSORING_LEVEL = 0.05
+"""P-value of the test of censoring below which a contrast is tested by risk sets."""
 _LN10 = log(10.0)
 
 
@@ -68,6 +70,24 @@ class Covariates(NamedTuple):
         return self._replace(basis=basis, products=products(basis, basis))
 
 
+class RiskSets(NamedTuple):
+    """Who is at risk at each event of a censored target, where rows do not trade places.
+
+    Attributes
+    ----------
+    times : int32 (n_rows,)
+        Places of the times of rows among the distinct ones.
+    events : bool (n_rows,)
+        Whose event was seen.
+    of_censoring : int32 (n_rows,)
+        Scores with events and censorings exchanged: what follows these is censored differently.
+    """
+
+    times: NDArray[np.int32]
+    events: NDArray[np.bool_]
+    of_censoring: NDArray[np.int32]
+
+
 _Native = tuple[
     NDArray[np.int32],
     NDArray[np.int64],
@@ -103,6 +123,8 @@ class RankTarget(NamedTuple):
         Of levels, ascending; none where they are ranked within strata.
     covariates : Covariates or None
         What features are adjusted for.
+    risk : RiskSets or None
+        Of a censored target: by them a feature is tested that censoring depends on.
     """
 
     rows: NDArray[np.int32]
@@ -114,6 +136,7 @@ class RankTarget(NamedTuple):
     ascending: NDArray[np.int32] | None = None
     scores: NDArray[np.int64] = np.zeros(0, np.int64)
     covariates: Covariates | None = None
+    risk: RiskSets | None = None
 
     @property
     def native(self) -> "_Native":
@@ -201,7 +224,13 @@ class RankTarget(NamedTuple):
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
         out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
         scores = self.scores[left] if len(self.scores) and len(left) else self.scores
-        return out._replace(scores=scores, covariates=self.covariates)
+        return out._replace(scores=scores, covariates=self.covariates, risk=self.risk)
+
+    def of_censoring(self, risk: RiskSets) -> "RankTarget":
+        """Return the target of the same rows with events and censorings exchanged."""
+        scores, dense = np.unique(risk.of_censoring[self.rows], return_inverse=True)
+        out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(scores)))
+        return out._replace(scores=scores.astype(np.int64), risk=None)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
@@ -333,6 +362,8 @@ def contrasts_log_p(
         by_trend = target.of_levels(target.ascending[target.targets])
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
+    if target.risk is not None:
+        _test_risk_sets(columns, missing_code, target, target.risk, only, log_p)
     if categorical is not None and only in (None, Contrast.LOCATION):
         which, tested = np.flatnonzero(categorical), (columns, missing_code, *target.native)
         limits = which, RARE_LEVEL, MOST_LEVELS
@@ -375,6 +406,20 @@ def _log_p(
     else:
         _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
     return log_p
+
+
+def _test_risk_sets(
+    columns: NDArray[Any],
+    n_codes: int,
+    target: RankTarget,
+    risk: RiskSets,
+    only: Contrast | None,
+    log_p: NDArray[np.float64],
+) -> None:
+    """Test contrasts that censoring depends on by who is at risk, in place of what is there."""
+    of_censoring = _log_p(columns, n_codes, target.of_censoring(risk), False, only)
+    tested = columns, n_codes, *target.native, risk.times, risk.events
+    _native.risk_set_tests(*tested, of_censoring, log(CENSORING_LEVEL), log_p)
 
 
 def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:

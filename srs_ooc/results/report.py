@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
-from srs_ooc.evidence.effects import EffectTarget, effect_of
+from srs_ooc.evidence.effects import effect_of
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
-from srs_ooc.runs.feature_tests import target_of
+from srs_ooc.runs.feature_tests import effect_target, target_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
@@ -456,17 +456,17 @@ def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32
 
 SHOWN = 1000
 """Features drawn at most."""
-_BY_PLACE = ("higher in", "lower in", "rises", "falls")
+_BY_PLACE = ("higher in", "lower in", "rises", "falls", "shorter when higher", "longer when higher")
 """Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
 
 
 def signed(measure: str, effect: float) -> float:
     """Return an effect from -1 to 1, 0 for none: of two classes, more in the second is positive.
 
-    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), a ratio of spreads r becomes
-    (r - 1) / (r + 1); correlations and differences of shares stay.
+    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), as a concordance does, a ratio of
+    spreads r (r - 1) / (r + 1); correlations and differences of shares stay.
     """
-    if measure == "AUC":
+    if measure in ("AUC", "concordance"):
         return 2 * effect - 1
     return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
 
@@ -515,9 +515,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     if task.groups is not None:  # tests take one row a group
         task, units = task.by_group(), task.exchangeability(in_order=False)
     missing = coded if units is None else units.missing_code
-    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    of_tests = target_of(task)
-    of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
+    of_tests, of_effects = target_of(task), effect_target(task)
     categories = report.store.categories()
     spaced = np.array(_spaced(report.manifest.n_features, SHOWN))
     if (excluded := report.inputs.excluded) is not None:

@@ -23,6 +23,7 @@ from srs_ooc.evidence.conditional_tests import (
     cost,
     n_looked_at,
 )
+from srs_ooc.evidence.effects import EffectTarget, Times
 from srs_ooc.evidence.rank_tests import (
     CERTAIN,
     NO_CONTRAST,
@@ -72,9 +73,18 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     else:
         classes = len(task.classes), strata, task.classes
         out = RankTarget.of_classes(target.astype(np.int64), *classes)
-    if covariates is not None and rows is not None:
-        covariates = covariates.of_rows(rows)
-    return out._replace(covariates=covariates)
+    if covariates is not None:
+        return out._replace(covariates=covariates if rows is None else covariates.of_rows(rows))
+    if task.censored is not None:
+        out = out._replace(risk=task.censored.of_rows(kept).risk_sets(strata))
+    return out
+
+
+def effect_target(task: Task) -> EffectTarget:
+    """Return what the effects of features are measured against."""
+    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    times = None if task.censored is None else Times.of(*task.censored)
+    return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, times)
 
 
 class TestTable:

@@ -64,6 +64,8 @@ class Task:
     is_scored : bool
         The target is scores, whole numbers that are not to be ranked: of a censored one, or of what
         covariates leave of one.
+    censored : Censored or None
+        Time and event of each training row, where the target is these.
     """
 
     inputs: Inputs
@@ -77,6 +79,7 @@ class Task:
     positions: NDArray[np.integer[Any]] | None = None
     covariates: Covariates | None = None
     is_scored: bool = False
+    censored: Censored | None = None
 
     @classmethod
     def of(
@@ -107,7 +110,7 @@ class Task:
         """
         rows, strata = inputs.rows, _of_rows(store.strata(), inputs.rows)
         target = stated_target(store, inputs)
-        is_censored = isinstance(target, Censored)
+        censored = target if isinstance(target, Censored) else None
         if isinstance(target, Censored):
             target = censored_scores(target, strata).astype(np.float64)
         return cls(
@@ -119,7 +122,8 @@ class Task:
             _of_rows(store.weights(), rows),
             strata if exchanges else None,
             _of_rows(store.groups(), rows) if exchanges else None,
-            is_scored=is_censored,
+            is_scored=censored is not None,
+            censored=censored,
         )
 
     def adjusted(self) -> "Task":
@@ -166,7 +170,8 @@ class Task:
 
         Weights of the store, strata and groups stay with their rows.
         """
-        return replace(self, target=self.target[order])
+        censored = self.censored and self.censored.of_rows(order)
+        return replace(self, target=self.target[order], censored=censored)
 
     def exchangeability(self, *, in_order: bool = True) -> Exchangeability:
         """Return which rows may trade places; the order of rows in a group may be nothing."""
@@ -201,7 +206,11 @@ class Task:
                 counted = counted == present[1]
             target = units.sums(counted)
         strata = units.classes.astype(np.int32)
-        return replace(self, classes=classes, target=target, strata=strata, groups=None)
+        spans = [units.spans(part) for part in self.censored or ()]
+        is_one = spans and all((low == high).all() for low, high in spans)
+        censored = Censored(*(low for low, _ in spans)) if is_one else None
+        of_groups = replace(self, classes=classes, target=target, strata=strata, groups=None)
+        return replace(of_groups, censored=censored)
 
     def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that exchanges of rows arrange the target in enough ways for the tests.

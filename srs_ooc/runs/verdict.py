@@ -28,7 +28,7 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
+from srs_ooc.evidence.effects import Measure, effect_of
 from srs_ooc.evidence.rank_tests import (
     Contrast,
     adjusted,
@@ -43,6 +43,7 @@ from srs_ooc.runs.feature_tests import (
     MarginalTests,
     TestTable,
     add_tests_beside,
+    effect_target,
     feature_columns,
     strongest,
     strongest_alone,
@@ -228,8 +229,7 @@ def _add_effects(
     table["measure"], table["toward"] = Measure.NONE, -1
     table["effect"] = table["low"] = table["high"] = np.nan
     task, missing_code = tested.task, tested.missing_code
-    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
+    target = effect_target(task)
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
     wanted = wanted[~tested.ranks_names(features[wanted])]
