@@ -35,8 +35,10 @@ from srs_ooc.evidence.correlation import (
     leader_clustering,
     sampled_rows,
 )
+from srs_ooc.evidence.effects import Times, concordance
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
+from srs_ooc.evidence.null_model import Censored
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
@@ -111,11 +113,13 @@ N_TREES = 300
 def held_out_score(
     parts: Resources,
     rows: NDArray[np.int32],
-    target: NDArray[np.integer] | NDArray[np.floating],
+    target: NDArray[np.integer] | NDArray[np.floating] | Censored,
     features: NDArray[np.uint32],
     key: int,
 ) -> float:
     """Return the share of rows held out predicted right, or of the variance of numbers.
+
+    Of times to an event, the concordance of predicted risks with them (Harrell's C).
 
     Parameters
     ----------
@@ -124,14 +128,15 @@ def held_out_score(
     rows : int32 (n,)
         Rows of the store that are held out.
     target : (n,)
-        Their class codes, or numbers.
+        Their class codes, numbers, or times.
     features : uint32 (k,)
         Stored positions, in any order, that a forest of the run's kind is grown on.
     key : int
         64-bit key of the forest.
     """
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
-    rows, target, features = rows[chosen], target[chosen], np.sort(features)
+    rows, features = rows[chosen], np.sort(features)
+    target = target.of_rows(chosen) if isinstance(target, Censored) else target[chosen]
     manifest, response = parts.manifest, parts.response
     block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
     parts.source.columns.gather(features, block, rows)
@@ -144,6 +149,9 @@ def held_out_score(
         add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
     if response.center is None or response.scale is None:
         return float(np.mean(np.argmax(shares, axis=1) == target))
+    if isinstance(target, Censored):
+        risks = np.unique(shares[:, 0], return_inverse=True)[1]
+        return float(np.nan_to_num(concordance(risks, Times.of(*target)).effect, nan=0.5))
     predicted = response.center + shares[:, 0] / N_TREES / response.scale
     return share_explained(target.astype(np.float64), predicted)
 
@@ -395,7 +403,7 @@ class Fold:
     fold: int
     train: Inputs
     rows: NDArray[np.int32]
-    target: NDArray[np.int32] | NDArray[np.float64]
+    target: NDArray[np.int32] | NDArray[np.float64] | Censored
 
 
 @dataclass(frozen=True)
@@ -613,7 +621,7 @@ class Curve:
         Ascending.
     scores : float64 (n_folds, n_sizes)
         On the rows held out of each fold, of each repeat: the share of rows predicted right, or
-        the share of the variance of numbers.
+        the share of the variance of numbers, or the concordance of risks with times.
     n_parts : int
         Folds that rows were dealt into in each repeat.
     """
@@ -894,7 +902,8 @@ def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Ite
         for fold in range(n_folds):
             out = fold_of == fold
             train = Inputs(inputs.excluded, rows[~out])
-            yield Fold(repeat, fold, train, rows[out], target[out])
+            of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else target[out]
+            yield Fold(repeat, fold, train, rows[out], of)
 
 
 def _small_set(

@@ -250,6 +250,20 @@ def robust(basis: Floats, target: Floats) -> Floats:
     return fitted
 
 
+def kaplan_meier(censored: Censored) -> tuple[Floats, Floats]:
+    """Return the times of rows, ascending, and the share without the event after each.
+
+    Kaplan and Meier (1958), J. Am. Statist. Assoc. 53; (n_times,) each.
+    """
+    times, places = np.unique(censored.times, return_inverse=True)
+    leaving = np.bincount(places)
+    at_risk = np.cumsum(leaving[::-1])[::-1]
+    shares: Floats = np.cumprod(
+        1 - np.bincount(places, censored.events) / at_risk, dtype=np.float64
+    )
+    return times, shares
+
+
 def hazards(censored: Censored, risks: Floats) -> Floats:
     """Return the cumulative hazard at the time of each row, times 1; float64 (n_rows,).
 

@@ -228,9 +228,12 @@ class RankTarget(NamedTuple):
 
     def of_censoring(self, risk: RiskSets) -> "RankTarget":
         """Return the target of the same rows with events and censorings exchanged."""
+        own = np.zeros(len(risk.times), np.int32)
+        own[self.rows] = self.scores[self.targets]
         scores, dense = np.unique(risk.of_censoring[self.rows], return_inverse=True)
         out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(scores)))
-        return out._replace(scores=scores.astype(np.int64), risk=None)
+        back = RiskSets(risk.times, ~risk.events, own)
+        return out._replace(scores=scores.astype(np.int64), risk=back)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:

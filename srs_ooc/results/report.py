@@ -16,14 +16,16 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
 from srs_ooc.evidence.effects import effect_of
+from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import effect_target, target_of
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
@@ -139,6 +141,12 @@ class Report:
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
         return curve_of(self.ledger)
+
+    @cached_property
+    def censored(self) -> Censored | None:
+        """Times and events of the rows looked at; None of another target."""
+        stated = stated_target(self.store, Inputs(rows=self.rows_looked_at()))
+        return stated if isinstance(stated, Censored) else None
 
     def rows_looked_at(self) -> NDArray[np.int32]:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
@@ -259,6 +267,8 @@ def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
     """
     rows = report.rows_looked_at()
     target: NDArray[Any] = report.store.target()[rows]
+    if report.censored is not None:
+        target = censored_scores(report.censored)
     all_codes = report.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
     profiles, look = (

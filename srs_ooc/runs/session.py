@@ -188,9 +188,8 @@ class RunDraft:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
-        few = None if self.store is None else self.task.too_few(self.spec)
-        notes = notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
-        return *notes, *filter(None, [few])
+        few = [] if self.store is None else self.task.few(self.spec)
+        return *notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates), *few
 
     @property
     def is_remote(self) -> bool:

@@ -15,6 +15,7 @@ from srs_ooc.base.budget import Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
 from srs_ooc.evidence.null_model import (
@@ -35,6 +36,8 @@ from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
+FEW_EVENTS = 10
+"""Fewer are said before a run."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,12 @@ class Task:
         tested = self.by_group()
         tested.exchangeability().check(tested.target, least)
 
+    def few(self, spec: RunSpec) -> list[str]:
+        """Return what is worth saying of rows before a run: too few of them, or of events."""
+        n = FEW_EVENTS if self.censored is None else int(self.censored.events.sum())
+        events = f"{counted(n, 'event')} in {self.n_rows:,} rows: too few to find much."
+        return [*filter(None, [events if n < FEW_EVENTS else None, self.too_few(spec)])]
+
     def too_few(self, spec: RunSpec) -> str | None:
         """Return why tests can select no single feature, if so.
 
@@ -321,6 +330,11 @@ def training_response(task: Task) -> Response:
     if task.is_regression:
         if class_weight != UNWEIGHTED:
             raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
+        if task.censored is not None and not task.censored.events.any():
+            raise UsageError(
+                f"expected an event in some of the rows trained on, found none in {len(target)} "
+                "rows. Check the file given with --rows."
+            )
         if bool((target == target[0]).all()):
             raise UsageError(
                 f"expected training rows whose targets differ, found {len(target)} rows of "

@@ -218,6 +218,10 @@ def verdict_on(
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
+    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))[
+        :HEAD
+    ]
+    facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
     order = _first_by_worth(resources, table, neg_log10_p[first])
     return Verdict(table, order if len(order) else table["stored"], facts)
 
