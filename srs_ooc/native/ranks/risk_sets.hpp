@@ -27,12 +27,12 @@ template <class Code> class RiskSetTests {
         score(column, contrast);
         gather();
         evaluate(0);
-        const double z = std::fabs(observed_) / std::sqrt(curve_);
         if (!(curve_ > 1e-9)) return 0;
-        if (z < 1) return log_two_sided(z);
+        const double z = std::fabs(observed_) / std::sqrt(curve_);
+        if (z < 1 + 1e-9) return log_two_sided(z);
         const double own = log_tail(observed_ > 0 ? 1 : -1, std::fabs(observed_));
-        const double lattice = std::ceil(2 * std::fabs(observed_) / unit_ - 1e-9) * unit_;
-        return std::min(0.0, log_sum(own, log_tail(observed_ > 0 ? -1 : 1, lattice - std::fabs(observed_))));
+        const double other = std::ceil(2 * std::fabs(observed_) - 1e-9) - std::fabs(observed_);
+        return std::min(0.0, log_sum(own, log_tail(observed_ > 0 ? -1 : 1, other)));
     }
 
   private:
@@ -47,17 +47,13 @@ template <class Code> class RiskSetTests {
         const std::size_t n = rows_.size();
         if (contrast == ABSENCE) {
             for (std::size_t i = 0; i < n; ++i) steps_[i] = code_of(column, rows_[i]) == n_codes_;
-            unit_ = 1;
             return;
         }
-        n_levels_ = 0;
-        if (target_.has_tiny_strata() || count(column, 0, n) == 2) rank(column, 0, n, contrast, n_levels_ == 2);
-        else
-            for (std::size_t h = 0; h < target_.n_strata; ++h) {
-                const auto from = static_cast<std::size_t>(target_.starts[h]), to = static_cast<std::size_t>(target_.starts[h + 1]);
-                rank(column, from, to, contrast, false);
-            }
+        const bool two = count(column, 0, n) == 2;
+        if (two || target_.has_tiny_strata()) return rank(column, 0, n, contrast, two);
+        for (std::size_t h = 0; h < target_.n_strata; ++h) rank(column, start_of(h), start_of(h + 1), contrast, false);
     }
+    std::size_t start_of(std::size_t h) const { return static_cast<std::size_t>(target_.starts[h]); }
     std::size_t count(const Code *column, std::size_t from, std::size_t to) {
         present_.clear();
         for (std::size_t i = from; i < to; ++i) {
@@ -68,7 +64,7 @@ template <class Code> class RiskSetTests {
         std::int64_t below = 0;
         for (const std::size_t code : present_) by_code_[code] = 2 * below + counts_[code] + 1, below += counts_[code], counts_[code] = 0;
         counts_[n_codes_] = 0, n_known_ = below;
-        return n_levels_ = present_.size();
+        return present_.size();
     }
     void rank(const Code *column, std::size_t from, std::size_t to, Contrast contrast, bool two) {
         count(column, from, to);
@@ -80,7 +76,6 @@ template <class Code> class RiskSetTests {
         }
         by_code_[n_codes_] = ABSENT;
         for (std::size_t i = from; i < to; ++i) steps_[i] = static_cast<std::int32_t>(by_code_[code_of(column, rows_[i])]);
-        unit_ = 1;
     }
 
     // A time of a stratum with events: rows that come in with it, by step; those with an event.
@@ -97,8 +92,7 @@ template <class Code> class RiskSetTests {
             std::int64_t at_risk = 0, sum = 0;
             bool is_first = true;
             std::size_t begun = known_.size();
-            const auto to = static_cast<std::size_t>(target_.starts[h + 1]);
-            for (std::size_t i = static_cast<std::size_t>(target_.starts[h]); i < to;) {
+            for (std::size_t i = start_of(h), to = start_of(h + 1); i < to;) {
                 const std::int32_t time = times_[rows_[i]];
                 std::int64_t events = 0, steps = 0;
                 for (; i < to && times_[rows_[i]] == time; ++i) {
@@ -151,7 +145,7 @@ template <class Code> class RiskSetTests {
 
     // The logarithm of P(S >= at), or of P(S <= -at) where ``side`` is -1; at > 0 is on the lattice.
     double log_tail(double side, double at) {
-        const double wanted = side * (at - 0.5 * unit_), range = FARTHEST / double(GRID);
+        const double wanted = side * (at - 0.5), range = FARTHEST / double(GRID);
         if (!(side * wanted > 0)) return -LN2;
         double low = 0, high = side * range, t = 0;
         evaluate(0);
@@ -169,7 +163,7 @@ template <class Code> class RiskSetTests {
         if (std::fabs(t) > 0.999 * range) return NEVER;
         evaluate(t, true);
         const double w = std::sqrt(std::max(2 * (t * wanted - value_), 0.0));
-        const double half = 0.5 * unit_ * std::fabs(t), step = (own_exp(half) - own_exp(-half)) / unit_;
+        const double half = 0.5 * std::fabs(t), step = own_exp(half) - own_exp(-half);
         if (!(w > 1e-4)) return -LN2;
         const double tail = mills(w) + 1 / (step * std::sqrt(curve_)) - 1 / w;
         return std::min(0.0, log_density(w) + own_log(tail > 0 ? tail : mills(w)));
@@ -186,8 +180,7 @@ template <class Code> class RiskSetTests {
     std::vector<Time> moments_;
     std::array<std::array<double, 3>, GRID + 1> powers_{};
     std::int64_t n_known_ = 0;
-    std::size_t n_levels_ = 0;
-    double observed_ = 0, unit_ = 1, value_ = 0, slope_ = 0, curve_ = 0;
+    double observed_ = 0, value_ = 0, slope_ = 0, curve_ = 0;
 };
 
 } // namespace srs
