@@ -92,10 +92,16 @@ def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
     return 2 * n * n_rows * code_nbytes + correlating
 
 
-def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+PAIRS_NBYTES = 240
+"""A row where pairs of times are counted."""
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, manifest: Manifest) -> int:
     """Return the bytes that predicting takes, besides the forest's block and a tree."""
-    n_rows = min(n_rows, MOST_HELD_OUT)
-    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+    n_classes, width = max(1, len(manifest.classes)), manifest.code_nbytes
+    each = n_columns * (2 * width + 8) + 16 * n_classes
+    each += PAIRS_NBYTES * ("events" in manifest.row_columns)
+    return min(n_rows, MOST_HELD_OUT) * each
 
 
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
@@ -511,9 +517,7 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext)
     missing, spec = job.missing(record), job.spec
     if not missing:
         return True
-    manifest = site.store.manifest
-    n_classes = max(1, len(manifest.classes))
-    extra = held_out_nbytes(len(fold.rows), max(missing), n_classes, manifest.code_nbytes)
+    extra = held_out_nbytes(len(fold.rows), max(missing), site.store.manifest)
     with small_parts(spec, fold.train, site, extra, saves=True) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
@@ -553,11 +557,10 @@ def check_room(ledger: Run, site: FoldContext, fold: Fold, most: int) -> None:
     are none of this process's business.
     """
     spec, inputs, manifest = ledger.spec, ledger.inputs, site.store.manifest
-    n_rows, n_classes, width = len(fold.rows), max(1, len(manifest.classes)), manifest.code_nbytes
     n = len(candidates_of(ledger, manifest.n_features)[0])
     n_trained, train = shape_of(manifest, inputs).n_rows, fold.train
-    nesting = sampled_nbytes(max(1, n), n_trained, width)
-    scoring = held_out_nbytes(n_rows, most, n_classes, width)
+    nesting = sampled_nbytes(max(1, n), n_trained, manifest.code_nbytes)
+    scoring = held_out_nbytes(len(fold.rows), most, manifest)
     stages = [(_small(spec, inputs, site.store), inputs, nesting, False)]
     if site.cluster is None:
         stages += [(spec, train, 0, False), (_small(spec, train, site.store), train, scoring, True)]

@@ -30,7 +30,6 @@ from srs_ooc.ensemble.panels import (
 from srs_ooc.ingestion.csv import CsvStream, TextForm
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
@@ -396,8 +395,9 @@ def looked_up(
     with store.unchanged():
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
-        inputs = Inputs(None, ledger.inputs.rows)
-        response = training_response(Task.of(store, inputs, ledger.spec.learner.class_weight))
+        inputs = replace(ledger.inputs, excluded=None)
+        task = Task.of(store, inputs, ledger.spec.learner.class_weight).adjusted()
+        response = training_response(task)
         return make_splits(trees, store, response.center, response.scale)
 
 
