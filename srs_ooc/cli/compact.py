@@ -91,7 +91,7 @@ def compact_command(
     elif as_csv:
         stream_csv(MemberRecord, small.records)
     else:
-        _show(small)
+        _show(small, "C-indices" if "events" in place.manifest.row_columns else "Scores")
 
 
 def _as_json(small: SmallSet) -> dict[str, object]:
@@ -107,12 +107,12 @@ def _as_json(small: SmallSet) -> dict[str, object]:
     }
 
 
-def _show(small: SmallSet) -> None:
+def _show(small: SmallSet, what: str) -> None:
     within = small.n_selected_within
     click.echo(
         f"{counted(small.n_selected, 'feature')} selected from all rows; {min(within)} to "
-        f"{max(within)} where one of {counted(len(within), 'fold')} was held out. Scores are of "
-        "the rows held out."
+        f"{max(within)} where one of {counted(len(within), 'fold')} was held out. {what} are "
+        "of the rows held out."
     )
     stream_table(_CURVE_COLUMNS, small.sizes)
     chosen = counted(len(small.members), "feature")

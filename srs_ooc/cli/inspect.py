@@ -137,7 +137,7 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         "store": str(store),
         "rows": f"{facts['n_rows']}" + (f" ({dropped} {without} left out)" * bool(dropped)),
         "features": facts["n_features"],
-        "task": "" if is_numbered else facts["task"],
+        "task": "" if is_numbered else facts["task"] if events is None else "time to an event",
         "target": "none" if is_numbered else facts["target"],
         "classes": ", ".join(counts[:_FIRST_CLASSES]) + more,
         "range": "" if low_high is None else f"{low_high[0]:g} to {low_high[1]:g}",

@@ -34,6 +34,7 @@ from srs_ooc.results.ranking import (
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.run import Run
+from srs_ooc.runs.verdict import Verdict
 
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
@@ -50,6 +51,7 @@ _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "direction": 20, "measure": 20, "effect": 7,
     "low": 7, "high": 7, "importance": 10, "score": 8, "tree_agreement": 14, "halves": 6,
     "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15, "passes_alone": 12, "beside": 20,
+    "censoring_p": 11,
 }  # fmt: skip
 
 
@@ -96,6 +98,8 @@ def features_command(
     effect, low, high         how much, with a 95% interval: of the rows that it was
                               chosen by, so likely overstated
     beside                    others beside which it shows more than alone
+    Of times to an event:
+    censoring_p               that rows differ in censoring, where below 0.05
     With `run --halves` or `resume --halves`:
     halves                    share of the halves of the rows that select it
     With --model other than tree:
@@ -156,9 +160,11 @@ def _columns_of(reading: Ranking) -> dict[str, int]:
 
 
 def _shown(columns: dict[str, int], ledger: Run) -> dict[str, int]:
-    """Return the columns of a list; without that of halves where there are none."""
-    has_halves = halves_of(ledger) is not None
-    return {name: width for name, width in columns.items() if name != "halves" or has_halves}
+    """Return the columns of a list; without those of halves and censoring where there are none."""
+    verdict = Verdict.of(ledger)
+    out = {"halves"} if halves_of(ledger) is None else set()
+    out |= set() if verdict and verdict.facts.get("censored_by") else {"censoring_p"}
+    return {name: width for name, width in columns.items() if name not in out}
 
 
 @click.command("compare")

@@ -146,9 +146,8 @@ def _say_notes(ledger: Run, store: Store, *, is_given: bool) -> None:
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
     rows = ledger.input("rows", "<i4")
     n_rows = store.n_rows if rows is None else len(rows)
-    task = Task.of_run(spec, store, ledger.inputs)
-    said = task.too_few(spec), task.note_of(spec)
-    for note in (*notes_of(spec, n_rows, n_candidates), *filter(None, said)):
+    few = Task.of_run(spec, store, ledger.inputs).few(spec)
+    for note in (*notes_of(spec, n_rows, n_candidates), *few):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"

@@ -58,6 +58,7 @@ def predict_command(
     only those that the trees use are read, and must be numbers or categories as in training. OUT
     has the row id, the prediction, and a column probability_CLASS for each class: the mean over
     trees of the leaf's class shares. A predicted number is the mean over trees of the leaf's mean.
+    Of times to an event OUT has a risk in place of a prediction: the higher, the sooner.
 
     \b
     Keys of --json:
@@ -73,6 +74,7 @@ def predict_command(
       n_training_rows           rows that RUN was trained on, all or those of its
                                 --rows; null where DATA is neither its store nor
                                 the very table that this was made of
+      is_risk                   whether a risk is predicted, of a time to an event
       n_unlabelled              rows whose label is missing: predicted, left out
                                 of the scores; null where DATA has no target
     """
@@ -81,6 +83,8 @@ def predict_command(
         echo_json(vars(report))
         return
     say(f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features")
+    if report.is_risk:
+        say("risk: the log-rank score, in steps from 0 to 64; a higher one means a sooner event")
     if report.n_training_rows and (report.accuracy is not None or report.rmse is not None):
         say(_of_training(report))
     if report.accuracy is not None:

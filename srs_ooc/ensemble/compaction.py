@@ -35,9 +35,10 @@ from srs_ooc.evidence.correlation import (
     leader_clustering,
     sampled_rows,
 )
+from srs_ooc.evidence.effects import Times, concordance
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
-from srs_ooc.evidence.null_model import BASIS_UNIT, expected
+from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.native.numerics import Floats
@@ -93,10 +94,16 @@ def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
     return 2 * n * n_rows * code_nbytes + correlating
 
 
-def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+PAIRS_NBYTES = 240
+"""A row where pairs of times are counted."""
+
+
+def held_out_nbytes(n_rows: int, n_columns: int, manifest: Manifest) -> int:
     """Return the bytes that predicting takes, besides the forest's block and a tree."""
-    n_rows = min(n_rows, MOST_HELD_OUT)
-    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+    n_classes, width = max(1, len(manifest.classes)), manifest.code_nbytes
+    each = n_columns * (2 * width + 8) + 16 * n_classes
+    each += PAIRS_NBYTES * ("events" in manifest.row_columns)
+    return min(n_rows, MOST_HELD_OUT) * each
 
 
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
@@ -114,7 +121,7 @@ N_TREES = 300
 def held_out_score(
     parts: Resources,
     rows: NDArray[np.int32],
-    target: NDArray[np.integer] | NDArray[np.floating],
+    target: NDArray[np.integer] | NDArray[np.floating] | Censored,
     features: NDArray[np.uint32],
     key: int,
     beside: tuple[Floats, Floats] | None = None,
@@ -123,6 +130,7 @@ def held_out_score(
 
     Beside covariates, trees are grown on what these leave of each class, or of the numbers, and
     what they predict is added to what covariates say.
+    Of times to an event, the concordance of predicted risks with them (Harrell's C).
 
     Parameters
     ----------
@@ -131,7 +139,7 @@ def held_out_score(
     rows : int32 (n,)
         Rows of the store that are held out.
     target : (n,)
-        Their class codes, or numbers.
+        Their class codes, numbers, or times.
     features : uint32 (k,)
         Stored positions, in any order, that a forest of the run's kind is grown on.
     key : int
@@ -141,7 +149,8 @@ def held_out_score(
         (:func:`srs_ooc.evidence.null_model.expected`).
     """
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
-    rows, target, features = rows[chosen], target[chosen], np.sort(features)
+    rows, features = rows[chosen], np.sort(features)
+    target = target.of_rows(chosen) if isinstance(target, Censored) else target[chosen]
     if beside is None:
         predicted = _predicted(parts, parts.trees.rows, rows, features, key)
     else:
@@ -149,6 +158,9 @@ def held_out_score(
         for m, left in enumerate(beside[0] if len(features) else ()):
             of_left = TrainingRows.of(Response.targets(left), IMPURITIES[2])
             predicted[:, m] += _predicted(parts, of_left, rows, features, key)[:, 0]
+    if isinstance(target, Censored):
+        risks = np.unique(predicted[:, 0], return_inverse=True)[1]
+        return float(np.nan_to_num(concordance(risks, Times.of(*target)).effect, nan=0.5))
     if parts.task.is_regression:
         return share_explained(target.astype(np.float64), predicted[:, 0])
     if predicted.shape[1] == 1:
@@ -432,7 +444,7 @@ class Fold:
     fold: int
     train: Inputs
     rows: NDArray[np.int32]
-    target: NDArray[np.int32] | NDArray[np.float64]
+    target: NDArray[np.int32] | NDArray[np.float64] | Censored
     basis: NDArray[np.int32] | None = None
 
     def beside(self, store: Store) -> tuple[Floats, Floats] | None:
@@ -555,9 +567,8 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext)
     missing, spec = job.missing(record), job.spec
     if not missing:
         return True
-    manifest, beside = site.store.manifest, fold.beside(site.store)
-    n_classes = max(1, len(manifest.classes))
-    extra = held_out_nbytes(len(fold.rows), max(missing), n_classes, manifest.code_nbytes)
+    beside = fold.beside(site.store)
+    extra = held_out_nbytes(len(fold.rows), max(missing), site.store.manifest)
     with small_parts(spec, fold.train, site, extra, saves=True) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
@@ -598,11 +609,10 @@ def check_room(ledger: Run, site: FoldContext, fold: Fold, most: int) -> None:
     are none of this process's business.
     """
     spec, inputs, manifest = ledger.spec, ledger.inputs, site.store.manifest
-    n_rows, n_classes, width = len(fold.rows), max(1, len(manifest.classes)), manifest.code_nbytes
     n = len(candidates_of(ledger, manifest.n_features)[0])
     n_trained, train = shape_of(manifest, inputs).n_rows, fold.train
-    nesting = sampled_nbytes(max(1, n), n_trained, width)
-    scoring = held_out_nbytes(n_rows, most, n_classes, width)
+    nesting = sampled_nbytes(max(1, n), n_trained, manifest.code_nbytes)
+    scoring = held_out_nbytes(len(fold.rows), most, manifest)
     stages = [(_small(spec, inputs, site.store), inputs, nesting, False)]
     if site.cluster is None:
         stages += [(spec, train, 0, False), (_small(spec, train, site.store), train, scoring, True)]
@@ -668,7 +678,7 @@ class Curve:
         Ascending.
     scores : float64 (n_folds, n_sizes)
         On the rows held out of each fold, of each repeat: the share of rows predicted right, or
-        the share of the variance of numbers.
+        the share of the variance of numbers, or the concordance of risks with times.
     n_parts : int
         Folds that rows were dealt into in each repeat.
     """
@@ -952,7 +962,8 @@ def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Ite
             out = fold_of == fold
             basis = None if inputs.basis is None else inputs.basis[out]
             train = inputs.part(rows, ~out)
-            yield Fold(repeat, fold, train, rows[out], target[out], basis)
+            of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else target[out]
+            yield Fold(repeat, fold, train, rows[out], of, basis)
 
 
 def _small_set(

@@ -30,7 +30,6 @@ from srs_ooc.ensemble.panels import (
 from srs_ooc.ingestion.csv import CsvStream, TextForm
 from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.native.numerics import log
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.task import Task, training_response
@@ -270,8 +269,9 @@ _MODERATE = 2.0**-TARGET_BITS
 
 @dataclass(frozen=True)
 class Report:
-    """What was predicted; scores are None where the table has no target.
+    """What was predicted; scores are None where the table has no target, and of times to an event.
 
+    Where these were trained on, predictions are risks (``is_risk``): a higher one is sooner.
     ``n_training_rows`` are rows that the run was trained on; None where the table is neither the
     run's own store nor, byte for byte, the table that this was made of: rows are not compared.
     """
@@ -286,6 +286,7 @@ class Report:
     r2: float | None = None
     rmse: float | None = None
     n_training_rows: int | None = None
+    is_risk: bool = False
 
 
 def predict(
@@ -394,8 +395,9 @@ def looked_up(
     with store.unchanged():
         if cap_nbytes is not None:
             check_looking_up(trees, store, data, cap_nbytes)
-        inputs = Inputs(None, ledger.inputs.rows)
-        response = training_response(Task.of(store, inputs, ledger.spec.learner.class_weight))
+        inputs = replace(ledger.inputs, excluded=None)
+        task = Task.of(store, inputs, ledger.spec.learner.class_weight).adjusted()
+        response = training_response(task)
         return make_splits(trees, store, response.center, response.scale)
 
 
@@ -417,21 +419,28 @@ def _write(
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
-    n_rows, has_target = 0, True
+    is_risk = bool(splits.facts.get("is_risk"))
+    n_rows, has_target = 0, not is_risk
     with (
         published_file(out) as scratch,
         scratch.open("w", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
+        writer.writerow(
+            [
+                id_name,
+                "risk" if is_risk else "prediction",
+                *(f"probability_{label}" for label in classes),
+            ]
+        )
         for panel, shares in panels:
             chosen = trees.ensemble.chosen(shares).tolist()
             for row_id, guess, row in zip(panel.ids, chosen, shares, strict=True):
                 said = row.tolist()
                 writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])
             n_rows += len(panel.ids)
-            has_target = panel.labels is not None
-            if panel.labels is not None:
+            has_target = not is_risk and panel.labels is not None
+            if has_target and panel.labels is not None:
                 scores.add(panel.labels, chosen, shares)
     measures = scores.measures()
     return Report(
@@ -444,6 +453,7 @@ def _write(
         scores.n_unlabelled if has_target else None,
         measures["r2"],
         measures["rmse"],
+        is_risk=is_risk,
     )
 
 

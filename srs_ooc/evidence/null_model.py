@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.rank_tests import Covariates
+from srs_ooc.evidence.rank_tests import Covariates, RiskSets
 from srs_ooc.native.numerics import orthonormal
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,16 @@ class Censored(NamedTuple):
 
     times: Floats
     events: NDArray[np.bool_]
+
+    def of_rows(self, rows: NDArray[np.integer] | slice) -> "Censored":
+        """Return those of some rows."""
+        return Censored(self.times[rows], self.events[rows])
+
+    def risk_sets(self, strata: NDArray[np.integer] | None = None) -> RiskSets:
+        """Return who is at risk at each event, and scores of censoring within strata."""
+        places = np.unique(self.times, return_inverse=True)[1].astype(np.int32)
+        exchanged = Censored(self.times, ~self.events)
+        return RiskSets(places, self.events, censored_scores(exchanged, strata))
 
 
 # Columns of what is fitted: splines, indicators, products.
@@ -243,6 +253,20 @@ def robust(columns: Floats, target: Floats) -> Floats:
     return beta
 
 
+def kaplan_meier(censored: Censored) -> tuple[Floats, Floats]:
+    """Return the times of rows, ascending, and the share without the event after each.
+
+    Kaplan and Meier (1958), J. Am. Statist. Assoc. 53; (n_times,) each.
+    """
+    times, places = np.unique(censored.times, return_inverse=True)
+    leaving = np.bincount(places)
+    at_risk = np.cumsum(leaving[::-1])[::-1]
+    shares: Floats = np.cumprod(
+        1 - np.bincount(places, censored.events) / at_risk, dtype=np.float64
+    )
+    return times, shares
+
+
 def hazards(censored: Censored, risks: Floats) -> Floats:
     """Return the cumulative hazard at the time of each row, times 1; float64 (n_rows,).
 
@@ -352,7 +376,7 @@ def censored_scores(
     out = np.zeros(len(censored.times))
     numbers = np.zeros(len(out), np.intp) if strata is None else strata
     for rows in _each(numbers):
-        part = Censored(censored.times[rows], censored.events[rows])
+        part = censored.of_rows(rows)
         out[rows] = part.events - hazards(part, np.ones(len(rows)))
     return even_steps(out)
 

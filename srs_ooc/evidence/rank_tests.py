@@ -23,6 +23,8 @@ RARE_LEVEL = 5
 nothing, and many would hide what the others show."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
+CENSORING_LEVEL = 0.05
+"""P-value of the test of censoring below which a contrast is tested by risk sets."""
 _LN10 = log(10.0)
 
 
@@ -68,6 +70,24 @@ class Covariates(NamedTuple):
         return self._replace(basis=basis, products=products(basis, basis))
 
 
+class RiskSets(NamedTuple):
+    """Who is at risk at each event of a censored target, where rows do not trade places.
+
+    Attributes
+    ----------
+    times : int32 (n_rows,)
+        Places of the times of rows among the distinct ones.
+    events : bool (n_rows,)
+        Whose event was seen.
+    of_censoring : int32 (n_rows,)
+        Scores with events and censorings exchanged: what follows these is censored differently.
+    """
+
+    times: NDArray[np.int32]
+    events: NDArray[np.bool_]
+    of_censoring: NDArray[np.int32]
+
+
 _Native = tuple[
     NDArray[np.int32],
     NDArray[np.int64],
@@ -105,6 +125,8 @@ class RankTarget(NamedTuple):
         What features are adjusted for.
     untested : tuple of Contrast
         What is not tested of any column.
+    risk : RiskSets or None
+        Of a censored target: by them a feature is tested that censoring depends on.
     """
 
     rows: NDArray[np.int32]
@@ -117,6 +139,7 @@ class RankTarget(NamedTuple):
     scores: NDArray[np.int64] = np.zeros(0, np.int64)
     covariates: Covariates | None = None
     untested: tuple[Contrast, ...] = ()
+    risk: RiskSets | None = None
 
     @property
     def native(self) -> "_Native":
@@ -205,7 +228,16 @@ class RankTarget(NamedTuple):
         out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
         scores = self.scores[left] if len(self.scores) and len(left) else self.scores
         out = out._replace(scores=scores, untested=self.untested)
-        return out._replace(covariates=self.covariates)
+        return out._replace(covariates=self.covariates, risk=self.risk)
+
+    def of_censoring(self, risk: RiskSets) -> "RankTarget":
+        """Return the target of the same rows with events and censorings exchanged."""
+        own = np.zeros(len(risk.times), np.int32)
+        own[self.rows] = self.scores[self.targets]
+        scores, dense = np.unique(risk.of_censoring[self.rows], return_inverse=True)
+        out = self._replace(targets=dense.astype(np.int32), n_targets=max(1, len(scores)))
+        back = RiskSets(risk.times, ~risk.events, own)
+        return out._replace(scores=scores.astype(np.int64), risk=back)
 
 
 def _ascending(names: Sequence[str]) -> NDArray[np.int32] | None:
@@ -339,6 +371,8 @@ def contrasts_log_p(
             by_trend = by_trend._replace(scores=np.arange(by_trend.n_targets))
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
+    if target.risk is not None:
+        _test_risk_sets(columns, missing_code, target, target.risk, only, log_p)
     if categorical is not None and only in (None, Contrast.LOCATION):
         which, tested = np.flatnonzero(categorical), (columns, missing_code, *target.native)
         limits = which, RARE_LEVEL, MOST_LEVELS
@@ -382,6 +416,20 @@ def _log_p(
     else:
         _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
     return log_p
+
+
+def _test_risk_sets(
+    columns: NDArray[Any],
+    n_codes: int,
+    target: RankTarget,
+    risk: RiskSets,
+    only: Contrast | None,
+    log_p: NDArray[np.float64],
+) -> None:
+    """Test contrasts that censoring depends on by who is at risk, in place of what is there."""
+    of_censoring = _log_p(columns, n_codes, target.of_censoring(risk), False, only)
+    tested = columns, n_codes, *target.native, risk.times, risk.events
+    _native.risk_set_tests(*tested, of_censoring, log(CENSORING_LEVEL), log_p)
 
 
 def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -271,6 +271,22 @@ def rank_tests(
     only: int,
     log_p: NDArray[np.float64],
 ) -> None: ...
+def risk_set_tests(
+    columns: NDArray[Any],
+    n_codes: int,
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    n_targets: int,
+    nominal: bool,
+    order: NDArray[np.int32],
+    scores: NDArray[np.int64],
+    times: NDArray[np.int32],
+    events: NDArray[np.bool_],
+    of_censoring: NDArray[np.float64],
+    bar: float,
+    log_p: NDArray[np.float64],
+) -> None: ...
 def level_tests(
     columns: NDArray[Any],
     n_codes: int,

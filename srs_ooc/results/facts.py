@@ -137,6 +137,7 @@ def question_of(report: Report) -> str:
     """Return what was asked."""
     manifest = report.manifest
     kind = "a number" if report.task.is_regression else f"one of {len(manifest.classes)} classes"
+    kind = kind if report.censored is None else "time to an event"
     return (
         f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
         f"({kind})?"
@@ -211,6 +212,8 @@ def _prediction(report: Report) -> list[str]:
     said, what = "{:.0%}", "of held-out rows right"
     if task.is_regression:
         said, what = "{:.2f}", "of the variance of held-out rows"
+    if report.censored is not None:
+        what = "of pairs of held-out rows in the order of their events (C-index)"
     interval = "" if ends is None else f" (95% interval {' to '.join(map(said.format, ends))})"
     predict = "1 feature predicts" if size == 1 else f"{size} features predict"
     found = [f"{predict} {said.format(mean)} {what}{interval}."]

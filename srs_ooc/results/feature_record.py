@@ -56,6 +56,7 @@ def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
         "passes_alone": bool(row["p_value"] <= verdict.facts["marginal_cutoff"]),
         "beside": [other for other in row["beside"].tolist() if other != NOBODY],
     }
+    found["censoring_p"] = verdict.facts.get("censored_by", {}).get(str(feature))
     if found["effect"] is not None:
         level, k = divmod(int(row["toward"]), len(classes))
         name = verdict.levels.get(feature, f"no. {level + 1}")
@@ -105,7 +106,10 @@ def _effect_text(record: "FeatureRecord") -> str:
     if record.effect is None:
         return ""
     said = f"{record.direction or 'no difference'}: {size_text(vars(record))}"
-    return f" Alone, {said}; likely overstated, as the same rows chose it."
+    p, differs = record.censoring_p, ""
+    if p is not None:
+        differs = f" Censoring differs, too (p = {p:.2g}): look why rows were lost."
+    return f" Alone, {said}; likely overstated, as the same rows chose it.{differs}"
 
 
 def size_text(fields: dict[str, Any]) -> str:
@@ -139,7 +143,8 @@ class FeatureRecord:
 
     Of selected and of marginally significant features, alone: which way they differ in words
     (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%
-    interval, ``low`` and ``high``: from the rows that were searched, so too large on average.
+    interval, ``low`` and ``high``: from the rows that were searched, so too large on average. Of a
+    target of times ``censoring_p`` is the p-value of censoring that differs, where below 0.05.
     """
 
     name: str
@@ -165,6 +170,7 @@ class FeatureRecord:
     effect: float | None = None
     low: float | None = None
     high: float | None = None
+    censoring_p: float | None = None
 
 
 _IN_WORDS = {"differs_in", "beside", "measure"}

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
+from srs_ooc.evidence.conditional_tests import halves
+from srs_ooc.evidence.null_model import Censored, kaplan_meier
 from srs_ooc.results.feature_record import FeatureRecord, size_text
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
 
@@ -31,6 +33,8 @@ _SHORT, _LINE = 24, 64
 MOST_EFFECTS, _NAMED = 30, 6
 """Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
+_CURVES, _LEVELS = 6, 4
+"""Features whose curves are drawn together; levels of a category that have a curve."""
 
 
 def draw_effects(ax: Any, report: Report) -> None:
@@ -84,7 +88,9 @@ def _no_effects(report: Report) -> str:
 def _sign_axis(ax: Any, report: Report) -> None:
     """Name the axis of signed effects, mark its middle, and put each colour once on a legend."""
     classes, text = report.manifest.classes, "2 AUC - 1 of the class named, against the others"
-    if report.task.is_regression:
+    if report.censored is not None:
+        text = "2 C - 1 of the concordance C, positive where higher is sooner"
+    elif report.task.is_regression:
         text = "rank correlation with the target"
     elif len(classes) == _TWO:
         text = f"2 AUC - 1, positive where higher in {_short(classes[1])}"
@@ -106,10 +112,13 @@ def draw_volcano(ax: Any, report: Report) -> None:
         _say(ax, _no_effects(report))
         return
     stored, x, y, chosen = (np.array(column) for column in zip(*effects, strict=True))
+    ways = "lower or falling", "higher or rising"
+    if report.censored is not None:
+        ways = "longer when higher", "shorter when higher"
     kinds = (
         ("not selected", ~chosen, GREY, "."),
-        ("selected, lower or falling", chosen & (x < 0), BLUE, "s"),
-        ("selected, higher or rising", chosen & (x >= 0), ORANGE, "o"),
+        (f"selected, {ways[0]}", chosen & (x < 0), BLUE, "s"),
+        (f"selected, {ways[1]}", chosen & (x >= 0), ORANGE, "o"),
     )
     for label, these, colour, marker in kinds:
         if these.any():
@@ -184,10 +193,58 @@ def draw_first(ax: Any, report: Report) -> None:
 
 def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer[Any]]) -> None:
     """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
+    ax.set_title(_short(name), parse_math=False)
+    if report.censored is not None:
+        _draw_curves(ax, report, stored, report.censored)
+        return
     profiles, (ends,) = profiles_of(report, stored), ends_of(report, stored)
     draw = _draw_classes if profiles.classes else _draw_numbers
     draw(ax, profiles, ends or [])
-    ax.set_title(_short(name), parse_math=False)
+
+
+def draw_survival(ax: Any, report: Report) -> None:
+    """Draw who is still without the event, by halves of each of the first features."""
+    if report.censored is None or not report.records:
+        _say(ax, "Drawn of runs on times to an event (ingest --time T --event E).")
+        return
+    ax.set_axis_off()
+    records = report.records[:_CURVES]
+    each = 1 / -(-len(records) // 2)
+    for i, record in enumerate(records):
+        down, across = divmod(i, 2)
+        part = ax.inset_axes((0.57 * across, 1 - each * (down + 0.65), 0.43, 0.58 * each))
+        draw_feature(part, report, record.name, report.listed[i : i + 1])
+
+
+def _draw_curves(
+    ax: Any, report: Report, stored: NDArray[np.integer[Any]], censored: Censored
+) -> None:
+    """Draw Kaplan and Meier's curves of a feature's halves, or levels, and how many are at risk."""
+    missing, texts = report.manifest.missing_code, report.store.categories().of(int(stored[0]))
+    _, columns = next(report.columns(stored, report.rows_looked_at()))
+    known, high = columns[0] < missing, halves(columns, missing)[0]
+    parts = {"lower half": known & ~high, "upper half": high, "missing": ~known}
+    if texts is not None:
+        common = np.argsort(-np.bincount(columns[0][known], minlength=1), kind="stable")
+        parts = {_short(texts[k], _SHORT): columns[0] == k for k in common[:_LEVELS].tolist()}
+    ends, at = float(censored.times.max()), np.linspace(0, float(censored.times.max()), 5)
+    drawn = [(label, rows) for label, rows in parts.items() if rows.any()]
+    for k, (label, rows) in enumerate(drawn):
+        some = censored.of_rows(np.flatnonzero(rows))
+        times, shares = kaplan_meier(some)
+        whole = np.concatenate([[0], times]), np.concatenate([[1], shares])
+        ax.step(*whole, where="post", color=COLOURS[k], label=label)
+        for x in at.tolist():
+            style = {"ha": "center", "va": "top", "fontsize": 7, "color": COLOURS[k]}
+            n, place = int((some.times >= x).sum()), ax.get_xaxis_transform()
+            ax.text(x, -0.3 - 0.12 * k, f"{n}", transform=place, **style)
+    ax.set(
+        xlim=(0, ends or 1.0),
+        ylim=(0, 1.02),
+    )
+    ax.set_ylabel("without event", fontsize="small", labelpad=1)
+    ax.set_xlabel("time; below, rows at risk", fontsize="small", labelpad=1)
+    _legend(ax, fontsize="x-small", loc="upper right")
 
 
 def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
@@ -276,6 +333,7 @@ def _plain(text: str) -> str:
 FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = {
     "first": (draw_first, (5, 3.6)),
     "effects": (draw_effects, (6.4, 5.2)),
+    "survival": (draw_survival, (7.2, 8)),
     "volcano": (draw_volcano, (6.4, 5.2)),
     "discoveries": (draw_discoveries, (6.4, 3)),
 }

@@ -49,6 +49,7 @@ _COLUMNS = {
     "low": "low",
     "high": "high",
     "differs_in": "differs in",
+    "censoring_p": "p of censoring",
     "beside": "beside",
     "score": "score",
     "importance": "importance",
@@ -69,6 +70,12 @@ _CAPTIONS = {
         "How much the first features differ, alone, with 95% intervals; at the right in the units "
         "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). Effects are "
         "likely overstated, as the same rows chose the features.",
+    ),
+    "survival": (
+        "Time to the event",
+        "Kaplan and Meier's estimate of who is still without the event, by halves of the first "
+        "features (levels of categories), cut nearest the median; below, how many are at risk. The "
+        "same rows chose the features: new rows are likely less far apart.",
     ),
     "volcano": (
         "Volcano plot",
@@ -165,6 +172,7 @@ def _drawn(report: Report) -> list[str]:
     comes_last, points = report.spec.concludes, report.points
     empty = {
         "first": not report.records,
+        "survival": not report.records or report.censored is None,
         "effects": not any(record.measure for record in report.records),
         "volcano": not report.effects,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
@@ -206,6 +214,7 @@ def _data(report: Report, columns: dict[str, str]) -> str:
             "n_bins": profiles.n_bins,
             "classes": [visible(label) for label in profiles.classes],
             "class_rows": profiles.class_rows,
+            "target": "target" if report.censored is None else "score (higher is sooner)",
             "targets": profiles.targets,
             "low": profiles.low,
             "high": profiles.high,

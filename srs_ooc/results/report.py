@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
-from srs_ooc.evidence.effects import EffectTarget, effect_of
+from srs_ooc.evidence.effects import effect_of
+from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
-from srs_ooc.runs.feature_tests import target_of
+from srs_ooc.runs.feature_tests import effect_target, target_of
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
@@ -139,6 +141,12 @@ class Report:
     def held_out(self) -> Curve | None:
         """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
         return curve_of(self.ledger)
+
+    @cached_property
+    def censored(self) -> Censored | None:
+        """Times and events of the rows looked at; None of another target."""
+        stated = stated_target(self.store, Inputs(rows=self.rows_looked_at()))
+        return stated if isinstance(stated, Censored) else None
 
     def rows_looked_at(self) -> NDArray[np.int32]:
         """Return evenly spaced training rows, as rows of the store; all where there are few."""
@@ -259,6 +267,8 @@ def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
     """
     rows = report.rows_looked_at()
     target: NDArray[Any] = report.store.target()[rows]
+    if report.censored is not None:
+        target = censored_scores(report.censored)
     all_codes = report.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
     profiles, look = (
@@ -456,17 +466,17 @@ def _led(ledger: Run, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32
 
 SHOWN = 1000
 """Features drawn at most."""
-_BY_PLACE = ("higher in", "lower in", "rises", "falls")
+_BY_PLACE = ("higher in", "lower in", "rises", "falls", "shorter when higher", "longer when higher")
 """Directions of what has moved, up or down; not of spread, of what is missing, of one level."""
 
 
 def signed(measure: str, effect: float) -> float:
     """Return an effect from -1 to 1, 0 for none: of two classes, more in the second is positive.
 
-    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), a ratio of spreads r becomes
-    (r - 1) / (r + 1); correlations and differences of shares stay.
+    An AUC becomes 2 AUC - 1 (the rank-biserial correlation), as a concordance does, a ratio of
+    spreads r (r - 1) / (r + 1); correlations and differences of shares stay.
     """
-    if measure == "AUC":
+    if measure in ("AUC", "concordance"):
         return 2 * effect - 1
     return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
 
@@ -514,9 +524,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     task, coded = report.task.by_group(), report.manifest.missing_code
     units = task.units  # where rows come in groups, tests take one row a group
     missing = coded if units is None else units.missing_code
-    numbers = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    of_tests = target_of(task)
-    of_effects = EffectTarget(numbers.astype(np.intp), len(task.classes), task.strata)
+    of_tests, of_effects = target_of(task), effect_target(task)
     categories = report.store.categories()
     spaced = np.array(_spaced(report.manifest.n_features, SHOWN))
     if (excluded := report.inputs.excluded) is not None:

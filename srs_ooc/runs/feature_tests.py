@@ -23,7 +23,9 @@ from srs_ooc.evidence.conditional_tests import (
     cost,
     n_looked_at,
 )
+from srs_ooc.evidence.effects import EffectTarget, Times
 from srs_ooc.evidence.rank_tests import (
+    CENSORING_LEVEL,
     CERTAIN,
     NO_CONTRAST,
     RankTarget,
@@ -32,7 +34,7 @@ from srs_ooc.evidence.rank_tests import (
     strongest_of,
 )
 from srs_ooc.evidence.tally import largest
-from srs_ooc.native.numerics import log
+from srs_ooc.native.numerics import log, powers
 from srs_ooc.runs.engine import commit_due
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources
@@ -72,9 +74,19 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     else:
         classes = len(task.classes), strata, task.classes
         out = RankTarget.of_classes(target.astype(np.int64), *classes)
-    if covariates is not None and rows is not None:
-        covariates = covariates.of_rows(rows)
-    return out._replace(covariates=covariates, untested=task.untested)
+    out = out._replace(untested=task.untested)
+    if covariates is not None:
+        return out._replace(covariates=covariates if rows is None else covariates.of_rows(rows))
+    if task.censored is not None:
+        out = out._replace(risk=task.censored.of_rows(kept).risk_sets(strata))
+    return out
+
+
+def effect_target(task: Task) -> EffectTarget:
+    """Return what the effects of features are measured against."""
+    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
+    times = None if task.censored is None else Times.of(*task.censored)
+    return EffectTarget(codes.astype(np.int32), len(task.classes), task.strata, times)
 
 
 class TestTable:
@@ -286,6 +298,17 @@ class MarginalTests:
             found[at] = self._strongest(self._log_p(features[at]), features[at])[1]
         return found
 
+    def censored_by(
+        self, features: NDArray[np.uint32], contrasts: NDArray[np.uint8]
+    ) -> dict[int, float]:
+        """Return the p-values of contrasts that censoring depends on, by feature."""
+        if (risk := self._target.risk) is None or not len(features):
+            return {}
+        log_p = self._tested(features, self._target.of_censoring(risk))
+        own = powers(log_p[np.arange(len(features)), contrasts % NO_CONTRAST])
+        found = zip(features.tolist(), own.tolist(), strict=True)
+        return {feature: p for feature, p in found if p < CENSORING_LEVEL}
+
     def _paced(self, n: int, done: int | None = None) -> Iterator[slice]:
         """Yield pieces of so many features, as large as the last ones were fast to test.
 
@@ -313,10 +336,10 @@ class MarginalTests:
         is_kept = np.append(self._kept, np.uint32(0))[places] == features
         is_kept &= places < len(self._kept)
         found[is_kept] = self._kept_log_p[places[is_kept]]
-        found[~is_kept] = self._tested(features[~is_kept])
+        found[~is_kept] = self._tested(features[~is_kept], self._target)
         return found
 
-    def _tested(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def _tested(self, features: NDArray[np.uint32], target: RankTarget) -> NDArray[np.float64]:
         """Test features, by several threads, whose columns are read each by its own."""
         found = np.empty((len(features), NO_CONTRAST))
         n_threads = self._resources.n_testers
@@ -329,7 +352,7 @@ class MarginalTests:
                     codes, n_codes = _dense(codes, n_codes)
                 some = slice(done, done + len(codes))
                 kinds = self.table.categorical(features[some])
-                found[some] = contrasts_log_p(codes, n_codes, self._target, categorical=kinds)
+                found[some] = contrasts_log_p(codes, n_codes, target, categorical=kinds)
                 done = some.stop
 
         if n_threads == 1 or len(features) <= _COLUMNS:

@@ -50,6 +50,8 @@ TESTS_NBYTES = 10 * MB
 features that are tested beside one another."""
 TESTED_CELLS = 1 << 20
 """Codes that a thread tests together."""
+EVENT_ROW_NBYTES = 200
+"""A row where its target is a time: it, scores, places, who is at risk, pairs of rows counted."""
 STRATUM_ROW_NBYTES = 850
 """A row where single features are tested within strata: at most 820 bytes as measured, of a
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
@@ -75,7 +77,7 @@ class TrainingShape:
     store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them; where it
     ``has_groups``, whole groups are. A model
     that is no tree ``is_decoded`` for: its blocks become numbers. Features are adjusted for
-    ``n_basis`` columns of covariates.
+    ``n_basis`` columns of covariates. A target of times ``has_events``.
     """
 
     n_rows: int
@@ -90,6 +92,7 @@ class TrainingShape:
     has_groups: bool = False
     is_decoded: bool = False
     n_basis: int = 0
+    has_events: bool = False
 
     @property
     def is_regression(self) -> bool:
@@ -156,6 +159,7 @@ def shape_of(
         has_groups="groups" in manifest.row_columns,
         is_decoded=is_decoded,
         n_basis=0 if inputs.basis is None else inputs.basis.shape[1],
+        has_events="events" in manifest.row_columns,
     )
 
 
@@ -240,6 +244,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("closing, tests and verdict", tests * closing),
         Lease("means of groups", tests * shape.has_groups * groups),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
+        Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
         Lease("covariates", tests * 2 * BASIS_NBYTES * shape.n_basis * n_rows),
         shape.values_lease,
         Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
@@ -395,6 +400,7 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     """
     n_rows = max(shape.n_rows, shape.n_stored_rows)
     each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
+    each_row += EVENT_ROW_NBYTES * shape.has_events
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
     adjusting = (SCORES_NBYTES + BASIS_NBYTES * shape.n_basis) * n_rows if shape.n_basis else 0

@@ -188,11 +188,8 @@ class RunDraft:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth saying of such a run before it starts."""
-        notes = notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
-        if self.store is None:
-            return notes
-        said = self.task.too_few(self.spec), self.task.note_of(self.spec)
-        return *notes, *filter(None, said)
+        few = [] if self.store is None else self.task.few(self.spec)
+        return *notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates), *few
 
     @property
     def is_remote(self) -> bool:

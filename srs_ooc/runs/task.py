@@ -16,6 +16,7 @@ from srs_ooc.base.budget import Lease, check_stages
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
 from srs_ooc.evidence.exchangeability import (
     Alike,
@@ -44,6 +45,8 @@ _Item = TypeVar("_Item", bound=np.generic)
 _BY_SIZE, _BY_SIZE_IN_OCTAVES = 1.0, 2.0
 """Minus the decimal logarithms of the p-values below which sizes go with the target: whole octaves
 of sizes, and sizes within octaves. So p-values are at most 1 + .1 + .01 times too small."""
+FEW_EVENTS = 10
+"""Fewer are said before a run."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class Task:
         What of them is not tested, as sizes of groups could pass for it.
     note : str
         What is worth saying of how they are compared, and what to do if that is not meant.
+    censored : Censored or None
+        Time and event of each training row, where the target is these.
     """
 
     inputs: Inputs
@@ -98,6 +103,7 @@ class Task:
     units: Exchangeability | None = None
     untested: tuple[Contrast, ...] = ()
     note: str = ""
+    censored: Censored | None = None
 
     @classmethod
     def of(
@@ -128,7 +134,7 @@ class Task:
         """
         rows, strata = inputs.rows, _of_rows(store.strata(), inputs.rows)
         target = stated_target(store, inputs)
-        is_censored = isinstance(target, Censored)
+        censored = target if isinstance(target, Censored) else None
         if isinstance(target, Censored):
             target = censored_scores(target, strata).astype(np.float64)
         return cls(
@@ -140,7 +146,8 @@ class Task:
             _of_rows(store.weights(), rows),
             strata if exchanges else None,
             _of_rows(store.groups(), rows) if exchanges else None,
-            is_scored=is_censored,
+            is_scored=censored is not None,
+            censored=censored,
             row_columns=store.manifest.row_columns,
         )
 
@@ -188,7 +195,8 @@ class Task:
 
         Weights of the store, strata and groups stay with their rows.
         """
-        return replace(self, target=self.target[order])
+        censored = self.censored and self.censored.of_rows(order)
+        return replace(self, target=self.target[order], censored=censored)
 
     def exchangeability(self, alike: Alike = "size") -> Exchangeability:
         """Return which rows, or groups of them, may trade places."""
@@ -267,7 +275,11 @@ class Task:
         """Return the task of groups with those that trade places as strata."""
         untested = () if units.are_even else (Contrast.SPREAD, Contrast.ABSENCE)
         strata = units.classes.astype(np.int32)
-        return replace(self, strata=strata, units=units, untested=untested)
+        spans = [units.spans(part) for part in self.censored or ()]
+        is_one = spans and all((low == high).all() for low, high in spans)
+        censored = Censored(*(low for low, _ in spans)) if is_one else None
+        out = replace(self, strata=strata, units=units, untested=untested)
+        return replace(out, censored=censored)
 
     def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that exchanges of rows arrange the target in enough ways for the tests.
@@ -286,6 +298,13 @@ class Task:
         """Return what is worth saying of how groups are compared, if anything."""
         note = self.by_group().note if spec.concludes else ""
         return f"{note}." if note else None
+
+    def few(self, spec: RunSpec) -> list[str]:
+        """Return what is worth saying of rows before a run: too few, or groups of unlike sizes."""
+        n = FEW_EVENTS if self.censored is None else int(self.censored.events.sum())
+        events = f"{counted(n, 'event')} in {self.n_rows:,} rows: too few to find much."
+        said = events if n < FEW_EVENTS else None, self.too_few(spec), self.note_of(spec)
+        return [*filter(None, said)]
 
     def too_few(self, spec: RunSpec) -> str | None:
         """Return why tests can select no single feature, if so.
@@ -383,6 +402,11 @@ def training_response(task: Task) -> Response:
     if task.is_regression:
         if class_weight != UNWEIGHTED:
             raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
+        if task.censored is not None and not task.censored.events.any():
+            raise UsageError(
+                f"expected an event in some of the rows trained on, found none in {len(target)} "
+                "rows. Check the file given with --rows."
+            )
         if bool((target == target[0]).all()):
             raise UsageError(
                 f"expected training rows whose targets differ, found {len(target)} rows of "

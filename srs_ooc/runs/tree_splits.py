@@ -151,6 +151,7 @@ def make_splits(
         "center": center,
         "scale": scale,
         "classes": list(manifest.classes),
+        "is_risk": "events" in manifest.row_columns,
         "target_name": manifest.target_name,
         "row_id_name": manifest.row_id_name,
         "table": digest_of(manifest.source),

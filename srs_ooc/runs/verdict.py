@@ -28,7 +28,7 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.effects import EffectTarget, Measure, effect_of
+from srs_ooc.evidence.effects import Measure, effect_of
 from srs_ooc.evidence.rank_tests import (
     Contrast,
     adjusted,
@@ -43,6 +43,7 @@ from srs_ooc.runs.feature_tests import (
     MarginalTests,
     TestTable,
     add_tests_beside,
+    effect_target,
     feature_columns,
     strongest,
     strongest_alone,
@@ -219,6 +220,10 @@ def verdict_on(
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
+    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))[
+        :HEAD
+    ]
+    facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
     order = _first_by_worth(resources, table, neg_log10_p[first])
     return Verdict(table, order if len(order) else table["stored"], facts)
 
@@ -230,8 +235,7 @@ def _add_effects(
     table["measure"], table["toward"] = Measure.NONE, -1
     table["effect"] = table["low"] = table["high"] = np.nan
     task, missing_code = tested.task, tested.missing_code
-    codes = np.unique(task.target, return_inverse=True)[1] if task.is_regression else task.target
-    target = EffectTarget(codes.astype(np.int32), len(task.classes), task.strata)
+    target = effect_target(task)
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
     wanted = wanted[~tested.ranks_names(features[wanted])]

@@ -78,7 +78,7 @@
       points.push([1.09, null, null], [1.11, null, trend[legend.n_bins]], [1.19, null, trend[legend.n_bins]]);
     }
     points.sort((a, b) => a[0] - b[0]);
-    return { hasMissing: trend[legend.n_bins] !== null, data: [0, 1, 2].map((column) => points.map((point) => point[column])), y: "target" };
+    return { hasMissing: trend[legend.n_bins] !== null, data: [0, 1, 2].map((column) => points.map((point) => point[column])), y: legend.target };
   }
 
   const small = { axes: [{ show: false }, { show: false }], padding: [2, 2, 2, 2] };
@@ -219,7 +219,7 @@
     const labels = legend.classes.length ? legend.classes : null;
     const parts = labels
       ? labels.map((label, k) => [label, classColour(k)])
-      : [["rows", colour("--c12")], ["mean of the target", classColour(0)]];
+      : [["rows", colour("--c12")], [`mean of the ${legend.target}`, classColour(0)]];
     byId("key").replaceChildren(...parts.map(([label, shade]) => {
       const entry = document.createElement("span"), patch = document.createElement("i");
       patch.style.background = shade;
