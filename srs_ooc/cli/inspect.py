@@ -63,9 +63,9 @@ def inspect_command(
     leases = [Lease("reading a store in pieces", READING_NBYTES)]
     Budget(memory_mb * MB, leases).check()
     opened = open_store(store)
-    if opened.manifest.format != FORMAT:
-        leases.append(Lease("a covariate, or events", 9 * opened.n_rows))
-        Budget(memory_mb * MB, leases).check()
+    row_nbytes = 9 * (opened.manifest.format != FORMAT)
+    leases.append(Lease("a covariate, or events", row_nbytes * opened.n_rows))
+    Budget(memory_mb * MB, leases).check()
     if verify:
         from srs_ooc.runs.verification import verified_store
 

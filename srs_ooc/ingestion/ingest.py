@@ -322,25 +322,10 @@ def ingest(
     words |= {"missing_covariates": missing_covariates}
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
     check_names("ignore", ignore)
-    censored = censored_of(target, time, event)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    columns |= {"target": time, "events": event} if censored else {}
-    lists = {"strata": strata, "covariates": covariates}
-    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
-    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
-    for what, name in named.items():
-        check_name(what, name)
-    if "events" in named:
-        named["event"], named["event_value"] = event_of(named.pop("events"))
-    for what, one in lists.items():
-        if isinstance(one, tuple):
-            check_names(what, one)
-            named[what] = one
-    if not isinstance(covariates, str | tuple | Mapping):
-        raise unexpected("covariates", "names of columns, or columns by name", covariates)
+    named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
-        censored=censored,
         missing_covariates=missing_covariates,
         aggregate=aggregate,
         ignore=ignore,
@@ -354,8 +339,7 @@ def ingest(
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
     )
-    apart = {what: None if isinstance(one, tuple) else one for what, one in lists.items()}
-    side = _side_columns(names, columns | apart)
+    side = _side_columns(names, apart)
     place = place_given(store, "store")
 
     def make(path: Path) -> Manifest:
@@ -366,6 +350,28 @@ def ingest(
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s: %s", place, spelled(remark))
     return manifest
+
+
+def _columns_given(
+    columns: dict[str, Any], time: Any, event: Any, strata: Any, covariates: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options of what is given by the name of a column, and all else, by what it is."""
+    if not isinstance(covariates, str | tuple | Mapping):
+        raise unexpected("covariates", "names of columns, or columns by name", covariates)
+    lists = {"strata": strata, "covariates": covariates}
+    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
+    if censored := censored_of(columns["target"], time, event):
+        columns |= {"target": time, "events": event}
+    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
+    for what, name in named.items():
+        check_name(what, name)
+    named["censored"] = censored
+    if "events" in named:
+        named["event"], named["event_value"] = event_of(named.pop("events"))
+    for what in [what for what, one in lists.items() if isinstance(one, tuple)]:
+        named[what] = lists.pop(what)
+        check_names(what, named[what])
+    return named, {**columns, **lists}
 
 
 def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:

@@ -672,18 +672,13 @@ class RowColumns:
         value = next(filter(None, pairs), None)
         if asked.event_value is not None:
             value = self._plain(asked.event_value)
-        if value is None:
+        if value not in said:
             raise InputError(
-                f"{where}: expected 0 and 1, or false and true, no and yes, alive and dead, found "
-                f"{listed}. Say which one means that the event was seen: --event "
-                f"{quote(f'{column.label}={texts[-1]}')}"
+                f"{where}: expected an event in some row (1, true, yes, dead, deceased, or what is "
+                f"named), found only {listed}. Name the value that means that the event was seen: "
+                f"--event {quote(column.label)}=VALUE. Without an event nothing can be found."
             )
         is_event = np.array([one == value for one in said])
-        if not is_event.any():
-            raise InputError(
-                f"{where}: expected an event in some row, of the value {value!r}, found only "
-                f"{listed}. Name the value that means an event, --event NAME=VALUE."
-            )
         events, n_events = ScratchArray(self._scratch / "events", np.bool_), 0
         for block in blocks_of(codes):
             events.append(is_event[block])
