@@ -96,6 +96,8 @@ def features_command(
     effect, low, high         how much, with a 95% interval: of the rows that it was
                               chosen by, so likely overstated
     beside                    others beside which it shows more than alone
+    inflation                 lambda of all features' tests, the same in each line:
+                              about 1 unless rows differ in what most features follow
     With `run --halves` or `resume --halves`:
     halves                    share of the halves of the rows that select it
     With --model other than tree:
