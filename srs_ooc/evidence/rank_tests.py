@@ -449,6 +449,20 @@ def binned(bins: NDArray[np.intp]) -> NDArray[np.int64]:
     return np.bincount(bins.ravel(), minlength=N_BINS + 1)[:N_BINS]
 
 
+def expected_beside(
+    counts: NDArray[np.integer],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the points of a QQ plot, one a bin: -log10 p by chance, and that found; ascending.
+
+    ``counts``: int (n,), of the first bins.
+    """
+    bins = np.flatnonzero(counts)[::-1]
+    among = counts[bins]
+    ranks = np.cumsum(among) - among / 2  # the middle one of a bin, the smallest p-value first
+    expected = -logs(ranks / max(1, among.sum())) / _LN10
+    return expected[::-1], np.square((bins[::-1] + 0.5) / STEPS)
+
+
 def inflation_of(
     counts: NDArray[np.int64],
     null: NDArray[np.intp],

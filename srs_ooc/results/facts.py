@@ -406,6 +406,8 @@ def json_of(report: Report) -> str:
             "comes_last": report.spec.concludes,
             "n_selected": report.n_selected,
         },
+        "qq": report.qq
+        and dict(zip(("expected", "observed"), map(rounded, report.qq), strict=True)),
         "draws": dict(zip(("median", "n_never"), report.draws, strict=True)),
         "held_out": curve
         and {

@@ -70,6 +70,12 @@ _CAPTIONS = {
         "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). Effects are "
         "likely overstated, as the same rows chose the features.",
     ),
+    "qq": (
+        "Observed and expected p-values",
+        "Each marginal test of location, all features. Where the points leave the line at the "
+        "right only, few features matter. Where they lie above it from the left on, the p-values "
+        "are too small: something that goes with most features also goes with the target.",
+    ),
     "volcano": (
         "Volcano plot",
         "Effect and p-value of features, alone. Grey are features that were not selected, up to "
@@ -80,6 +86,8 @@ _CAPTIONS = {
 }
 
 
+_ON_TOP = ("first", "qq")
+"""Figures of the first screen."""
 _LEADING = (
     "The features that led the search after so many iterations, before the closing stage: how many "
     "were selected in the end (a share of the selected, where these are fewer), and how many led "
@@ -126,8 +134,8 @@ def page_of(report: Report) -> str:
         style=style,
         script=script,
         policy=_policy(style, script),
-        first=[those for those in figures if those[0] == "first"],
-        figures=[those for those in figures if those[0] != "first"],
+        first=[those for those in figures if those[0] in _ON_TOP],
+        figures=[those for those in figures if those[0] not in _ON_TOP],
         columns=columns,
         rows=report.records[:PLAIN_ROWS],
         data=_data(report, columns),
@@ -166,6 +174,7 @@ def _drawn(report: Report) -> list[str]:
     empty = {
         "first": not report.records,
         "effects": not any(record.measure for record in report.records),
+        "qq": report.qq is None,
         "volcano": not report.effects,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
     }
