@@ -14,7 +14,13 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import FeatureRecord, held_text, size_text, why_none
+from srs_ooc.results.feature_record import (
+    FeatureRecord,
+    held_text,
+    lambda_text,
+    size_text,
+    why_none,
+)
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -267,6 +273,7 @@ def _surety(report: Report) -> list[str]:
             else "That nothing was selected is no proof that nothing is there.",
             "The level bounds the share of false features on average over runs, not in each run. "
             f"{held_text(verdict, spec.fdr)}.",
+            *(f"{said}; 1 is right." for said in [lambda_text(verdict.facts)] if said),
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [
@@ -402,6 +409,8 @@ def json_of(report: Report) -> str:
             "comes_last": report.spec.concludes,
             "n_selected": report.n_selected,
         },
+        "qq": report.qq
+        and dict(zip(("expected", "observed"), map(rounded, report.qq), strict=True)),
         "draws": dict(zip(("median", "n_never"), report.draws, strict=True)),
         "held_out": curve
         and {

@@ -23,6 +23,7 @@ from srs_ooc.results.feature_record import (
     ScoredRecord,
     explain,
     fields_of,
+    lambda_cautions,
     none_if_nan,
     record_of,
 )
@@ -341,7 +342,8 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
     verdict, spec, given = reading.verdict, ledger.spec, store.manifest.row_columns
     n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
-    more = {
+    more = {} if verdict is None else lambda_cautions(verdict)
+    more |= {
         "Most of what is selected differs in what is missing": (
             2 * n_absent > n,
             f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by how rows "
