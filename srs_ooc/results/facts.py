@@ -144,9 +144,11 @@ def question_of(report: Report) -> str:
     manifest = report.manifest
     kind = "a number" if report.task.is_regression else f"one of {len(manifest.classes)} classes"
     kind = kind if report.censored is None else "time to an event"
+    names = ", ".join(report.spec.adjusts_for)
+    beside = f" beside what {names} say of it" if names else ""
     return (
         f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind})?"
+        f"({kind}){beside}?"
     )
 
 
@@ -300,6 +302,8 @@ def not_claimed_of(report: Report) -> list[str]:
         rows = "Rows must be exchangeable for the level to hold"
         kept = [name for name in ("strata", "groups") if name in report.manifest.row_columns]
         given = f" (given were {' and '.join(kept)})" if kept else ""
+        if report.spec.adjusts_for:
+            given += " where what covariates say of the target is the same"
         found.append(f"{rows}{given}: batches, families and repeated samples break it.")
     return found
 

@@ -28,7 +28,8 @@ def held_text(verdict: Verdict, level: str) -> str:
     what, q_value = "smallest q-value", verdict.table["q_value"].min(initial=1.0)
     if verdict.n_selected:
         what, q_value = "q-values of the selected up to", verdict.best["q_value"].max()
-    return f"Level {level}, {what} {q_value:.4g}"
+    beside = "".join(f" beside {names}" for names in [verdict.facts.get("adjust")] if names)
+    return f"Level {level}{beside}, {what} {q_value:.4g}"
 
 
 def why_none(verdict: Verdict, level: str) -> str:
@@ -56,8 +57,8 @@ def lambda_cautions(verdict: Verdict) -> dict[str, tuple[bool, str]]:
             found == "above",
             f"{said}; 1 is right. Something that goes with the target also goes with most features "
             "(a covariate left out, or a form that the null model lacks), or most features truly "
-            "matter. What is known of the rows (a batch, a site, age): give it as --strata or "
-            "--covariates at ingest.",
+            "matter. What is known of the rows (a batch, a site, age): give it as --covariates at "
+            "ingest, and `run --adjust all`.",
         ),
         "The p-values are too large over all features": (
             found == "below",

@@ -352,12 +352,13 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
         "More than a fifth of all features are selected": (
             n > max(reading.n_candidates / 5, LEADING),
             f"{n:,} of {reading.n_candidates:,}. If rows differ in what most features follow (a "
-            "batch, a site, sex, age), give it as --strata at ingest.",
+            "batch, a site, sex, age), give it as --covariates at ingest, and `run --adjust all`.",
         ),
         "Weights play no part in the tests": (
             spec.concludes and ("weights" in given or spec.learner.class_weight != UNWEIGHTED),
             "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
-            "up for may be selected: give what they depend on as --strata at ingest.",
+            "up for may be selected: give what they depend on as --covariates at ingest, and "
+            "`run --adjust all`.",
         ),
     }
     found = _of_leading(reading, ledger, store)

@@ -497,6 +497,8 @@ def conclude(
         "begun_evidence": spec.judging.versions["evidence"],
         "classes": context.task.classes,
     }
+    if spec.adjusts_for:
+        facts["adjust"] = ", ".join(spec.adjusts_for)
     table, first = verdict.table, verdict.order
     with context.store.unchanged():
         beside = table["beside"][np.isin(table["stored"], first)]

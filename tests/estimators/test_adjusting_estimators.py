@@ -75,5 +75,5 @@ def test_what_is_no_column_is_refused(study, adjust, said):
 
 def test_an_ensemble_that_predicts_has_no_covariates(study):
     X, y, _, _ = study
-    with pytest.raises(ValueError, match="--judge tests only|judge tests only"):
+    with pytest.raises(ValueError, match="judge tests only"):
         SRSClassifier(iterations=10, adjust=[0]).fit(X, y)
