@@ -429,9 +429,12 @@ MEDIAN = NormalDist().inv_cdf(0.75) ** 2
 """The median of z^2, 0.455."""
 _SLOPE = 2.33
 """The error of lambda times the root of the features (independent ones)."""
-_LUMPY = 1.63
+_SHARED = (0.37, 0.2, 0.43)
+"""Of the squared correlation of two scores, its second and its fourth power: together about the
+correlation of which of both are beyond the median (Hermite's expansion: 0.368, 0.198, 0.434)."""
+_LUMPY = 1.95
 """Largest distance of a uniform distribution from one drawn from it, times the root of the draws:
-more in 1% of cases (Kolmogorov)."""
+more in 0.1% of cases (Kolmogorov)."""
 N_ERRORS, LEAST_OFF = 3, 0.05
 """A median is cautioned of so many errors from 1/2, if lambda is so far from 1."""
 _LEAST_LOG10 = 300.0
@@ -495,7 +498,10 @@ def inflation_of(
     m, n = int(counts.sum()), len(squares)
     if not m or not n:
         return {}
-    alike = (squares.sum() - np.trace(squares)) / max(n * (n - 1), 1) - 1 / max(n_rows - 1, 1)
+    a, b, c = _SHARED
+    shared = a * squares + b * squares**2 + c * squares**4
+    by_chance = (a + 3 * b / (n_rows + 1)) / max(n_rows - 1, 1)  # of independent features
+    alike = (shared.sum() - np.trace(shared)) / max(n * (n - 1), 1) - by_chance
     n_effective = m / (1 + (m - 1) * max(float(alike), 0.0))
     edges = np.arange(N_BINS + 1) / STEPS
     above, null_above = (np.append(0, np.cumsum(c)) / c.sum() for c in (counts, binned(null)))
