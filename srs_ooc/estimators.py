@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -339,6 +339,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         As in scikit-learn; of a store, the names of its features.
     """
 
+    # As GroupKFold asks for those of a split.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     _saves_trees = False
     class_weight: dict[Any, float] | str | None
     n_features_to_select: int | None
@@ -427,7 +429,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         sample_weight : array-like (n_samples,), optional
             Weights; rows of weight 0 are left out.
         groups : array-like (n_samples,), optional
-            Rows that belong together: the verdict permutes whole groups.
+            Rows that belong together: the verdict permutes whole groups. Where metadata are routed,
+            they are asked for, as by ``GroupKFold``; ``set_fit_request(groups=False)`` declines.
 
         Returns
         -------

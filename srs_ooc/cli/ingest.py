@@ -13,22 +13,9 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    PROGRESS_OPTIONS,
-    STORE,
-    describe_counts,
-    describe_covariate,
-    say,
-    with_options,
-)
+from srs_ooc.cli.output import PROGRESS_OPTIONS, STORE, describe_counts, kind_of, say, with_options
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import (
-    censored_of,
-    event_of,
-    made_first_at,
-    make_at,
-    make_store,
-)
+from srs_ooc.ingestion.ingest import censored_of, event_of, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
@@ -70,6 +57,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
         say(f"rows of each class: {counts}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
+    if found := inferred.get("aggregate"):
+        say(f"aggregated: a row is the {found['how']} of a group's, of {found['n_rows']} rows")
     more = inferred.get("rows_without_covariates", 0)
     if n_without := manifest.n_dropped_rows - more:
         say(f"rows without a target, left out: {n_without}")
@@ -96,7 +85,7 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
     if names := manifest.row_columns.get("covariates"):
         missing, sizes = inferred.get("missing_covariates", {}), map(len, manifest.levels)
         shown = [
-            describe_covariate(repr(name), n_levels, missing.get(name, 0))
+            f"{name!r} {kind_of(n_levels, missing.get(name, 0))}"
             for name, n_levels in zip(names, sizes, strict=True)
         ]
         say(f"covariates: {', '.join(shown)}")
@@ -192,6 +181,8 @@ _OPTIONS = [
     _text("--weights", "NAME", "Column of weights of the rows, positive numbers."),
     _text("--strata", "NAMES", "Columns, separated by commas, whose tuples are the strata."),
     _text("--groups", "NAME", "Column of groups of rows that belong together."),
+    click.option("--aggregate", type=click.Choice(WORDS["aggregate"]),
+                 help="Make one row of each group, of the known values of its rows."),
     _text("--covariates", "NAMES", "Columns, separated by commas, that are kept beside the "
           "features and never searched: age, sex, batch."),
     _choice("--missing-covariates", WORDS["missing_covariates"],

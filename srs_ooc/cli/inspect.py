@@ -9,15 +9,7 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    MEMORY_OPTION,
-    STORE,
-    describe_counts,
-    describe_covariate,
-    echo_json,
-    say,
-    write,
-)
+from srs_ooc.cli.output import MEMORY_OPTION, STORE, describe_counts, echo_json, kind_of, say, write
 from srs_ooc.store.manifest import FORMAT, NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import READING_NBYTES, Store
@@ -71,9 +63,9 @@ def inspect_command(
     leases = [Lease("reading a store in pieces", READING_NBYTES)]
     Budget(memory_mb * MB, leases).check()
     opened = open_store(store)
-    if opened.manifest.format != FORMAT:
-        leases.append(Lease("a covariate, or events", 9 * opened.n_rows))
-        Budget(memory_mb * MB, leases).check()
+    row_nbytes = 9 * (opened.manifest.format != FORMAT)
+    leases.append(Lease("a covariate, or events", row_nbytes * opened.n_rows))
+    Budget(memory_mb * MB, leases).check()
     if verify:
         from srs_ooc.runs.verification import verified_store
 
@@ -151,7 +143,7 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         "range": "" if low_high is None else f"{low_high[0]:g} to {low_high[1]:g}",
         **{what: ", ".join(columns) for what, columns in facts["row_columns"].items()},
         "covariates": ", ".join(
-            describe_covariate(one["name"], len(one["categories"]), one["n_missing"])
+            f"{one['name']} {kind_of(len(one['categories']), one['n_missing'])}"
             for one in facts["covariates"]
         ),
         "events": "" if events is None else f"{events} of {facts['n_rows']} rows",

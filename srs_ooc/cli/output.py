@@ -82,10 +82,10 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def describe_covariate(name: str, n_levels: int, n_missing: int) -> str:
+def kind_of(n_levels: int, n_missing: int) -> str:
     """Return what a covariate is for people: numbers, or so many levels; missing cells."""
     kind = counted(n_levels, "level") if n_levels else "numbers"
-    return f"{name} ({kind}{f', {n_missing} missing' if n_missing else ''})"
+    return f"({kind}{f', {n_missing} missing' if n_missing else ''})"
 
 
 def write(text: str) -> None:

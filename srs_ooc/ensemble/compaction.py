@@ -38,9 +38,10 @@ from srs_ooc.evidence.correlation import (
 from srs_ooc.evidence.effects import Times, concordance
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
-from srs_ooc.evidence.null_model import Censored
+from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
+from srs_ooc.native.numerics import Floats
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import (
@@ -60,12 +61,13 @@ from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task, check_cluster
+from srs_ooc.runs.task import Task, check_cluster, stated_target
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
 
 if TYPE_CHECKING:
@@ -122,9 +124,12 @@ def held_out_score(
     target: NDArray[np.integer] | NDArray[np.floating] | Censored,
     features: NDArray[np.uint32],
     key: int,
+    beside: tuple[Floats, Floats] | None = None,
 ) -> float:
     """Return the share of rows held out predicted right, or of the variance of numbers.
 
+    Beside covariates, trees are grown on what these leave of each class, or of the numbers, and
+    what they predict is added to what covariates say.
     Of times to an event, the concordance of predicted risks with them (Harrell's C).
 
     Parameters
@@ -139,34 +144,63 @@ def held_out_score(
         Stored positions, in any order, that a forest of the run's kind is grown on.
     key : int
         64-bit key of the forest.
+    beside : float64 (m, n_rows) and (m, n), optional
+        What covariates leave of the training rows, and say of those held out
+        (:func:`srs_ooc.evidence.null_model.expected`).
     """
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
     rows, features = rows[chosen], np.sort(features)
     target = target.of_rows(chosen) if isinstance(target, Censored) else target[chosen]
-    manifest, response = parts.manifest, parts.response
+    if beside is None:
+        predicted = _predicted(parts, parts.trees.rows, rows, features, key)
+    else:
+        predicted = beside[1][:, chosen].T
+        for m, left in enumerate(beside[0] if len(features) else ()):
+            of_left = TrainingRows.of(Response.targets(left), IMPURITIES[2])
+            predicted[:, m] += _predicted(parts, of_left, rows, features, key)[:, 0]
+    if isinstance(target, Censored):
+        risks = np.unique(predicted[:, 0], return_inverse=True)[1]
+        return float(np.nan_to_num(concordance(risks, Times.of(*target)).effect, nan=0.5))
+    if parts.task.is_regression:
+        return share_explained(target.astype(np.float64), predicted[:, 0])
+    if predicted.shape[1] == 1:
+        return float(np.mean((predicted[:, 0] > 1 / 2) == (target == 1)))
+    return float(np.mean(np.argmax(predicted, axis=1) == target))
+
+
+def _predicted(
+    parts: Resources,
+    trained: TrainingRows,
+    rows: NDArray[np.int32],
+    features: NDArray[np.uint32],
+    key: int,
+) -> Floats:
+    """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
+    manifest, response = parts.manifest, trained.response
     block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
     parts.source.columns.gather(features, block, rows)
     held = block.as_columns(len(features))
     panel = held.astype(np.float64)
     panel[held == manifest.missing_code] = np.nan
     shares = np.zeros((len(rows), response.n_classes))
-    for trees in _forest(parts, features, key):
+    for trees in _forest(parts, trained, features, key):
         slot, codes = trees.slots(features), trees.code.astype(np.float64)
         add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
     if response.center is None or response.scale is None:
-        return float(np.mean(np.argmax(shares, axis=1) == target))
-    if isinstance(target, Censored):
-        risks = np.unique(shares[:, 0], return_inverse=True)[1]
-        return float(np.nan_to_num(concordance(risks, Times.of(*target)).effect, nan=0.5))
-    predicted = response.center + shares[:, 0] / N_TREES / response.scale
-    return share_explained(target.astype(np.float64), predicted)
+        return shares
+    return response.center + shares / N_TREES / response.scale
 
 
-def _forest(parts: Resources, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
+def _forest(
+    parts: Resources, trained: TrainingRows, features: NDArray[np.uint32], key: int
+) -> Iterator[Trees]:
     """Yield the trees one by one, in order."""
     limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
+    if trained is not parts.trees.rows:  # what covariates leave is mostly noise
+        leaf = max(limits.min_samples_leaf, LEFT_LEAF)
+        limits = replace(limits, impurity=IMPURITIES[2], min_samples_leaf=leaf)
     learner = TreeLearner(
-        parts.trees.rows,
+        trained,
         limits,
         limits.max_features + 1,  # so that max_features is taken as it is
         records=True,
@@ -181,7 +215,7 @@ def _forest(parts: Resources, features: NDArray[np.uint32], key: int) -> Iterato
             for outcome in _in_order(executor, features, key):
                 data = outcome.trees[0]
                 ends = np.array([0]), np.array([len(data)])
-                yield decode_trees(data, *ends, regression=parts.response.is_regression)
+                yield decode_trees(data, *ends, regression=trained.response.is_regression)
         finally:
             executor.close()
 
@@ -402,7 +436,8 @@ class FoldContext:
 class Fold:
     """Some rows held out: which of how many times, the rows trained on, those held out.
 
-    ``rows`` of the store, int32 (n,), are held out, and their ``target``.
+    ``rows`` of the store, int32 (n,), are held out, and their ``target``; of a run that is adjusted
+    for covariates their part of its ``basis``, int32 (n, k).
     """
 
     repeat: int
@@ -410,6 +445,20 @@ class Fold:
     train: Inputs
     rows: NDArray[np.int32]
     target: NDArray[np.int32] | NDArray[np.float64] | Censored
+    basis: NDArray[np.int32] | None = None
+
+    def beside(self, store: Store) -> tuple[Floats, Floats] | None:
+        """Return what covariates leave of the rows trained on, and say of those held out.
+
+        None where the run is not adjusted. Fitted without the rows held out.
+        """
+        trained, held = self.train.basis, self.basis
+        if trained is None or held is None:
+            return None
+        with store.unchanged():
+            target = stated_target(store, self.train)
+        n_classes = max(1, len(store.manifest.classes))
+        return expected(trained * BASIS_UNIT, target, held * BASIS_UNIT, n_classes)
 
 
 @dataclass(frozen=True)
@@ -471,7 +520,8 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> Fold
 
     They have no scores yet. ``folder`` is where it is done; it is removed once it is.
     """
-    spec = replace(job.spec, rows=str(digest(fold.train.rows, "rows")))
+    digests = str(digest(fold.train.rows, "rows")), fold.train.null_digest
+    spec = replace(job.spec, rows=digests[0], null_model=digests[1])
     request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
     if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
@@ -517,12 +567,14 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext)
     missing, spec = job.missing(record), job.spec
     if not missing:
         return True
+    beside = fold.beside(site.store)
     extra = held_out_nbytes(len(fold.rows), max(missing), site.store.manifest)
     with small_parts(spec, fold.train, site, extra, saves=True) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
-            score = held_out_score(parts, fold.rows, fold.target, features, key)
+            held = parts, fold.rows, fold.target, features
+            score = held_out_score(*held, key, beside)
             record.scores[str(size)] = score
             if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
@@ -601,6 +653,8 @@ def folds_from_workers(
 # Accuracy on rows held out against the number of features, and the size that is enough.
 
 N_FOLDS, N_REPEATS = 5, 2
+LEFT_LEAF = 5
+"""Rows of a leaf, at least, of trees on what covariates leave of a target."""
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 """Numbers of features that are tried."""
 
@@ -825,6 +879,8 @@ def compact(
             return None
         records.keep_whole(whole)
     sizes = sizes_up_to(min(len(whole.order), room), *asked)
+    if ledger.spec.adjusts_for:
+        sizes = [0, *sizes]  # covariates alone
     job = FoldJob.of(ledger, site, sizes)
     ledger.set_meta(COMPACTED, [folds, repeats])
     do = _here if site.cluster is None else folds_from_workers
@@ -904,9 +960,10 @@ def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Ite
         fold_of: NDArray[np.intp] = deal_folds(key, n_folds, target, strata, groups)
         for fold in range(n_folds):
             out = fold_of == fold
-            train = Inputs(inputs.excluded, rows[~out])
+            basis = None if inputs.basis is None else inputs.basis[out]
+            train = inputs.part(rows, ~out)
             of = task.censored.of_rows(np.flatnonzero(out)) if task.censored else target[out]
-            yield Fold(repeat, fold, train, rows[out], of)
+            yield Fold(repeat, fold, train, rows[out], of, basis)
 
 
 def _small_set(

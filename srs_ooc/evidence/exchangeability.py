@@ -4,8 +4,10 @@ Rows trade places within strata, whole groups with their like. Folds keep groups
 and classes even.
 """
 
+from collections.abc import Mapping, Sequence
 from math import fsum
-from typing import Any
+from shlex import quote
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,17 @@ _ROUNDING = 1e-6
 Rows = NDArray[np.int32]
 
 
+Alike = Literal["any", "octave", "size"]
+"""Groups that trade places: of any size, of sizes in one octave (1, 2-3, 4-7, ...), of one size."""
+_STEPS = 64
+"""Steps of the reliability of a row, so that rounding does not part what is equal."""
+
+
 class Exchangeability:
     """Which rows may trade places.
 
-    A unit is a row, or a whole group; units of one class have as many rows in the same strata.
+    A unit is a row, or a whole group; units of one class trade places. Groups of rows of several
+    strata do so only with groups that have as many rows in the same strata.
 
     Parameters
     ----------
@@ -32,17 +41,20 @@ class Exchangeability:
     strata : int32 (n_rows,), optional
         Only rows with equal numbers trade places.
     groups : int32 (n_rows,), optional
-        Rows with equal numbers move together, in their order.
-    in_order : bool
-        Groups whose rows are in the same strata in another order are not of one class; they are
-        where only sums over a group's rows are looked at.
+        Rows with equal numbers move together.
+    alike : {'any', 'octave', 'size'}
+        Which groups within one stratum trade places.
 
     Attributes
     ----------
     n_rows : int
         Rows trained on.
+    sizes : intp (n_units,)
+        Rows of each unit, in the order of the numbers of groups.
+    octaves : int32 (n_units,)
+        Octave of its size, from 1.
     classes : intp (n_units,)
-        Class of each unit, in the order of the numbers of groups.
+        Class of each unit.
     missing_code : int
         The code of a unit of which :meth:`mean_ranks` knows nothing; all others are below.
     """
@@ -52,8 +64,7 @@ class Exchangeability:
         n_rows: int,
         strata: Rows | None = None,
         groups: Rows | None = None,
-        *,
-        in_order: bool = True,
+        alike: Alike = "size",
     ) -> None:
         self.n_rows = n_rows
         if groups is None:
@@ -63,12 +74,17 @@ class Exchangeability:
             self._rows = np.argsort(groups, kind="stable").astype(np.int32)
             changes = np.flatnonzero(np.diff(groups[self._rows])) + 1
             self._first = np.concatenate([[0], changes])
-        self._size = np.diff(np.append(self._first, n_rows))
+        self.sizes = np.diff(np.append(self._first, n_rows))
+        self.octaves = np.frexp(self.sizes)[1]
         self.missing_code = min(len(self._first), 2**16 - 1)
-        offset = np.arange(n_rows) - np.repeat(self._first, self._size)
-        offset *= in_order
-        signs = derive_array(0, offset if strata is None else offset << 32 | strata[self._rows])
+        strata = np.zeros(n_rows, np.int32) if strata is None else strata
+        signs = derive_array(0, strata[self._rows])
         signature = np.add.reduceat(signs, self._first)
+        if alike != "size":
+            low, high = self.spans(strata)
+            size = self.octaves if alike == "octave" else np.zeros_like(self.octaves)
+            of_one_stratum = signs[self._first] + derive_array(1, size)
+            signature = np.where(low == high, of_one_stratum, signature)
         self.classes = np.unique(signature, return_inverse=True)[1]
 
     @staticmethod
@@ -76,19 +92,22 @@ class Exchangeability:
         """Return the bytes that finding out which rows trade places takes."""
         return 96 * n_rows
 
+    @property
+    def are_even(self) -> bool:
+        """Whether all units of a class have as many rows."""
+        kinds = np.unique(np.stack([self.classes, self.sizes]), axis=1)
+        return len(kinds[0]) == 1 + int(self.classes.max())
+
     def log_arrangements(self, target: NDArray[Any]) -> float:
         """Return the natural logarithm of how many ways exchanges arrange a target in.
 
         Parameters
         ----------
-        target : (n_rows,)
+        target : (n_units,)
             Class codes or numbers.
         """
-        values = np.unique(target, return_inverse=True)[1].astype(np.int64)
-        offset = np.arange(self.n_rows) - np.repeat(self._first, self._size)
-        signs = derive_array(1, offset << 32 | values[self._rows])
-        unit_target = np.add.reduceat(signs, self._first)
-        kinds = np.stack([self.classes.astype(np.uint64), unit_target], axis=1)
+        values = np.unique(target, return_inverse=True)[1]
+        kinds = np.stack([self.classes, values], axis=1)
         alike = np.unique(kinds, axis=0, return_counts=True)[1]
         return _log_factorials(np.bincount(self.classes)) - _log_factorials(alike)
 
@@ -106,8 +125,9 @@ class Exchangeability:
         """Return the order of units by the mean midrank of the values that are known of them.
 
         Midranks are among all known values of the column, and so stay what they are where units
-        trade places. Equal means have equal codes, on every machine: sums are of whole numbers, and
-        their quotients are rounded once.
+        trade places. Means of unlike many values are shrunk first (:meth:`_shrunk`). Equal means of
+        as many values have equal codes, and codes are the same on every machine: sums are of whole
+        numbers, and what is made of them is rounded one by one.
 
         Parameters
         ----------
@@ -131,12 +151,66 @@ class Exchangeability:
             sums = np.add.reduceat(ranks[of_rows], self._first)
             known = np.add.reduceat(of_rows < missing_code, self._first, dtype=np.int64)
             some = known > 0
-            means, places = np.unique(sums[some] / known[some], return_inverse=True)
+            means = sums[some] / known[some]
+            if len(means) and np.ptp(known[some]):
+                ranks = ranks[:missing_code]
+                squares = float((counts[:missing_code] * ranks.astype(np.float64) ** 2).sum())
+                means = self._shrunk(means, known[some], self.classes[some], squares)
+            means, places = np.unique(means, return_inverse=True)
             codes[some] = places * min(len(means), most) // max(len(means), 1)
         return out
 
-    def check(self, target: NDArray[Any], least: float) -> None:
-        """Check that a target can be arranged in at least so many ways.
+    @staticmethod
+    def _shrunk(
+        means: NDArray[np.float64],
+        known: NDArray[np.int64],
+        classes: NDArray[np.intp],
+        squares: float,
+    ) -> NDArray[np.float64]:
+        """Return means of units, those of few values drawn toward the median of their class.
+
+        By its reliability, ``m r / (1 + (m - 1) r)`` of a mean of m values, a difference counts as
+        the best test of means of unlike variance weighs it; r is the share of the variance that
+        lies between units of a class (one-way analysis of variance: Donner 1986, Int. Stat. Rev.
+        54, Section 2). Neither looks at a target. About the median, means that most units have,
+        such as those of zeros alone, stay equal.
+
+        Parameters
+        ----------
+        means, known, classes : (n,)
+            Mean of each unit, values it is of, and class.
+        squares : float
+            Sum of the squares of all values.
+        """
+        n, n_values = len(means), int(known.sum())
+        rows = np.bincount(classes, known)
+        has = rows > 0
+        n_between, n_within = n - int(np.count_nonzero(has)), n_values - n
+        if not n_between or not n_within:
+            return means
+        centres = np.bincount(classes, known * means) / np.where(has, rows, 1.0)
+        between = float((known * (means - centres[classes]) ** 2).sum()) / n_between
+        within = max(squares - float((known * means**2).sum()), 0.0) / n_within
+        larger = np.bincount(classes, known.astype(np.float64) ** 2)[has] / rows[has]
+        size = (n_values - float(larger.sum())) / n_between
+        if not between + (size - 1) * within > 0:
+            return means
+        share = (between - within) / (between + (size - 1) * within)
+        share = max(np.rint(_STEPS * share), 1.0) / _STEPS
+        order = np.lexsort((means, classes))
+        starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
+        middle = np.zeros(len(rows))
+        middle[has] = means[order][starts + (np.diff(np.append(starts, n)) - 1) // 2]
+        centre = middle[classes]
+        shrunk: NDArray[np.float64] = centre + (means - centre) * (
+            known * share / (1.0 + (known - 1.0) * share)
+        )
+        return shrunk
+
+    def check(self, target: NDArray[Any], least: float, note: str = "") -> None:
+        """Check that a target, (n_units,), can be arranged in at least so many ways.
+
+        ``note`` says which groups trade places, and what to do where there should be more.
 
         Raises
         ------
@@ -144,22 +218,31 @@ class Exchangeability:
             If not: no test could be strong enough.
         """
         log_number = self.log_arrangements(target)
+        note = note[:1].upper() + note[1:]
         if log_number == 0:
             raise UsageError(
                 "expected strata and groups within which targets differ, found that rows which may "
                 "trade places all have the same one: nothing could be distinguished from chance. "
-                "Where classes differ within each group, as before and after in one person, give "
-                "that column as --strata, not --groups; leave the target out of the strata; or use "
-                "--judge probe."
+                f"{note or 'Leave the target out of the strata'}; or use --judge probe."
             )
         if log_number < log(least) - _ROUNDING:
             raise UsageError(
                 f"expected strata and groups in which the target can be arranged in at least "
-                f"{least:,.0f} ways, 1 / level, found "
-                f"{exp(log_number):,.0f}: a row trades places with rows of its stratum, a group "
-                "with groups of its size and strata. Use coarser strata or groups, or --judge "
-                "probe."
+                f"{least:,.0f} ways, 1 / level, found {exp(log_number):,.0f}: a row trades places "
+                "with rows of its stratum, a group with groups of its strata. "
+                f"{note or 'Use coarser strata or groups'}; or use --judge probe."
             )
+
+
+def strata_instead(columns: Mapping[str, Sequence[str]]) -> str:
+    """Return how to compare the rows within groups, by the names of the columns of rows."""
+    groups, strata = ([f'"{one}"' if "," in one else one for one in columns.get(what, ())]
+                      for what in ("groups", "strata"))  # fmt: skip
+    instead, given = quote(",".join([*strata, *groups])), quote(",".join(groups))
+    return (
+        "To compare rows within groups, ingest the table again with "
+        f"`--strata {instead}` in place of `--groups {given}`"
+    )
 
 
 def _log_factorials(counts: NDArray[Any]) -> float:

@@ -233,21 +233,24 @@ def logistic(columns: Floats, is_in: NDArray[np.bool_], rows: NDArray[np.bool_])
     return fitted
 
 
-def robust(basis: Floats, target: Floats) -> Floats:
-    """Return fitted numbers, far ones weighed down; float64 (n_rows,).
+def robust(columns: Floats, target: Floats) -> Floats:
+    """Return coefficients of numbers, far ones of which are weighed down; float64 (k,).
 
     Huber's proposal by reweighted least squares (Huber 1964, Ann. Math. Statist. 35): residuals
     beyond 1.345 times their median size over .6745 count as if they were no larger.
     """
-    fitted: Floats = basis @ (basis.T @ target)
+    weights = np.ones(len(target))
     for _ in range(_REWEIGHTED):
-        left = np.abs(target - fitted)
+        weighed = columns * weights[:, None]
+        curve = columns.T @ weighed
+        curve += 1e-9 * np.trace(curve) / len(curve) * np.eye(len(curve))
+        beta: Floats = np.asarray(np.linalg.solve(curve, weighed.T @ target), np.float64)
+        left = np.abs(target - columns @ beta)
         most = 1.345 / 0.6745 * float(np.median(left))
-        weights = most / np.maximum(left, max(most, 1e-300)) if most else np.ones(len(target))
-        weighed = basis * weights[:, None]
-        curve = basis.T @ weighed + 1e-9 * np.eye(basis.shape[1])
-        fitted = basis @ np.linalg.solve(curve, weighed.T @ target)
-    return fitted
+        if not most:
+            break
+        np.divide(most, np.maximum(left, most), out=weights)
+    return beta
 
 
 def kaplan_meier(censored: Censored) -> tuple[Floats, Floats]:
@@ -287,7 +290,7 @@ def _at_risk(censored: Censored, risks: Floats) -> tuple[Floats, NDArray[np.intp
 
 
 def cox(columns: Floats, censored: Censored) -> Floats:
-    """Return Cox's linear predictor of each row, float64 (n_rows,); ties as Breslow has them.
+    """Return coefficients of Cox's model, float64 (k,); ties as Breslow has them.
 
     Cox (1972), J. R. Statist. Soc. B 34. ``columns``: (n_rows, k) of unit variance, no intercept.
     """
@@ -305,7 +308,50 @@ def cox(columns: Floats, censored: Censored) -> Floats:
         curve = (columns * (risks * hazard)[:, None]).T @ columns - means.T @ means
         return float(value), slope, curve + RIDGE * np.eye(n)
 
-    return columns @ _minimum(loss, n, "times")
+    return _minimum(loss, n, "times")
+
+
+def expected(
+    basis: NDArray[np.floating],
+    target: NDArray[np.integer] | Floats | Censored,
+    others: NDArray[np.floating],
+    n_classes: int,
+) -> tuple[Floats, Floats]:
+    """Return what a basis leaves of a target, and what it says of other rows.
+
+    Parameters
+    ----------
+    basis, others : float64 (n_rows, k), (n_others, k)
+        Columns orthonormal over the rows of both, the intercept first.
+    target : (n_rows,)
+        Class codes, numbers, or censored times.
+    n_classes : int
+        1 of numbers and times.
+
+    Returns
+    -------
+    left : float64 (m, n_rows)
+        Target less what is expected; of m classes whether a row is in each, of two the second
+        alone.
+    known : float64 (m, n_others)
+        What is expected of the others: numbers, logarithms of hazards, or probabilities.
+    """
+    columns = np.concatenate([basis, others]) * np.sqrt(len(basis) + len(others))
+    is_in = np.arange(len(columns)) < len(basis)
+    if isinstance(target, Censored):
+        log_risks = columns[:, 1:] @ cox(columns[is_in, 1:], target)
+        risks = np.exp(log_risks[is_in])
+        left = target.events - risks * hazards(target, risks)
+        return left[None], log_risks[None, ~is_in]
+    if n_classes == 1:
+        numbers = target.astype(np.float64)
+        fitted = columns @ robust(columns[is_in], numbers)
+        return (numbers - fitted[is_in])[None], fitted[None, ~is_in]
+    labels = np.zeros(len(columns), target.dtype)
+    labels[is_in] = target
+    of = [1] if n_classes == 2 else range(n_classes)
+    fitted = np.array([logistic(columns, labels == c, is_in) for c in of])
+    return np.array([target == c for c in of]) - fitted[:, is_in], fitted[:, ~is_in]
 
 
 # What a null model says of rows: scores of the target, strata.
@@ -408,11 +454,11 @@ class NullModel:
         n_rows = len(basis)
         columns = basis * np.sqrt(n_rows)
         if isinstance(target, Censored):
-            risk = cox(columns[:, 1:], target)
+            risk = columns[:, 1:] @ cox(columns[:, 1:], target)
             left = target.events - np.exp(risk) * hazards(target, np.exp(risk))
             bins, scores = strata_of([risk], strata), even_steps(left)
         elif target.dtype.kind == "f":
-            fitted = robust(basis, target.astype(np.float64))
+            fitted = basis @ robust(basis, target.astype(np.float64))
             ranks = midranks(target - fitted)
             bins, scores = (
                 strata_of([fitted], strata),

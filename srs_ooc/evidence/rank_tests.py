@@ -123,6 +123,8 @@ class RankTarget(NamedTuple):
         Of levels, ascending; none where they are ranked within strata.
     covariates : Covariates or None
         What features are adjusted for.
+    untested : tuple of Contrast
+        What is not tested of any column.
     risk : RiskSets or None
         Of a censored target: by them a feature is tested that censoring depends on.
     """
@@ -136,6 +138,7 @@ class RankTarget(NamedTuple):
     ascending: NDArray[np.int32] | None = None
     scores: NDArray[np.int64] = np.zeros(0, np.int64)
     covariates: Covariates | None = None
+    untested: tuple[Contrast, ...] = ()
     risk: RiskSets | None = None
 
     @property
@@ -224,7 +227,8 @@ class RankTarget(NamedTuple):
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
         out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
         scores = self.scores[left] if len(self.scores) and len(left) else self.scores
-        return out._replace(scores=scores, covariates=self.covariates, risk=self.risk)
+        out = out._replace(scores=scores, untested=self.untested)
+        return out._replace(covariates=self.covariates, risk=self.risk)
 
     def of_censoring(self, risk: RiskSets) -> "RankTarget":
         """Return the target of the same rows with events and censorings exchanged."""
@@ -363,6 +367,8 @@ def contrasts_log_p(
     log_p = _log_p(columns, missing_code, target, exactly, only)
     if target.ascending is not None:
         by_trend = target.of_levels(target.ascending[target.targets])
+        if target.covariates is not None:  # what is left of a feature has no ranks within strata
+            by_trend = by_trend._replace(scores=np.arange(by_trend.n_targets))
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if target.risk is not None:
@@ -378,6 +384,7 @@ def contrasts_log_p(
             _native.level_tests(*tested, exactly, *limits, most, log_p)
         else:
             _native.adjusted_level_tests(*tested, *target.covariates, exactly, *limits, log_p)
+    log_p[:, list(target.untested)] = np.nan
     return log_p
 
 

@@ -305,6 +305,10 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
                 f"{source}: no such column {name!r} ({options.flag_of(what)}); expected one of "
                 f"{', '.join(map(repr, header[:20]))}."
             )
+        if what == "covariates" and header.index(name) in places:
+            raise UsageError(
+                f"--covariates: expected columns of no other role, found {name!r}. Leave it out."
+            )
         places.append(header.index(name))
     for row in filled:
         if len(row) != len(header):

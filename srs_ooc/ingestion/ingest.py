@@ -130,9 +130,9 @@ def check_words(given: Mapping[str, Any]) -> None:
     UsageError
         Naming parameter and words.
     """
-    for name, words in WORDS.items():
-        if not isinstance(given[name], str) or given[name] not in words:
-            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+    for name, text in given.items():
+        if not isinstance(text, str) or text not in WORDS[name]:
+            raise unexpected(name, f"one of {', '.join(WORDS[name])}", text)
 
 
 def check_names(name: str, given: Any) -> None:
@@ -224,6 +224,7 @@ def ingest(
     missing_covariates: str = "keep",
     time: Any = None,
     event: Any = None,
+    aggregate: str | None = None,
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
@@ -278,6 +279,9 @@ def ingest(
         In place of a target: when each row was seen last, 0 or more, and whether its event was seen
         then. The event has two values, such as 0 and 1; for others ``"NAME=VALUE"`` says which one
         means the event.
+    aggregate : {'mean', 'median', 'sum'}, optional
+        Make one row of each group: features become this of its known values, covariates that are
+        numbers their mean; all else must be the same in its rows. Rows are named by their groups.
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
@@ -315,28 +319,15 @@ def ingest(
         If the memory cap cannot hold the work.
     """
     words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
-    check_words(words | {"missing_covariates": missing_covariates})
+    words |= {"missing_covariates": missing_covariates}
+    check_words(words if aggregate is None else words | {"aggregate": aggregate})
     check_names("ignore", ignore)
-    censored = censored_of(target, time, event)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    columns |= {"target": time, "events": event} if censored else {}
-    lists = {"strata": strata, "covariates": covariates}
-    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
-    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
-    for what, name in named.items():
-        check_name(what, name)
-    if "events" in named:
-        named["event"], named["event_value"] = event_of(named.pop("events"))
-    for what, one in lists.items():
-        if isinstance(one, tuple):
-            check_names(what, one)
-            named[what] = one
-    if not isinstance(covariates, str | tuple | Mapping):
-        raise unexpected("covariates", "names of columns, or columns by name", covariates)
+    named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
-        censored=censored,
         missing_covariates=missing_covariates,
+        aggregate=aggregate,
         ignore=ignore,
         task=task,
         missing_target=missing_target,
@@ -348,8 +339,7 @@ def ingest(
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
     )
-    apart = {what: None if isinstance(one, tuple) else one for what, one in lists.items()}
-    side = _side_columns(names, columns | apart)
+    side = _side_columns(names, apart)
     place = place_given(store, "store")
 
     def make(path: Path) -> Manifest:
@@ -360,6 +350,28 @@ def ingest(
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s: %s", place, spelled(remark))
     return manifest
+
+
+def _columns_given(
+    columns: dict[str, Any], time: Any, event: Any, strata: Any, covariates: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options of what is given by the name of a column, and all else, by what it is."""
+    if not isinstance(covariates, str | tuple | Mapping):
+        raise unexpected("covariates", "names of columns, or columns by name", covariates)
+    lists = {"strata": strata, "covariates": covariates}
+    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
+    if censored := censored_of(columns["target"], time, event):
+        columns |= {"target": time, "events": event}
+    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
+    for what, name in named.items():
+        check_name(what, name)
+    named["censored"] = censored
+    if "events" in named:
+        named["event"], named["event_value"] = event_of(named.pop("events"))
+    for what in [what for what, one in lists.items() if isinstance(one, tuple)]:
+        named[what] = lists.pop(what)
+        check_names(what, named[what])
+    return named, {**columns, **lists}
 
 
 def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
@@ -384,6 +396,12 @@ def make_store(
 
     Errors as of :func:`ingest_table`, and of the pieces.
     """
+    has_groups = options.groups is not None or "groups" in side.columns
+    if options.aggregate is not None and not (has_groups and options.row_ids is None):
+        raise UsageError(
+            "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
+            "Name the column of the groups alone."
+        )
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)

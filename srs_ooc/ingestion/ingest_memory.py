@@ -47,6 +47,9 @@ CATEGORY_WORK_NBYTES = 10 * MB
 COLUMN_NBYTES = 14
 """Memory of a column that is read: slots twice, ours and the reader's, positions, kinds twice."""
 
+GROUPED_NBYTES = 72
+"""Memory of a row whose group becomes a row: its group, and places and values in their order."""
+
 FEW_ROWS = 1 << 16
 """Tables of so many rows are asked for the same memory, however many they have."""
 
@@ -119,6 +122,8 @@ class IngestMemory:
         What opening the table takes, before any stage.
     texts_nbytes : int or None
         What the texts of categorical features count as, about; None where there are none.
+    aggregates : bool
+        Whether groups of rows become one row each.
     resident_nbytes, panel_rows, category_nbytes : int
         Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
         of categorical features, held to the end.
@@ -135,6 +140,7 @@ class IngestMemory:
     resident_nbytes: int = 0
     panel_rows: int = 1
     category_nbytes: int = 0
+    aggregates: bool = False
 
     def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "IngestMemory":
         """Return what a table of another number of rows takes."""
@@ -177,7 +183,8 @@ class IngestMemory:
             n_rows = max(n_rows, FEW_ROWS)
         features = max(1, items // (n_ranges or n_rows))
         cells = min(max(items, features * n_rows), n_rows * self.n_columns)
-        apart = max(PIECE_NBYTES, 8 * n_rows * self.drops_rows)
+        apart = max(PIECE_NBYTES, 8 * n_rows * (self.drops_rows or self.aggregates))
+        apart += GROUPED_NBYTES * n_rows * self.aggregates
         work = coding_nbytes(n_rows, self.form, cells, apart=apart)
         places = places_nbytes(Shape(n_rows, self.n_columns))
         return work + places + (16 * items if n_ranges else 0)
@@ -240,8 +247,9 @@ class IngestMemory:
         ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are
         kept, and all ``n_source_rows`` of the source go through each thread in pieces.
         """
-        drops_rows = n_source_rows > shape.n_rows
+        drops_rows = n_source_rows > shape.n_rows or self.aggregates
         apart = drops_rows * max(PIECE_NBYTES, 8 * n_source_rows)
+        apart += GROUPED_NBYTES * n_source_rows * self.aggregates
         left = self._left(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
         return fit_batch(shape, form, left - held_nbytes, apart=apart)
 

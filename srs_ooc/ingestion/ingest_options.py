@@ -237,7 +237,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value")  # fmt: skip
+          "event_value", "aggregate")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -271,6 +271,8 @@ class IngestOptions:
         The target is a time, at which rows were seen last, or their event was seen.
     event, event_value : str or None
         Column that says which, and its value that means the event; found out if None.
+    aggregate : {'mean', 'median', 'sum'} or None
+        What the known values of a group's rows become, of which one row is made.
     row_ids : str or None
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
@@ -319,6 +321,7 @@ class IngestOptions:
     censored: bool = False
     event: str | None = None
     event_value: str | None = None
+    aggregate: str | None = None
 
     @property
     def drops_more(self) -> bool:
@@ -339,7 +342,8 @@ class IngestOptions:
         """Return what the ingest of a table of so many columns and rows takes."""
         drops = self.drops_more or (self.missing_target == "drop" and not self.no_target)
         cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
-        return IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
+        memory = IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
+        return replace(memory, aggregates=self.aggregate is not None)
 
     def identity(self) -> str:
         """Return what decides what a table becomes, in the words that folders of pieces hold."""
@@ -541,6 +545,7 @@ WORDS = {
     "task": ("auto", "classification", "regression"),
     "missing_target": ("drop", "refuse"),
     "missing_covariates": ("keep", "drop"),
+    "aggregate": ("mean", "median", "sum"),
     "code_dtype": ("uint8", "uint16"),
 }
 """Parameters that are one of a few words."""

@@ -237,8 +237,8 @@ class TextReading:
             self._lines.append(reader.take_lines())
             for slot, what, spool in spools:
                 texts = reader.take_texts(slot)
-                if what == "row_ids":
-                    text_tables.check_utf8(texts, f"{self.source}: the row ids")
+                if what in ("row_ids", "groups"):
+                    text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 spool.append(texts)
 
         return take

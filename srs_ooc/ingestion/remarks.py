@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from srs_ooc.base.text import counted
+from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.rows import (
     said_of_missing,
@@ -19,6 +20,8 @@ from srs_ooc.store.store import Store
 MOST_FEATURES = 200_000
 """Of more features no texts are looked at, which takes a pass over their kinds."""
 MOST_LOOKED_AT = 100
+MOST_GROUPS = 1 << 18
+"""Of more groups the target within them is not looked at, which takes 16 bytes each."""
 MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
@@ -56,6 +59,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             f"the {len(manifest.classes)} whole numbers of the target were taken for classes. If "
             "they are steps of a score or a dose, say --task regression."
         )
+    yield from _groups(store)
     yield from _index(store)
     yield from _of_rows(store)
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
@@ -72,6 +76,26 @@ def _classes(labels: list[str]) -> Iterator[str]:
         )
     elif words := words_for_missing(labels):
         yield f"{said_of_missing(words)}, if they are no classes."
+
+
+def _groups(store: Store) -> Iterator[str]:
+    """Look at the target within groups of rows, of which whole ones trade places."""
+    if "groups" not in store.manifest.row_columns or store.manifest.target_name == NO_TARGET:
+        return
+    name = "target" if store.manifest.classes else "target_values"
+    low, high, n_groups = np.full(MOST_GROUPS, np.inf), np.full(MOST_GROUPS, -np.inf), 0
+    for (_, target), (_, piece) in zip(store.pieces(name), store.pieces("groups"), strict=True):
+        groups = piece.astype(np.int64)
+        n_groups = max(n_groups, 1 + int(groups.max()))
+        if n_groups > MOST_GROUPS:
+            return
+        np.minimum.at(low, groups, target)
+        np.maximum.at(high, groups, target)
+    if n_mixed := int(np.count_nonzero(low < high)):
+        yield (
+            f"the target differs within {n_mixed:,} of {n_groups:,} groups. "
+            f"{strata_instead(store.manifest.row_columns)}."
+        )
 
 
 def _index(store: Store) -> Iterator[str]:

@@ -95,25 +95,29 @@ class KeptRows:
         """Return the row of the source that kept row ``row`` is."""
         return row if self.mask is None else int(np.flatnonzero(self.mask)[row])
 
-    def of(self, start: int, block: NDArray[np.generic]) -> NDArray[np.generic]:
+    def of(self, start: int, block: NDArray[Any]) -> NDArray[Any]:
         """Return the kept ones of the items of the rows from ``start`` on."""
         return block if self.mask is None else block[self.mask[start : start + len(block)]]
 
     def read(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.float64]:
         """Return the kept values (stop - start, n_rows) of features ``start .. stop - 1``."""
-        if self.mask is None:
+        if self.mask is None and type(self) is KeptRows:
             return columns.read(start, stop)
         out = anonymous_array((stop - start, self.n_rows))
         step = max(1, ingest_memory.PIECE_NBYTES // (8 * self.n_source_rows))
         for first in range(start, stop, step):
             values = columns.read(first, min(first + step, stop))
             for line, whole in zip(out[first - start :], values, strict=False):
-                filled = 0
-                for begin in range(0, len(whole), _PICKED_ROWS):  # some at a time
-                    picked = self.of(begin, whole[begin : begin + _PICKED_ROWS])
-                    line[filled : filled + len(picked)] = picked
-                    filled += len(picked)
+                self._fill(line, whole)
         return out
+
+    def _fill(self, line: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
+        """Fill ``line`` with what the values of all rows become."""
+        filled = 0
+        for begin in range(0, len(whole), _PICKED_ROWS):  # some at a time
+            picked = self.of(begin, whole[begin : begin + _PICKED_ROWS])
+            line[filled : filled + len(picked)] = picked
+            filled += len(picked)
 
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts of kept rows in blocks."""
@@ -129,6 +133,36 @@ class KeptRows:
         for block in blocks_of(array):
             yield self.of(start, block)
             start += len(block)
+
+
+class GroupedRows(KeptRows):
+    """The first kept row of each group, of which the values are those of all rows of the group.
+
+    Groups (n_kept,) count from 0 in the order of their first rows; ``how`` is mean, median or sum.
+    """
+
+    def __init__(self, every: KeptRows, groups: NDArray[np.int32], how: str) -> None:
+        self.firsts, sizes = np.unique(groups, return_index=True, return_counts=True)[1:]
+        mask = np.ones(every.n_source_rows, np.bool_) if every.mask is None else every.mask.copy()
+        mask[np.delete(np.flatnonzero(mask), self.firsts)] = False
+        super().__init__(len(mask), mask)
+        self.groups, self._every, self._how = groups, every, how
+        self._starts = np.cumsum(sizes) - sizes
+
+    def _fill(self, line: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
+        line[:] = self.aggregated(self._every.of(0, whole), self._how)
+
+    def aggregated(self, values: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+        """Return the mean, median or sum of the known values of each group; NaN of none."""
+        is_known = ~np.isnan(values)
+        n_known = np.bincount(self.groups[is_known], minlength=self.n_rows)
+        if how == "median":
+            ordered = values[np.lexsort((values, self.groups))]  # NaN is last
+            low, high = (self._starts + np.maximum(at, 0) // 2 for at in (n_known - 1, n_known))
+            return np.asarray(ordered[low] / 2 + ordered[high] / 2, np.float64)
+        sums = np.bincount(self.groups[is_known], values[is_known], self.n_rows)
+        parts = np.maximum(n_known, 1) if how == "mean" else 1
+        return np.where(n_known > 0, sums / parts, math.nan)
 
 
 def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
@@ -256,8 +290,8 @@ _LABELS_NBYTES, _CODES_NBYTES = MAX_CLASSES * 528, 8_000_000
 strata and groups, a column at a time."""
 NUMBERED = 1 << 14
 """Rows that are numbered together."""
-MOST_LEVELS, _LEVELS_NBYTES = 1000, 1_000_000
-"""A covariate has at most so many categories; their texts are at most so many bytes in all."""
+MOST_LEVELS, _LONGEST_LEVEL = 1000, 100
+"""A covariate has at most so many categories; their texts are at most so many bytes."""
 _EVENTS = {"1": "0", "true": "false", "yes": "no", "dead": "alive", "deceased": "living"}
 """Words for an event that was seen, and for one that was not."""
 
@@ -314,36 +348,36 @@ class RowColumns:
         self._source, self._where, self._options = source, where, options
         self._form, columns = options.text, self._columns
         (self._column,) = columns["target"]
-        classes, inferred = self._settle_target()
+        self._inferred: dict[str, Any] = {}
+        classes = self._settle_target()
         arrays, levels = {}, list[tuple[str, ...]]()
         if "weights" in columns:
             arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
-            if what in columns:
+            if what in columns and not (what == "groups" and options.aggregate):
                 coded = (self._codes(what, i, column) for i, column in enumerate(columns[what]))
                 parts = [(codes, len(coder)) for codes, coder in coded]
                 out = self._scratch / f"{what}.codes"
                 arrays[what] = combined_codes(parts, out, f"--{what}")
         if "covariates" in columns:
-            arrays["covariates"], levels = self._covariates(columns["covariates"], inferred)
+            arrays["covariates"], levels = self._covariates(columns["covariates"])
         if "events" in columns:
-            arrays["events"] = self._events(columns["events"][0], inferred)
+            arrays["events"] = self._events(columns["events"][0])
         row_ids, id_name = self._row_ids()
         self.facts = TableFacts(
             target_name=self._column.label,
             classes=classes,
             row_id_name=id_name,
-            n_dropped_rows=self.kept.n_source_rows - self.kept.n_rows,
+            n_dropped_rows=self._every.n_source_rows - self._every.n_rows,
             row_columns={what: [column.label for column in columns[what]] for what in arrays},
-            inferred=inferred,
+            inferred=self._inferred,
             row_ids=row_ids,
             arrays=arrays,
             levels=tuple(levels),
         )
 
-    def _settle_target(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Settle values and rows; return the labels in class order, and what was found out."""
-        inferred: dict[str, Any] = {}
+    def _settle_target(self) -> tuple[str, ...]:
+        """Settle values and rows; return the labels in class order."""
         is_number = self._options.no_target or self._options.censored
         task = "regression" if is_number else self._options.task
         if task != "regression":
@@ -351,11 +385,11 @@ class RowColumns:
             labels = self._labels(codes, task)
             if task == "auto":
                 task, why = self._find_task(labels)
-                inferred["task"] = f"{task}: {why}"
+                self._inferred["task"] = f"{task}: {why}"
         if task == "regression":
-            self._settle_numbers(inferred)
-            return (), inferred
-        return self._settle_classes(labels, codes, inferred), inferred
+            self._settle_numbers()
+            return ()
+        return self._settle_classes(labels, codes)
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
@@ -417,11 +451,9 @@ class RowColumns:
                     )
         raise AssertionError("a label of no row")
 
-    def _settle_classes(
-        self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]
-    ) -> tuple[str, ...]:
+    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> tuple[str, ...]:
         is_there = np.array([not self._form.is_missing(text) for text in labels])
-        self._keep((is_there[block] for block in blocks_of(codes)), inferred)
+        self._keep(is_there[block] for block in blocks_of(codes))
         kept = self.kept.blocks(codes)
         counts = np.asarray(sum(np.bincount(block, minlength=len(labels)) for block in kept))
         present = np.flatnonzero(counts)
@@ -445,11 +477,11 @@ class RowColumns:
             self.target.append(rank[block])
         return tuple(texts[i] for i in order)
 
-    def _decoded(self, label: bytes, column: TextSpool) -> str:
+    def _decoded(self, label: bytes, column: TextSpool, most: int = _LONGEST_LABEL) -> str:
         where = f"{self._source}, column {column.label!r}"
-        if len(label) > _LONGEST_LABEL:
+        if len(label) > most:
             raise InputError(
-                f"{where}: expected labels of at most {_LONGEST_LABEL} bytes, found a longer one. "
+                f"{where}: expected labels of at most {most} bytes, found a longer one. "
                 "Name a column of labels."
             )
         try:
@@ -459,7 +491,7 @@ class RowColumns:
                 f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
             ) from None
 
-    def _settle_numbers(self, inferred: dict[str, Any]) -> None:
+    def _settle_numbers(self) -> None:
         expected, remedy = "a number, the task being regression", "say --task classification."
         if self._options.censored:
             expected, remedy = "a time, 0 or more", "empty it: rows without a time are left out."
@@ -476,7 +508,7 @@ class RowColumns:
                     )
                 block[i] = value
             numbers.append(block)
-        self._keep((np.isfinite(block) for block in blocks_of(numbers)), inferred)
+        self._keep(np.isfinite(block) for block in blocks_of(numbers))
         self.target = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
         for block in self.kept.blocks(numbers):
@@ -495,12 +527,11 @@ class RowColumns:
                 f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
             )
 
-    def _keep(self, parts: Iterator[NDArray[np.bool_]], inferred: dict[str, Any]) -> None:
+    def _keep(self, parts: Iterator[NDArray[np.bool_]]) -> None:
         """Keep the rows with a target, which ``parts`` say; an event; and covariates, if asked."""
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
-        is_there = {self._column: mask}
-        is_there |= {column: self._are_there(column) for column in self._columns.get("events", ())}
-        for column, there in is_there.items():
+        events = ((column, self._are_there(column)) for column in self._columns.get("events", ()))
+        for column, there in ((self._column, mask), *events):
             if self._options.missing_target == "refuse" and not there.all():
                 row = int(there.argmin())
                 raise self._error(
@@ -516,14 +547,39 @@ class RowColumns:
             for column in self._columns.get("covariates", ()):
                 mask &= self._are_there(column)
         if n_left_out := n_rows - int(mask.sum()):
-            inferred["rows_without_covariates"] = n_left_out
-        self.kept = KeptRows(len(mask), mask)
+            self._inferred["rows_without_covariates"] = n_left_out
+        self.kept = self._every = KeptRows(len(mask), mask)
+        if self._options.aggregate is not None:
+            codes, how = (
+                self._codes("groups", 0, self._columns["groups"][0])[0],
+                self._options.aggregate,
+            )
+            self.kept = GroupedRows(self._every, codes[:], how)
+            self._inferred["aggregate"] = {"how": how, "n_rows": self._every.n_rows}
+            same = ("weights", "strata", "events", *(["target"] * (not self._options.no_target)))
+            for column in chain.from_iterable(self._columns.get(what, ()) for what in same):
+                self._check_same(column)
+
+    def _check_same(self, column: TextSpool) -> None:
+        """Refuse other texts in a group than in its first row, where groups become rows."""
+        if isinstance(self.kept, GroupedRows):
+            hashes = self._every.of(0, column.hashes())
+            differs = hashes != hashes[self.kept.firsts][self.kept.groups]
+            if differs.any():
+                row = self._every.source_row(int(differs.argmax()))
+                raise self._error(
+                    row,
+                    "the same in all rows of a group, as --aggregate makes one row of them",
+                    f"{shown(column.get(row))}, another than in its first row, in group "
+                    f"{shown(self._columns['groups'][0].get(row))}",
+                    "Mend the cell, or leave the column out.",
+                    column,
+                )
 
     def _are_there(self, column: TextSpool) -> NDArray[np.bool_]:
-        is_missing = (
-            [self._form.is_missing(text) for text in texts] for _, texts in column.numbered_blocks()
-        )
-        return ~np.concatenate([np.array(block, np.bool_) for block in is_missing])
+        texts = chain.from_iterable(block for _, block in column.numbered_blocks())
+        there = (not self._form.is_missing(text) for text in texts)
+        return np.fromiter(there, np.bool_, len(column))
 
     def _error(
         self, row: int, expected: str, found: str, remedy: str, column: TextSpool | None = None
@@ -533,15 +589,15 @@ class RowColumns:
             f"found {found}. {remedy}"
         )
 
-    def _chosen(self, column: TextSpool) -> Iterator[list[tuple[int, bytes]]]:
+    def _chosen(
+        self, column: TextSpool, kept: KeptRows | None = None
+    ) -> Iterator[list[tuple[int, bytes]]]:
         """Yield (row of the source, text) of kept rows, some at a time."""
-        mask = self.kept.mask
+        mask = (kept or self.kept).mask
         for start, texts in column.numbered_blocks():
             yield [(r, text) for r, text in enumerate(texts, start) if mask is None or mask[r]]
 
-    def _covariates(
-        self, columns: list[TextSpool], inferred: dict[str, Any]
-    ) -> tuple[ScratchArray, list[tuple[str, ...]]]:
+    def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
         out, levels = ScratchArray(self._scratch / "covariates", np.float64), []
         kinds, n_missing = self._options.kinds.by_name(), {}
@@ -550,34 +606,30 @@ class RowColumns:
             levels.append(tuple(texts))
             place = {text.encode(): float(i) for i, text in enumerate(texts)}
             read = place.__getitem__ if texts else self._form.number
-            for chosen in self._chosen(column):
-                block = [math.nan if self._form.is_missing(t) else read(t) for _, t in chosen]
-                out.append(np.array(block, np.float64))
-            values = out[len(out) - self.kept.n_rows :]
-            if np.isinf(values).any():
-                row = self.kept.source_row(int(np.isinf(values).argmax()))
-                found = shown(column.get(row))
-                raise self._error(row, "a finite number", found, "Mend the cell.", column)
+            cells = (cell for _, cell in chain.from_iterable(self._chosen(column, self._every)))
+            items = (math.nan if self._form.is_missing(cell) else read(cell) for cell in cells)
+            values = np.fromiter(items, np.float64, self._every.n_rows)
+            if isinstance(self.kept, GroupedRows) and texts:
+                self._check_same(column)
+                values = values[self.kept.firsts]
+            elif isinstance(self.kept, GroupedRows):
+                values = self.kept.aggregated(values, "mean")
+            out.append(values)
             n_missing[column.label] = int(np.isnan(values).sum())
-        nbytes = sum(len(text.encode()) for texts in levels for text in texts)
-        if nbytes > _LEVELS_NBYTES:
-            raise InputError(
-                f"{self._source} (--covariates): expected categories of at most "
-                f"{_LEVELS_NBYTES:,} bytes of text in all, found {nbytes:,}. Name fewer columns."
-            )
-        inferred["missing_covariates"] = {name: n for name, n in n_missing.items() if n}
+        self._inferred["missing_covariates"] = {name: n for name, n in n_missing.items() if n}
         return out, levels
 
     def _levels(self, column: TextSpool, kind: int) -> list[str]:
         """Return the categories of a covariate, in the order of classes; none of numbers."""
         found, text, n_known = dict[bytes, str](), None, 0
-        for row, cell in chain.from_iterable(self._chosen(column)):
+        for row, cell in chain.from_iterable(self._chosen(column, self._every)):
             if self._form.is_missing(cell):
                 continue
             n_known += 1
             if len(found) <= MOST_LEVELS and cell not in found:
-                found[cell] = self._decoded(cell, column)
-            if text is None and self._form.number(cell) is None:
+                found[cell] = self._decoded(cell, column, _LONGEST_LEVEL)
+            number = self._form.number(cell)
+            if text is None and (number is None or math.isinf(number)):
                 text = row, cell
         where = f"{self._source}, column {column.label!r} (--covariates)"
         if not n_known:
@@ -587,7 +639,7 @@ class RowColumns:
         if text is not None and (is_mixed or kind not in (FREE, CATEGORICAL)):
             raise self._error(
                 text[0],
-                "a number as in other rows or as --kind says",
+                "a finite number as in other rows or as --kind says",
                 shown(text[1]),
                 "Mend or empty the cell, name the text with --missing, or say --kind "
                 f"{quote(column.label)}=categorical.",
@@ -595,16 +647,15 @@ class RowColumns:
             )
         if text is None and kind != CATEGORICAL:
             return []
-        if len(found) > min(MOST_LEVELS, max(2, n_known // 2)):
-            n = f"more than {MOST_LEVELS}" if len(found) > MOST_LEVELS else len(found)
+        if len(found) > min(MOST_LEVELS, max(2, min(n_known, self.kept.n_rows) // 2)):
             raise InputError(
                 f"{where}: expected numbers, or categories, at most {MOST_LEVELS} and half as many "
-                f"as the rows with one, found {n} different texts in {n_known} rows. Leave out a "
-                "column of ids; merge rare categories; or write numbers as such."
+                f"as the rows with one, found {len(found)} texts or more in {n_known} rows. "
+                "Leave a column of ids out; merge rare categories; or write numbers as such."
             )
         return [labels[i] for i in class_order(labels)]
 
-    def _events(self, column: TextSpool, inferred: dict[str, Any]) -> ScratchArray:
+    def _events(self, column: TextSpool) -> ScratchArray:
         """Return in which kept rows the event was seen."""
         codes, coder = self._codes("event", 0, column)
         texts = [text.decode("utf-8", "replace") for text in coder.texts()]
@@ -621,23 +672,18 @@ class RowColumns:
         value = next(filter(None, pairs), None)
         if asked.event_value is not None:
             value = self._plain(asked.event_value)
-        if value is None:
+        if value not in said:
             raise InputError(
-                f"{where}: expected 0 and 1, or false and true, no and yes, alive and dead, found "
-                f"{listed}. Say which one means that the event was seen: --event "
-                f"{quote(f'{column.label}={texts[-1]}')}"
+                f"{where}: expected an event in some row (1, true, yes, dead, deceased, or what is "
+                f"named), found only {listed}. Name the value that means that the event was seen: "
+                f"--event {quote(column.label)}=VALUE. Without an event nothing can be found."
             )
         is_event = np.array([one == value for one in said])
-        if not is_event.any():
-            raise InputError(
-                f"{where}: expected an event in some row, of the value {value!r}, found only "
-                f"{listed}. Name the value that means an event, --event NAME=VALUE."
-            )
         events, n_events = ScratchArray(self._scratch / "events", np.bool_), 0
         for block in blocks_of(codes):
             events.append(is_event[block])
             n_events += int(is_event[block].sum())
-        inferred["events"] = {"value": texts[int(is_event.argmax())], "n": n_events}
+        self._inferred["events"] = {"value": texts[int(is_event.argmax())], "n": n_events}
         return events
 
     def _plain(self, text: str) -> str:
@@ -686,6 +732,9 @@ class RowColumns:
         return weights
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
+        if self._options.aggregate is not None:
+            (column,) = self._columns["groups"]
+            return self.kept.texts(column), column.label
         if "row_ids" not in self._columns:
             mask = self.kept.mask
             if mask is None:

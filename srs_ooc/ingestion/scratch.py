@@ -128,6 +128,10 @@ class TextSpool:
         """Bytes of all texts."""
         return len(self._bytes)
 
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of each text, uint64 (n_texts,)."""
+        return self._hashes[:]
+
     def get(self, index: int) -> bytes:
         """Return text ``index``."""
         ends = self._ends[max(index - 1, 0) : index + 1].tolist()

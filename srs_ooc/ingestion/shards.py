@@ -412,6 +412,8 @@ def ingest_pieces(
 
 
 def _check_options(options: IngestOptions) -> None:
+    if options.aggregate is not None:
+        raise UsageError("--aggregate: expected one table, found pieces. Leave it out.")
     if options.samples is not None:
         raise UsageError(
             "--orient features: expected one table, found pieces. Join their lines under one "

@@ -188,7 +188,13 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
     facts, kept = rows.facts, rows.kept
     columns, fits_float32, kinds, held_nbytes = reading.features(kept)
     shape = Shape(kept.n_rows, roles.n_features)
-    form = options.form("float32" if fits_float32 else "float64")
+    if options.aggregate is not None and kinds.is_text.any():
+        feature = int(roles.stored_columns()[kinds.is_text.argmax()])
+        raise InputError(
+            f"{reading.source}, column {header.describe(feature)}: expected numbers to aggregate, "
+            "found texts. Leave it out with --ignore, or keep it as one of --covariates."
+        )
+    form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
     batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
     inferred |= side.inferred | facts.inferred
     with reading.naming_the_cap():

@@ -106,7 +106,7 @@ def export_store(
     """Write columns of a store to a store of their own, which appears complete or not at all.
 
     It keeps values, codes, kinds and categories of the columns, and of the rows the target, ids,
-    weights, strata and groups: all as they are.
+    weights, strata, groups, covariates and events: all as they are.
 
     Parameters
     ----------
@@ -239,7 +239,6 @@ def _facts(store: Store) -> TableFacts:
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
-    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
     return TableFacts(
         manifest.target_name,
         manifest.classes,
@@ -249,7 +248,8 @@ def _facts(store: Store) -> TableFacts:
         manifest.inferred,
         source,
         text_blocks(store.row_ids),
-        {name: array for name, array in given.items() if array is not None},
+        {name: store.array(name) for name in manifest.row_columns},
+        manifest.levels,
     )
 
 
@@ -544,12 +544,12 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     chunk, columns = 3 * store.values().chunk_nbytes, COLUMN_NBYTES * n_columns
     if is_store_name(out):
         has_categories = bool(store.manifest.kind_counts["categorical"])
-        per_place = 24 if has_categories else 1
+        per_place, row_nbytes = 24 if has_categories else 1, 32 + 8 * len(store.manifest.levels)
         return [
             Lease("columns on their way", max(_least(store, n_columns), chunk)),
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),
-            Lease(f"what is known of {store.n_rows} rows", 32 * store.n_rows),
+            Lease(f"what is known of {store.n_rows} rows", row_nbytes * store.n_rows),
             Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
         ]
     is_arrow = writer_of(out) in (write_parquet, write_feather)

@@ -359,6 +359,8 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
         ),
     }
     found = _of_leading(reading, ledger, store)
+    if verdict is not None and (note := verdict.facts.get("groups")):
+        found.append(("Not all groups trade places", f"{note[0].upper()}{note[1:]}."))
     return [*found, *((title, text) for title, (is_so, text) in more.items() if is_so)]
 
 

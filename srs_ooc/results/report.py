@@ -521,9 +521,8 @@ def _effects_of(report: Report) -> list[Effect]:
 
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
-    task, coded, units = report.task, report.manifest.missing_code, None
-    if task.groups is not None:  # tests take one row a group
-        task, units = task.by_group(), task.exchangeability(in_order=False)
+    task, coded = report.task.by_group(), report.manifest.missing_code
+    units = task.units  # where rows come in groups, tests take one row a group
     missing = coded if units is None else units.missing_code
     of_tests, of_effects = target_of(task), effect_target(task)
     categories = report.store.categories()

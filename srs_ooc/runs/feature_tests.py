@@ -74,6 +74,7 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     else:
         classes = len(task.classes), strata, task.classes
         out = RankTarget.of_classes(target.astype(np.int64), *classes)
+    out = out._replace(untested=task.untested)
     if covariates is not None:
         return out._replace(covariates=covariates if rows is None else covariates.of_rows(rows))
     if task.censored is not None:
@@ -100,11 +101,9 @@ class TestTable:
     """
 
     def __init__(self, resources: Resources) -> None:
-        self._resources, task = resources, resources.task
-        self.task, self.missing_code = task, resources.manifest.missing_code
-        self._units = None
-        if task.groups is not None:
-            self.task, self._units = task.by_group(), task.exchangeability(in_order=False)
+        self._resources, self.task = resources, resources.task.by_group()
+        self._units, self.missing_code = self.task.units, resources.manifest.missing_code
+        if self._units is not None:
             self.missing_code = self._units.missing_code
 
     def target(self, rows: NDArray[np.intp] | None = None) -> RankTarget:

@@ -144,7 +144,7 @@ def shape_of(
     is_decoded = options.get("model", TREE) != TREE
     by_value = is_decoded or options.get("thresholds", RANK) != RANK
     weighs = options.get("class_weight", UNWEIGHTED) != UNWEIGHTED
-    adjusts = options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
+    adjusts = inputs.basis is not None or options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED
     weighs |= adjusts and bool(manifest.classes)
     return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),

@@ -3,7 +3,8 @@
 Training rows, their classes or targets and weights; for base models their folds and learner.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, TypeVar
@@ -17,7 +18,12 @@ from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
-from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
+from srs_ooc.evidence.exchangeability import (
+    Alike,
+    Exchangeability,
+    deal_folds,
+    strata_instead,
+)
 from srs_ooc.evidence.null_model import (
     Censored,
     NullModel,
@@ -25,7 +31,7 @@ from srs_ooc.evidence.null_model import (
     fit_nbytes,
     form_of,
 )
-from srs_ooc.evidence.rank_tests import Covariates
+from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, strongest_contrasts
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
@@ -36,6 +42,9 @@ from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
+_BY_SIZE, _BY_SIZE_IN_OCTAVES = 1.0, 2.0
+"""Minus the decimal logarithms of the p-values below which sizes go with the target: whole octaves
+of sizes, and sizes within octaves. So p-values are at most 1 + .1 + .01 times too small."""
 FEW_EVENTS = 10
 """Fewer are said before a run."""
 
@@ -67,6 +76,14 @@ class Task:
     is_scored : bool
         The target is scores, whole numbers that are not to be ranked: of a censored one, or of what
         covariates leave of one.
+    row_columns : dict
+        Names of the columns of weights, strata and groups.
+    units : Exchangeability or None
+        Of a task of groups (:meth:`by_group`), the groups.
+    untested : tuple of Contrast
+        What of them is not tested, as sizes of groups could pass for it.
+    note : str
+        What is worth saying of how they are compared, and what to do if that is not meant.
     censored : Censored or None
         Time and event of each training row, where the target is these.
     """
@@ -82,6 +99,10 @@ class Task:
     positions: NDArray[np.integer[Any]] | None = None
     covariates: Covariates | None = None
     is_scored: bool = False
+    row_columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    units: Exchangeability | None = None
+    untested: tuple[Contrast, ...] = ()
+    note: str = ""
     censored: Censored | None = None
 
     @classmethod
@@ -127,6 +148,7 @@ class Task:
             _of_rows(store.groups(), rows) if exchanges else None,
             is_scored=censored is not None,
             censored=censored,
+            row_columns=store.manifest.row_columns,
         )
 
     def adjusted(self) -> "Task":
@@ -176,16 +198,18 @@ class Task:
         censored = self.censored and self.censored.of_rows(order)
         return replace(self, target=self.target[order], censored=censored)
 
-    def exchangeability(self, *, in_order: bool = True) -> Exchangeability:
-        """Return which rows may trade places; the order of rows in a group may be nothing."""
-        return Exchangeability(self.n_rows, self.strata, self.groups, in_order=in_order)
+    def exchangeability(self, alike: Alike = "size") -> Exchangeability:
+        """Return which rows, or groups of them, may trade places."""
+        return Exchangeability(self.n_rows, self.strata, self.groups, alike)
 
     def by_group(self) -> "Task":
         """Return what tests of features are of: a row a group, in strata of groups that are alike.
 
-        The target is that of a group's rows. Where it differs within groups, it is the sum of
-        numbers, or how many rows have the second of two classes: in a stratum all groups have as
-        many rows. Without groups it is the task itself.
+        The target is that of a group's rows, and groups of all sizes are alike. They are so in one
+        octave of sizes, where an exact rank test of octaves against the target finds p < 0.1; of
+        one size, where one of sizes within octaves finds p < 0.01, and where the target differs
+        within groups: then it is the sum of numbers, or how many rows have the second of two
+        classes. Without groups it is the task itself.
 
         Raises
         ------
@@ -194,26 +218,68 @@ class Task:
         """
         if self.groups is None:
             return self
-        units, classes, counted = self.exchangeability(in_order=False), self.classes, self.target
+        units = self.exchangeability()
         target, largest = units.spans(self.target)
-        if (target != largest).any():
-            if classes:
-                present, classes = np.unique(counted), ()
-                if len(present) > 2:
-                    raise UsageError(
-                        "expected groups of rows of one class each, or two classes, found "
-                        f"{len(present)} classes that differ within groups: tests of groups know "
-                        "no order of them. Where each group has rows of all classes, give that "
-                        "column as --strata, not --groups."
-                    )
-                counted = counted == present[1]
-            target = units.sums(counted)
+        if n_mixed := int(np.count_nonzero(target != largest)):
+            return self._by_count(units, n_mixed)
+        out = replace(self, target=target, groups=None)
+        octaves, alike, unit = self.exchangeability("octave"), units, "of their size"
+        strength = out._alike(octaves)._strength_of(units.sizes)
+        if strength <= _BY_SIZE_IN_OCTAVES:
+            whole = out._alike(self.exchangeability("any"))
+            strength = whole._strength_of(units.octaves)
+            if strength <= _BY_SIZE:  # what is missing is then tested: sizes do not tell the target
+                return replace(whole, untested=whole.untested[:1])
+            alike, unit = octaves, "in their octave of sizes (1, 2-3, 4-7, 8-15 rows, ...)"
+        out = out._alike(alike)
+        left = "; differences in spread and in what is missing are not tested"
+        note = (
+            f"sizes of groups go with the target (p = {10.0**-strength:.2g}): groups trade places "
+            f"with groups {unit}{left * bool(out.untested)}. Name about as many rows of each group "
+            "with --rows to do without"
+        )
+        return replace(out, note=note)
+
+    def _strength_of(self, sizes: NDArray[np.integer]) -> float:
+        """Return -log10 p of an exact rank test of the sizes of groups against their targets."""
+        values, codes = np.unique(sizes, return_inverse=True)
+        if self.is_regression:
+            tested = RankTarget.of_values(self.target.astype(np.float64), self.strata)
+        else:
+            labels, n_classes = self.target.astype(np.int64), len(self.classes)
+            tested = RankTarget.of_classes(labels, n_classes, self.strata)
+        columns = codes.astype(np.uint16)[None]
+        return float(strongest_contrasts(columns, len(values), tested, exactly=True)[0][0])
+
+    def _by_count(self, units: Exchangeability, n_mixed: int) -> "Task":
+        """Return the task of groups, within so many of which the target differs."""
+        classes, counted = self.classes, self.target
+        instead = strata_instead(self.row_columns)
+        if classes:
+            present, classes = np.unique(counted), ()
+            if len(present) > 2:
+                raise UsageError(
+                    "expected groups of rows of one class each, or two classes, found "
+                    f"{len(present)} classes that differ within groups: tests of groups know no "
+                    f"order of them. {instead}."
+                )
+            counted = counted == present[1]
+        note = (
+            f"the target differs within {n_mixed:,} of {len(units.sizes):,} groups: tested is its "
+            f"sum over the rows of a group, among groups of one size. {instead}"
+        )
+        out = replace(self, classes=classes, target=units.sums(counted), groups=None, note=note)
+        return out._alike(units)
+
+    def _alike(self, units: Exchangeability) -> "Task":
+        """Return the task of groups with those that trade places as strata."""
+        untested = () if units.are_even else (Contrast.SPREAD, Contrast.ABSENCE)
         strata = units.classes.astype(np.int32)
         spans = [units.spans(part) for part in self.censored or ()]
         is_one = spans and all((low == high).all() for low, high in spans)
         censored = Censored(*(low for low, _ in spans)) if is_one else None
-        of_groups = replace(self, classes=classes, target=target, strata=strata, groups=None)
-        return replace(of_groups, censored=censored)
+        out = replace(self, strata=strata, units=units, untested=untested)
+        return replace(out, censored=censored)
 
     def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that exchanges of rows arrange the target in enough ways for the tests.
@@ -226,13 +292,19 @@ class Task:
         are_free = self.strata is None and self.groups is None
         least = 1.0 if are_free else 1 / float(exact_share(spec.fdr))
         tested = self.by_group()
-        tested.exchangeability().check(tested.target, least)
+        tested.exchangeability().check(tested.target, least, tested.note)
+
+    def note_of(self, spec: RunSpec) -> str | None:
+        """Return what is worth saying of how groups are compared, if anything."""
+        note = self.by_group().note if spec.concludes else ""
+        return f"{note}." if note else None
 
     def few(self, spec: RunSpec) -> list[str]:
-        """Return what is worth saying of rows before a run: too few of them, or of events."""
+        """Return what is worth saying of rows before a run: too few, or groups of unlike sizes."""
         n = FEW_EVENTS if self.censored is None else int(self.censored.events.sum())
         events = f"{counted(n, 'event')} in {self.n_rows:,} rows: too few to find much."
-        return [*filter(None, [events if n < FEW_EVENTS else None, self.too_few(spec)])]
+        said = events if n < FEW_EVENTS else None, self.too_few(spec), self.note_of(spec)
+        return [*filter(None, said)]
 
     def too_few(self, spec: RunSpec) -> str | None:
         """Return why tests can select no single feature, if so.

@@ -201,6 +201,8 @@ def verdict_on(
     leaders = strongest_alone(tests, neg_log10_p, key)
     tests.split_level(neg_log10_p)
     facts = _marginal_facts(neg_log10_p, level)
+    if note := tests.table.task.note:
+        facts["groups"] = note
     alone = neg_log10_p.copy()
     others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))

@@ -18,7 +18,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+    train_test_split,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -341,6 +348,27 @@ def test_weights_and_groups_are_routed_through_a_pipeline():
         params = {"sample_weight": np.ones(120), "groups": np.arange(120)}
         cross_val_score(model, values, labels, cv=3, params=params)
     assert seen == [(80, 80)] * 3
+
+
+@NOTHING
+def test_groups_that_folds_are_made_by_reach_the_selector_of_a_pipeline():
+    """With no request of one's own, as they reach GroupKFold."""
+    values, labels = table()
+    groups = np.repeat(np.arange(40), 3)
+    values, labels = np.repeat(values[::3], 3, axis=0), np.repeat(labels[::3], 3)
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(SRSSelector(**FAST, n_features_to_select=3), LogisticRegression())
+        found = cross_validate(
+            model, values, labels, cv=GroupKFold(2), params={"groups": groups},
+            return_estimator=True, return_indices=True,
+        )  # fmt: skip
+        for fitted, train in zip(found["estimator"], found["indices"]["train"], strict=True):
+            given = {"X": values[train], "y": labels[train]}
+            expected = SRSSelector(**FAST, n_features_to_select=3)
+            same(fitted[0], expected.fit(**given, groups=groups[train]))
+        declined = SRSSelector().set_fit_request(groups=False)
+    assert SRSClassifier().get_metadata_routing().consumes("fit", ["groups"]) == {"groups"}
+    assert not declined.get_metadata_routing().consumes("fit", ["groups"])
 
 
 @pytest.mark.slow

@@ -14,28 +14,22 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.evidence.exchangeability import Exchangeability, deal_folds
 
 
-def starts(rows):
-    """Where each unit but the first begins."""
-    return rows._first[1:]
-
-
 @examples(30)
-@given(st.lists(st.integers(0, 2), min_size=1, max_size=7), st.data(), st.booleans())
+@given(st.lists(st.integers(0, 2), min_size=7, max_size=7), st.data(), st.booleans())
 def test_arrangements_of_a_target_are_counted(target, data, grouped):
-    """By going through all permutations that keep strata and move groups whole."""
-    n, number = len(target), st.integers(0, 1)
+    """By going through all permutations of units of one class."""
+    n, number = data.draw(st.integers(1, 7)), st.integers(0, 3)
     strata = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
     groups = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
-    rows = Exchangeability(n, strata, groups if grouped else None)
-    units = np.split(np.argsort(groups, kind="stable") if grouped else np.arange(n), starts(rows))
+    alike = data.draw(st.sampled_from(["any", "octave", "size"]))
+    rows = Exchangeability(n, strata // 2, groups if grouped else None, alike)
+    of_units = np.array(target)[: len(rows.classes)]
+    assert len(of_units) == (len(set(groups.tolist())) if grouped else n)
     found = set()
-    for order in itertools.permutations(range(len(units))):
+    for order in itertools.permutations(range(len(of_units))):
         if (rows.classes[list(order)] == rows.classes).all():
-            moved = np.empty(n, int)
-            for unit, source in zip(units, order, strict=True):
-                moved[unit] = np.array(target)[units[source]]
-            found.add(tuple(moved))
-    assert len(found) == round(np.exp(rows.log_arrangements(np.array(target))))
+            found.add(tuple(of_units[list(order)]))
+    assert len(found) == round(np.exp(rows.log_arrangements(of_units)))
 
 
 PAIRS = np.repeat(np.arange(40, dtype=np.int32), 2)
@@ -48,10 +42,37 @@ def test_pairs_are_enough_to_tell_and_too_few_are_refused_with_how_many_they_are
         Exchangeability(12, PAIRS[:12]).check(target[:12], 80)
 
 
+SIZES = np.array([1, 2, 3, 3, 4, 7, 8])
+OF_SIZES = np.repeat(np.arange(7, dtype=np.int32), SIZES)
+
+
+@pytest.mark.parametrize(
+    ("alike", "expected"),
+    [("any", [7]), ("octave", [1, 1, 2, 3]), ("size", [1, 1, 1, 1, 1, 2])],
+)
+def test_groups_are_alike_by_their_size_or_not(alike, expected):
+    units = Exchangeability(len(OF_SIZES), None, OF_SIZES, alike)
+    np.testing.assert_array_equal(units.sizes, SIZES)
+    assert sorted(np.bincount(units.classes).tolist()) == expected
+    assert units.are_even == (alike == "size")
+
+
+def test_groups_of_several_strata_are_alike_only_with_as_many_rows_in_the_same():
+    """Groups within one stratum are, whatever their size."""
+    strata = np.array([0, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1], np.int32)
+    groups = np.array([0, 0, 1, 2, 3, 3, 4, 4, 4, 5, 5, 6, 6, 6], np.int32)
+    classes = Exchangeability(14, strata, groups, "any").classes.tolist()
+    assert classes[0] == classes[1]
+    assert classes[3] == classes[5]
+    assert classes[4] == classes[6]
+    assert len(set(classes)) == 4
+
+
 def test_groups_without_partners_are_refused():
     groups = np.repeat(np.arange(3, dtype=np.int32), (10, 20, 30))
     with pytest.raises(UsageError, match="all have the same one"):
-        Exchangeability(60, None, groups).check(np.arange(60), 10)
+        Exchangeability(60, None, groups).check(np.arange(3), 10)
+    Exchangeability(60, None, groups, "any").check(np.arange(3), 6)
 
 
 # Means of groups, which trade places whole.
@@ -86,17 +107,72 @@ def mean_midranks(column, groups):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@given(grouped_columns())
-def test_groups_are_in_the_order_of_their_mean_midranks(dtype, given_columns):
+@given(grouped_columns(), st.sampled_from(["any", "size"]))
+def test_groups_are_in_the_order_of_their_mean_midranks(dtype, given_columns, alike):
+    """Those of one class, of which as many values are known; all, where they are of all."""
     columns, strata, groups = given_columns
-    units = Exchangeability(len(groups), strata, groups)
+    units = Exchangeability(len(groups), strata, groups, alike)
     for column, codes in zip(
         columns, units.mean_ranks(columns.astype(dtype), MISSING), strict=True
     ):
         means = mean_midranks(column, groups)
-        order = sorted({mean for mean in means if mean is not None})
-        expected = [units.missing_code if m is None else order.index(m) for m in means]
-        assert codes.tolist() == expected
+        n_known = [np.sum(column[groups == group] < MISSING) for group in np.unique(groups)]
+        has = [mean is not None for mean in means]
+        assert ((codes == units.missing_code) != has).all()
+        kinds = [(units.classes[i], n_known[i]) for i in range(len(means)) if has[i]]
+        among = [(i, codes[i], means[i]) for i in range(len(means)) if has[i]]
+        even = len({n for _, n in kinds}) == 1
+        for (kind, one), (other, two) in itertools.product(
+            zip(kinds, among, strict=True), repeat=2
+        ):
+            if even or kind == other:
+                assert (one[1] < two[1]) == (one[2] < two[2])
+
+
+@examples(50)
+@given(st.lists(st.integers(1, 19), min_size=4, max_size=30), st.integers(0, 99))
+def test_means_of_unlike_many_values_are_drawn_toward_their_median_by_their_reliability(
+    sizes, seed
+):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    column = (rng.normal(0, 3, len(sizes))[groups] + rng.normal(0, 3, len(groups)) + 40).astype(int)
+    column = np.clip(column, 0, 99).astype(np.uint8)[None]
+    found = Exchangeability(len(groups), None, groups, "any").mean_ranks(column, 255)[0]
+    ranks = stats.rankdata(column[0])
+    values = [ranks[groups == group] for group in range(len(sizes))]
+    means, m, n = np.array([v.mean() for v in values]), np.array(sizes), len(sizes)
+    between = np.sum(m * (means - ranks.mean()) ** 2) / (n - 1)
+    within = sum(np.sum((v - v.mean()) ** 2) for v in values) / max(1, len(ranks) - n)
+    usual = (len(ranks) - np.sum(m**2) / len(ranks)) / (n - 1)
+    assume(between + (usual - 1) * within > 0)
+    r = (between - within) / (between + (usual - 1) * within)
+    assume(abs(64 * r % 1 - 0.5) > 1e-6)
+    r = max(np.rint(64 * r), 1) / 64
+    centre = np.sort(means)[(n - 1) // 2]
+    expected = centre + (means - centre) * m * r / (1 + (m - 1) * r)
+    if len(set(sizes)) == 1:
+        expected = means
+    for i, j in itertools.combinations(range(n), 2):
+        if abs(expected[i] - expected[j]) > 1e-6:
+            assert (found[i] < found[j]) == (expected[i] < expected[j])
+
+
+def test_values_that_do_not_differ_within_groups_tie_where_they_are_equal():
+    """Rounding does not part them, nor those of zeros alone of a column of few others."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 20, 60)
+    groups = np.repeat(np.arange(60, dtype=np.int32), sizes)
+    units = Exchangeability(len(groups), None, groups, "any")
+    of_groups = rng.integers(0, 3, 60)
+    rare = (rng.random(len(groups)) < 0.02).astype(np.uint8)
+    columns = np.array([of_groups[groups], rare], np.uint8)
+    whole, counts = units.mean_ranks(columns, 255)
+    np.testing.assert_array_equal(whole, of_groups)
+    assert (np.bincount(groups, rare)[counts == counts.min()] == 0).all()
+    assert np.count_nonzero(counts == counts.min()) == np.count_nonzero(
+        np.bincount(groups, rare) == 0
+    )
 
 
 def test_groups_of_one_row_have_the_codes_of_their_rows():
@@ -117,13 +193,11 @@ def test_of_more_groups_than_there_are_codes_neighbours_are_put_together():
     assert len(np.unique(found)) > 50_000
 
 
-def test_groups_with_the_same_strata_in_another_order_are_alike_where_order_is_nothing():
+def test_groups_with_the_same_strata_in_another_order_are_alike():
     groups = np.repeat(np.arange(4, dtype=np.int32), 2)
     strata = np.array([0, 1, 1, 0, 0, 1, 0, 0], np.int32)
-    classes = Exchangeability(8, strata, groups, in_order=False).classes
-    assert classes[0] == classes[1] == classes[2] != classes[3]
     classes = Exchangeability(8, strata, groups).classes
-    assert classes[0] == classes[2] != classes[1]
+    assert classes[0] == classes[1] == classes[2] != classes[3]
 
 
 # Folds: every row once, groups whole, classes and strata even.

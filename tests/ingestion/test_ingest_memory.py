@@ -191,6 +191,23 @@ def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, shape, kind):
     assert f"--memory-mb {least} or more; {least} is enough" in foretold
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_covariates_and_groups_that_become_rows_are_counted(tmp_path, how):
+    n_rows, n_groups = 300_000, 40_000
+    group = np.arange(n_rows) % n_groups
+    values = np.random.default_rng(0).integers(0, 99, (n_rows, 3)) / 8
+    with (tmp_path / "t.csv").open("w") as file:
+        file.write("a,b,c,who,sex,age,y\n")
+        for row, who in zip(values.tolist(), group.tolist(), strict=True):
+            cells = ",".join(map(str, row))
+            file.write(f"{cells},p{who},{'mf'[who % 2]},{row[0] * 3},{'uv'[who // 2 % 2]}\n")
+    options = ("--groups", "who", "--covariates", "sex,age", "--target", "y", "--aggregate", how)
+    arguments = ("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options, "--memory-mb")
+    least = int(re.search(r"--memory-mb (\d+)\.$", error_of(*arguments, 9))[1])
+    assert peak_kb(*arguments, least) * 1024 / MB < least
+
+
 # Texts of categories count, too: the cap that is named works, or the refusal names one that does.
 
 # rows, columns, different texts of each, letters, and rows before the first text

@@ -226,7 +226,7 @@ def rows_of(spec, number, classes, strata=None, groups=None):
     store = SimpleNamespace(
         n_features=5,
         n_rows=len(classes),
-        manifest=SimpleNamespace(classes=("a", "b")),
+        manifest=SimpleNamespace(classes=("a", "b"), row_columns={}),
         unchanged=nullcontext,
         **{name: lambda column=column: column for name, column in columns.items()},
     )

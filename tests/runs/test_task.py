@@ -10,7 +10,7 @@ import pytest
 from command import error_of, json_of
 from command import srs_ooc as command
 from examples import examples
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 from stores import make_store, noise_table
@@ -18,7 +18,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.rank_tests import Contrast, strongest_contrasts
+from srs_ooc.evidence.rank_tests import Contrast, contrasts_log_p, strongest_contrasts
 from srs_ooc.runs.feature_tests import target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run_memory import TrainingShape
@@ -111,7 +111,9 @@ def task_of(target, classes, groups, strata=None):
     kind = np.int32 if classes else np.float64
     strata = None if strata is None else np.asarray(strata, np.int32)
     groups = np.asarray(groups, np.int32)
-    return Task(Inputs(), 1, classes, "none", np.asarray(target, kind), None, strata, groups)
+    columns = {"groups": ["who"]} | ({} if strata is None else {"strata": ["plate, old"]})
+    target = np.asarray(target, kind)
+    return Task(Inputs(), 1, classes, "none", target, None, strata, groups, row_columns=columns)
 
 
 def test_a_group_has_the_class_of_its_rows():
@@ -119,14 +121,72 @@ def test_a_group_has_the_class_of_its_rows():
     assert by_group.classes == ("a", "b", "c")
     assert by_group.target.tolist() == [0, 0, 1, 2]
     assert by_group.groups is None
-    assert len(set(by_group.strata[:3].tolist())) == 1  # of one row each
-    assert by_group.strata[3] not in by_group.strata[:3]
+    assert len(set(by_group.strata.tolist())) == 1  # whatever their size
+    assert by_group.untested == (Contrast.SPREAD,)
+    assert not by_group.note
 
 
 def test_of_two_classes_that_differ_within_groups_the_rows_of_the_second_count():
     task = task_of([0, 2, 2, 2, 0, 0], ("a", "b", "c"), [0, 0, 1, 1, 2, 2])
     assert task.by_group().is_regression
     assert task.by_group().target.tolist() == [1, 2, 0]
+    assert "differs within 1 of 3 groups" in task.by_group().note
+
+
+def sized(cases, controls):
+    """Groups of as many rows as said, of either class."""
+    sizes = [*cases, *controls]
+    of_group = np.repeat([1, 0], (len(cases), len(controls)))
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    return task_of(of_group[groups], ("a", "b"), groups)
+
+
+@pytest.mark.parametrize(
+    ("cases", "controls", "classes", "untested"),
+    [
+        ([4] * 9, [4] * 9, [18], ()),
+        ([1, 2, 9, 4, 6], [1, 3, 8, 5, 7], [10], (Contrast.SPREAD,)),
+        ([2] * 9 + [8], [8] * 9 + [2], [10, 10], ()),
+        ([2] * 9 + [9], [8] * 9 + [3], [10, 10], (Contrast.SPREAD, Contrast.ABSENCE)),
+        ([1, 19] * 9, [5, 6] * 9, [9, 9, 18], (Contrast.SPREAD, Contrast.ABSENCE)),
+        ([8] * 9 + [9], [15] * 9 + [9], [2, 9, 9], ()),
+    ],
+    ids=["one size", "unrelated", "two sizes", "two octaves", "by spread", "in one octave"],
+)
+def test_groups_trade_places_within_octaves_where_the_target_goes_with_their_size(
+    cases, controls, classes, untested
+):
+    by_group = sized(cases, controls).by_group()
+    assert sorted(np.bincount(by_group.strata).tolist()) == classes
+    assert by_group.untested == untested
+    assert ("sizes of groups go with the target" in by_group.note) == (len(classes) > 1)
+    codes = np.random.default_rng(0).permutation(len(by_group.target)).astype(np.uint8)[None]
+    codes[0, :2] = 99
+    log_p = contrasts_log_p(codes, 99, target_of(by_group))[0]
+    assert np.isnan(log_p[list(untested)]).all()
+    assert not np.isnan(log_p[Contrast.LOCATION])
+
+
+def test_numbers_go_with_the_size_of_groups_too():
+    sizes = np.repeat(np.arange(1, 13), 2)
+    groups, shuffled = np.repeat(np.arange(24), sizes), np.random.default_rng(1).permutation(24)
+    for target, note, n_strata in [
+        (sizes + shuffled / 100, "groups of their size. ", 12),
+        (np.frexp(sizes)[1] + shuffled / 100, "groups in their octave of sizes ", 4),
+        (shuffled, "", 1),
+    ]:
+        by_group = task_of(target[groups], (), groups).by_group()
+        assert note in by_group.note
+        assert bool(note) == bool(by_group.note)
+        assert len(set(by_group.strata.tolist())) == n_strata
+
+
+def test_sizes_that_tell_the_target_are_refused_with_what_to_do():
+    task = sized([1, 2, 3] * 4, range(10, 20))
+    message = r"distinguished.* Sizes of groups go with the target.*--rows to do without; or"
+    with pytest.raises(UsageError, match=message):
+        task.check_exchangeable(spec_by_default())
+    sized([1, 2, 3, 5, 7, 9, 11], [4, 6, 8, 10, 12, 13]).check_exchangeable(spec_by_default())
 
 
 def test_more_classes_that_differ_within_groups_are_refused():
@@ -141,8 +201,8 @@ ROW = np.arange(N_ROWS)
 @pytest.mark.parametrize(
     ("target", "groups", "expected"),
     [
-        (ROW % 3, ROW // 3, "give that column as --strata, not --groups"),
-        (ROW // 2 % 2 ^ ROW % 2, ROW // 2, "give that column as --strata, not --groups"),
+        (ROW % 3, ROW // 3, "again with `--strata who` in place of `--groups who`."),
+        (ROW // 2 % 2 ^ ROW % 2, ROW // 2, "with `--strata who` in place of `--groups who`; or"),
         (ROW > 20, np.repeat(range(4), (5, 10, 20, 25)), "all have the same one"),
         (ROW // 15 % 2, ROW // 15, r"at least 10 ways.* found 6"),
     ],
@@ -157,6 +217,13 @@ def test_groups_that_cannot_be_tested_are_refused_with_what_to_do(target, groups
         task_of(target, classes, groups).check_exchangeable(spec)
 
 
+def test_the_remedy_names_the_strata_that_were_given_too():
+    task = task_of([0, 1, 2, 2], ("a", "b", "c"), [0, 0, 1, 1], [0, 0, 1, 1])
+    expected = """--strata '"plate, old",who'` in place of `--groups who`"""
+    with pytest.raises(UsageError, match=expected):
+        task.by_group()
+
+
 def test_numbers_of_a_group_are_added_whatever_the_order_of_its_rows():
     numbers = [0.1, 0.2, 0.3, 1e16, 0.3, 1e16, 0.2, 0.1]
     found = task_of(numbers, (), [0, 0, 0, 0, 1, 1, 1, 1]).by_group().target
@@ -164,7 +231,7 @@ def test_numbers_of_a_group_are_added_whatever_the_order_of_its_rows():
 
 
 @st.composite
-def small_grouped_tables(draw):
+def small_grouped_tables(draw, *, pure):
     """A column with ties and missing values, a target, and rows of up to seven groups in strata."""
     groups = draw(st.lists(st.integers(0, 6), min_size=7, max_size=14))
     n = len(groups)
@@ -173,7 +240,6 @@ def small_grouped_tables(draw):
         return np.array(draw(st.lists(st.integers(0, most), min_size=n, max_size=n)))
 
     strata = of_each(1) if draw(st.booleans()) else None
-    pure = draw(st.booleans())
     target = of_each(1)[groups] if pure else of_each(1)
     return of_each(4).astype(np.uint8), task_of(target, ("a", "b"), groups, strata)
 
@@ -199,30 +265,61 @@ MISSING = 4
 
 def p_values_by_group(columns, task, **options):
     """P-values of some columns, each tested on one row a group."""
-    units, target = task.exchangeability(in_order=False), target_of(task.by_group())
-    codes = units.mean_ranks(columns, MISSING)
-    return 10 ** -strongest_contrasts(codes, units.missing_code, target, **options)[0]
+    tested = task.by_group()
+    codes, missing_code = tested.units.mean_ranks(columns, MISSING), tested.units.missing_code
+    return 10 ** -strongest_contrasts(codes, missing_code, target_of(tested), **options)[0]
 
 
-@examples(60)
-@given(small_grouped_tables())
-def test_p_values_are_valid_over_all_exchanges_of_whole_groups(table):
-    """Of all arrangements of the column's blocks at most a share p has p-values of at most p."""
-    column, task = table
-    columns = np.array([column[source] for source in arrangements(task)][:5040])
-    found = np.sort(p_values_by_group(columns, task, exactly=True))
+def filled(target, places, values):
+    """A target with other values in some places."""
+    out = np.array(target)
+    out[places] = values
+    return tuple(out.tolist())
+
+
+def check_shares(p_values, most=1.0):
+    """Of all arrangements at most ``most`` times a share p has p-values of at most p."""
+    found = np.sort(p_values)
     shares = np.arange(1, len(found) + 1) / len(found)
     last = np.append(np.diff(found) > 1e-9 * found[1:], True)
-    assert np.all(shares[last] <= found[last] * (1 + 1e-9))
+    assert np.all(shares[last] <= most * found[last] * (1 + 1e-9))
 
 
 @examples(60)
-@given(small_grouped_tables())
+@given(small_grouped_tables(pure=False))
+def test_p_values_are_valid_over_all_exchanges_of_whole_groups(table):
+    """Of the column's blocks, where the target differs within groups."""
+    column, task = table
+    assume(any(len(set(task.target[task.groups == group])) > 1 for group in set(task.groups)))
+    columns = np.array([column[source] for source in arrangements(task)][:5040])
+    check_shares(p_values_by_group(columns, task, exactly=True))
+
+
+@examples(60)
+@given(small_grouped_tables(pure=True))
+def test_p_values_are_valid_over_all_targets_of_whole_groups_of_any_size(table):
+    """A tenth and a hundredth more where sizes decide which groups trade places."""
+    column, task = table
+    units = task.exchangeability("any")
+    number, target = np.unique(task.groups, return_inverse=True)[1], units.spans(task.target)[0]
+    targets = {tuple(target)}
+    for numbers in (np.flatnonzero(units.classes == c) for c in set(units.classes.tolist())):
+        of_class = set(itertools.permutations(target[numbers].tolist()))
+        targets = {filled(one, numbers, of) for one in targets for of in of_class}
+    tasks = [replace(task, target=np.array(one, np.int32)[number]) for one in sorted(targets)]
+    found = [p_values_by_group(column[None], one, exactly=True)[0] for one in tasks]
+    check_shares(found, 1.11 if any(one.by_group().note for one in tasks) else 1.0)
+
+
+@examples(60)
+@given(small_grouped_tables(pure=True))
 def test_of_groups_of_one_size_the_p_value_is_the_share_of_exchanges_as_far_out(table):
     column, task = table
     task = replace(task, strata=None, groups=np.arange(task.n_rows, dtype=np.int32) // 2)
     task = replace(task, target=(task.groups % 2).astype(np.int32))
-    column = column[: task.n_rows // 2 * 2]
+    column = column[: task.n_rows // 2 * 2].copy()
+    column[1::2][column[1::2] == MISSING] = 0  # of a pair both are known, or neither is
+    column[1::2][column[::2] == MISSING] = MISSING
     if task.n_rows % 2 or len(set(column.tolist())) == 1:
         return
     ranks = stats.rankdata(np.where(column == MISSING, np.nan, column), nan_policy="omit")

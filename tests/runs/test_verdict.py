@@ -567,6 +567,57 @@ def marginal_p_values(folder):
         return 10.0 ** -MarginalTests(resources).of_all()
 
 
+def sized_groups(sizes, n_features, within):
+    """A table of groups of these sizes; of the variance a share ``within`` is within groups."""
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
+    whole = np.sqrt(1 - within) * rng.standard_normal((n_features, len(sizes)))[:, group]
+    return whole + np.sqrt(within) * rng.standard_normal((n_features, len(group))), group
+
+
+def p_values_of_groups(folder, values, target, groups):
+    package.ingest(values.T, folder / "t.zarr", target=target, groups=groups)
+    return marginal_p_values(folder)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("within", [0.5, 0.05, 1.0])
+def test_groups_of_all_different_sizes_are_tested_at_their_level(tmp_path, within):
+    sizes, labels = np.random.default_rng(1).permutation(np.arange(1, 41)), np.arange(40) % 2
+    values, group = sized_groups(sizes, 3000, within)
+    p_values = p_values_of_groups(tmp_path, values, labels[group], group)
+    assert np.mean(p_values <= 0.01) < 0.016
+    assert 0.03 < np.mean(p_values <= 0.05) < 0.065
+
+
+def test_sizes_that_go_with_the_target_do_not_pass_for_a_difference(tmp_path):
+    """Small groups of cases, of rows that are as if independent: their means vary more."""
+    rng, labels = np.random.default_rng(2), np.arange(80) % 2
+    sizes = np.where(labels == 1, rng.integers(1, 9, 80), rng.integers(3, 20, 80))
+    values, group = sized_groups(sizes, 3000, 1.0)
+    p_values = p_values_of_groups(tmp_path, values, labels[group], group)
+    assert np.mean(p_values <= 0.01) < 0.016
+    ranks = np.apply_along_axis(stats.rankdata, 1, values)
+    means = np.add.reduceat(ranks, np.flatnonzero(np.diff(group, prepend=-1)), axis=1) / sizes
+    codes = stats.rankdata(means, axis=1, method="dense").astype(np.uint8) - 1
+    plain, _ = strongest_contrasts(codes, 255, RankTarget.of_classes(labels, 2))
+    assert np.mean(10.0**-plain <= 0.01) > 0.03
+
+
+def test_groups_that_count_by_their_size_show_more_than_plain_means(tmp_path):
+    """Groups of 1 to 19 rows that are as if independent: a mean of many is worth more."""
+    labels = np.arange(60) % 2
+    sizes = np.random.default_rng(3).integers(1, 20, 60)
+    values, group = sized_groups(sizes, 1000, 1.0)
+    values += 0.25 * labels[group]
+    p_values = p_values_of_groups(tmp_path, values, labels[group], group)
+    ranks = np.apply_along_axis(stats.rankdata, 1, values)
+    means = np.add.reduceat(ranks, np.flatnonzero(np.diff(group, prepend=-1)), axis=1) / sizes
+    codes = stats.rankdata(means, axis=1, method="dense").astype(np.uint8) - 1
+    target, only = RankTarget.of_classes(labels, 2), Contrast.LOCATION
+    plain, _ = strongest_contrasts(codes, 255, target, only=only)
+    assert np.mean(p_values <= 0.001) > 1.25 * np.mean(10.0**-plain <= 0.001)
+
+
 def test_what_whole_groups_shift_is_selected(tmp_path):
     values, labels, groups, _ = repeated(70, 400, shifted=10)
     verdict, facts = by_default(tmp_path, values, labels, **groups)
@@ -733,9 +784,30 @@ def test_strengths_are_not_kept_once_the_store_is_another(by_pieces, tmp_path):
 def test_classes_that_differ_within_some_groups_are_counted(tmp_path):
     values, labels, groups, _ = repeated(70, 200, shifted=5, shift=2.0)
     labels[:3] = 1 - labels[:3]
-    verdict, _ = by_default(tmp_path, values, labels, **groups)
+    verdict, facts = by_default(tmp_path, values, labels, **groups)
     there = stored_positions(200)[verdict["stored"][verdict["selected"]]]
     assert np.count_nonzero(there < 5) >= 4
+    assert "of 70 groups: tested is its sum" in facts["groups"]
+
+
+def test_where_a_target_differs_within_groups_the_line_to_use_is_said_at_ingest_and_run(tmp_path):
+    rows = [f"p{i // 2},{i % 2},{i * 7 % 11},{i * 5 % 13}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["one person,y,a,b", *rows]))
+    given = "t.csv", "t.zarr", "--target", "y", "--groups", "one person"
+    line = "with `--strata 'one person'` in place of `--groups 'one person'`"
+    said = srs_ooc("ingest", *given, cwd=tmp_path).stdout
+    assert "note: the target differs within 20 of 20 groups. To compare rows" in said
+    assert line in said
+    assert line in error_of("run", "t.zarr", cwd=tmp_path)
+
+
+def test_which_groups_trade_places_is_said_before_and_after_a_run(tmp_path):
+    sizes = np.where(np.arange(40) % 2, np.arange(40) // 5 + 1, np.arange(40) // 3 + 3)
+    values, group = sized_groups(sizes, 30, 0.5)
+    package.ingest(values.T, tmp_path / "t.zarr", target=group % 2, groups=group)
+    ran = srs_ooc("run", "t.zarr", "--iterations", 20, cwd=tmp_path)
+    for said in (ran.stdout, ran.stderr, srs_ooc("plan", "t.zarr", cwd=tmp_path).stdout):
+        assert "in their octave of sizes" in said
 
 
 @pytest.mark.slow

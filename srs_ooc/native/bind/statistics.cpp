@@ -126,6 +126,8 @@ struct TargetSide {
         srs::expect_size("order", order, nominal ? static_cast<int64_t>(n_targets) : 0);
         srs::expect_below("order", order, static_cast<int64_t>(n_targets));
         if (scores.size()) srs::expect_size("scores", scores, static_cast<int64_t>(n_targets));
+        for (size_t i = 0; i < scores.size(); ++i)
+            srs::expect_between("scores", scores.data()[i], i ? scores.data()[i - 1] + 1 : 0, 65535, int64_t(i));
         srs::expect_shape("log_p", log_p, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
         return {rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
                 std::vector<std::int32_t>(order.data(), order.data() + order.size()), scores.size() ? scores.data() : nullptr};
@@ -254,10 +256,7 @@ void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
     srs::expect_between("only", static_cast<int64_t>(only), 0, srs::N_CONTRASTS);
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](auto &tests, const auto &own) {
-        const std::size_t n_rows = own.shape(1), size = std::max<std::size_t>(1, srs::TOGETHER / (3 * n_rows));
-        for (std::size_t start = 0; start < own.shape(0); start += size)
-            tests.test(own.data() + start * n_rows, std::min(size, own.shape(0) - start), exactly, only,
-                       log_p.data() + start * srs::N_CONTRASTS);
+        tests.test(own.data(), own.shape(0), exactly, only, log_p.data());
     });
 }
 

@@ -8,8 +8,9 @@
 namespace srs {
 
 constexpr std::size_t STEPS = 64;
-constexpr std::size_t TOGETHER = 1 << 17; // scores that are adjusted together, at least those of a column
-constexpr double EXPLAINED = 1e-8; // of a column's variation is left where covariates explain all of it
+constexpr std::size_t TOGETHER = 1 << 15; // scores that are adjusted together, at least those of a column
+constexpr std::size_t NEAR = 64;          // rows
+constexpr double EXPLAINED = 1e-8;        // of a column's variation is left where covariates explain all of it
 
 // Columns of numbers for all rows that were fitted together, an intercept among them.
 struct Basis {
@@ -17,25 +18,52 @@ struct Basis {
     std::size_t n_rows, n_columns;
 };
 
-// Whatever is tested of a column is a score for each row that has one; memory is used again.
+// A score for each code of a column, where it is known; what is not known is left out.
+template <class Code> struct CodeScores {
+    const Code *column;
+    std::size_t place; // where its p-value belongs
+    std::vector<double> values;
+    std::vector<char> known;
+    bool all_known = true;
+    double squares = 0, about_mean = 0, common = 0; // sums over the rows known; rows of the most common code
+};
+
+// Whatever is tested of a column is such a score; memory is used again.
 template <class Code> class AdjustedTests {
   public:
     AdjustedTests(const LogFactorials &log_factorial, const Target &target, std::size_t n_codes, const Basis &basis,
                   const LevelLimits &limits, const Isa &isa)
         : log_factorial_(log_factorial), target_(target), n_codes_(n_codes), basis_(basis), limits_(limits), isa_(isa),
-          by_column_(basis.n_columns * basis.n_rows), steps_(basis.n_rows), tabulation_(target, STEPS + 1, identity()) {
+          n_tested_(static_cast<std::size_t>(target.starts[target.n_strata])), by_row_(basis.n_columns * basis.n_rows),
+          by_column_(by_row_.size()), steps_(basis.n_rows), tabulation_(target, STEPS + 1, identity()) {
+        std::vector<char> is_tested(basis.n_rows, 0);
+        for (std::size_t i = 0; i < n_tested_; ++i) order_.push_back(static_cast<std::size_t>(target.rows[i])), is_tested[order_.back()] = 1;
+        for (std::size_t i = 0; i < basis.n_rows; ++i)
+            if (!is_tested[i]) order_.push_back(i);
         for (std::size_t i = 0; i < basis.n_rows; ++i)
             for (std::size_t k = 0; k < basis.n_columns; ++k)
-                by_column_[k * basis.n_rows + i] = basis.values[i * basis.n_columns + k];
+                by_column_[k * basis.n_rows + i] = by_row_[i * basis.n_columns + k] = basis.values[order_[i] * basis.n_columns + k];
+        const bool is_one = target.scores || target.two_classes(); // score is enough; else one for each class
+        for (std::size_t y = 0; y < (is_one ? 1 : target.n_targets); ++y) {
+            scores_of_.emplace_back();
+            for (std::size_t i = 0; i < n_tested_; ++i) {
+                const std::int32_t own = target.targets[i];
+                scores_of_.back().push_back(target.scores ? double(target.scores[own]) : is_one ? own : own == std::int32_t(y));
+            }
+        }
+        std::vector<double> rows(target.n_targets, 0.0);
+        for (std::size_t i = 0; i < n_tested_; ++i) rows[static_cast<std::size_t>(target.targets[i])] += 1;
+        most_ = *std::max_element(rows.begin(), rows.end());
     }
 
     // The natural logarithm of the p-value of each contrast, [column][contrast]; as of column_shows.
     void test(const Code *columns, std::size_t n_columns, bool exactly, std::size_t only, double *log_p) {
         std::fill(log_p, log_p + n_columns * N_CONTRASTS, std::numeric_limits<double>::quiet_NaN());
-        asked_.clear(), scores_.assign(3 * n_columns * basis_.n_rows, 0.0), n_scores_ = 3 * n_columns;
-        for (std::size_t j = 0; j < n_columns; ++j) score_column(columns + j * basis_.n_rows, j, only);
-        explain();
-        for (const Asked &one : asked_) log_p[one.place] = log_p_of(one, exactly);
+        for (std::size_t j = 0; j < n_columns; ++j) {
+            score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, only);
+            if (asked_.size() * basis_.n_rows > TOGETHER || j + 1 == n_columns)
+                test_asked(exactly, [&](std::size_t place, double found) { log_p[place] = found; });
+        }
     }
 
     // Appends those of the levels of a column whose codes have no order, one after the other, each against those still to
@@ -43,38 +71,24 @@ template <class Code> class AdjustedTests {
     bool test_levels(const Code *column, bool exactly, std::vector<double> &log_p) {
         const std::vector<std::int32_t> order = order_levels(column);
         if (order.empty()) return false;
-        std::vector<std::size_t> places(n_codes_ + 1, 0); // of codes; missing: 0
-        for (std::size_t code = 0; code < n_codes_; ++code)
-            if (counts_[code])
-                places[code] = 1 + static_cast<std::size_t>(std::find(order.begin(), order.end(), numbers_[code]) - order.begin());
-        const std::size_t size = std::max<std::size_t>(1, TOGETHER / basis_.n_rows);
-        for (std::size_t first = 0; first + 1 < order.size(); first += size)
-            test_places(column, places, first, std::min(size, order.size() - 1 - first), exactly, log_p);
+        for (std::size_t j = 0; j + 1 < order.size(); ++j) {
+            CodeScores<Code> &one = ask(column, j);
+            one.all_known = j == 0 && !counts_[n_codes_];
+            for (std::size_t code = 0; code < n_codes_; ++code) {
+                const auto place = std::find(order.begin(), order.end(), numbers_[code]) - order.begin();
+                one.known[code] = place >= static_cast<std::ptrdiff_t>(j);
+                one.values[code] = place == static_cast<std::ptrdiff_t>(j);
+            }
+            weigh(one);
+            if (asked_.size() * basis_.n_rows > TOGETHER || j + 2 == order.size())
+                test_asked(exactly, [&](std::size_t, double found) {
+                    if (!std::isnan(found)) log_p.push_back(found);
+                });
+        }
         return true;
     }
 
   private:
-    struct Asked {
-        std::size_t score, place;  // which of the scores; where its p-value belongs
-        std::vector<char> known{}; // rows that have a score; empty: all
-    };
-    void test_places(const Code *column, const std::vector<std::size_t> &places, std::size_t first, std::size_t count, bool exactly,
-                     std::vector<double> &log_p) {
-        n_scores_ = count, asked_.clear(), scores_.assign(count * basis_.n_rows, 0.0);
-        for (std::size_t j = 0; j < count; ++j) {
-            asked_.push_back({j, j, std::vector<char>(basis_.n_rows)});
-            for (std::size_t i = 0; i < basis_.n_rows; ++i) {
-                const std::size_t place = places[code_of(column, i)];
-                asked_.back().known[i] = place > first + j;
-                scores_[i * count + j] = place == first + j + 1;
-            }
-        }
-        explain();
-        for (const Asked &one : asked_) {
-            const double found = log_p_of(one, exactly);
-            if (!std::isnan(found)) log_p.push_back(found);
-        }
-    }
     static const std::int64_t *identity() {
         static const std::array<std::int64_t, STEPS + 1> steps = [] {
             std::array<std::int64_t, STEPS + 1> out{};
@@ -88,12 +102,28 @@ template <class Code> class AdjustedTests {
         counts_.assign(n_codes_ + 1, 0);
         for (std::size_t i = 0; i < basis_.n_rows; ++i) ++counts_[code_of(column, i)];
     }
+    CodeScores<Code> &ask(const Code *column, std::size_t place) {
+        const bool all_known = !counts_[n_codes_];
+        asked_.push_back({column, place, std::vector<double>(n_codes_ + 1, 0.0), std::vector<char>(n_codes_ + 1, 1), all_known});
+        asked_.back().known[n_codes_] = 0;
+        return asked_.back();
+    }
+
+    void weigh(CodeScores<Code> &one) const {
+        double n = 0, sum = 0, squares = 0, common = 0;
+        for (std::size_t code = 0; code <= n_codes_; ++code) {
+            const double rows = one.known[code] ? double(counts_[code]) : 0, product = rows * one.values[code];
+            n += rows, sum += product, squares += product * one.values[code];
+            common = std::max(common, rows);
+        }
+        one.squares = squares, one.common = common;
+        one.about_mean = one.squares - sum * sum / std::max(n, 1.0);
+    }
 
     // Centred midranks, twice; their distances from the middle; what is missing.
-    void score_column(const Code *column, std::size_t j, std::size_t only) {
+    void score_column(const Code *column, std::size_t place, std::size_t only) {
         count(column);
-        const auto n_missing = static_cast<std::size_t>(counts_[n_codes_]);
-        const std::int64_t n = static_cast<std::int64_t>(basis_.n_rows - n_missing);
+        const std::int64_t n_missing = counts_[n_codes_], n = static_cast<std::int64_t>(basis_.n_rows) - n_missing;
         by_code_.assign(n_codes_ + 1, 0.0);
         std::size_t n_levels = 0, nearest = 0;
         std::int64_t below = 0, nearest_by = n + 1;
@@ -106,56 +136,66 @@ template <class Code> class AdjustedTests {
             if (by < nearest_by) nearest_by = by, nearest = n_levels;
             ++n_levels;
         }
+        const std::size_t first = asked_.size();
         const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
-        const bool by_rank = is_asked(LOCATION) && n_levels > 1, by_spread = is_asked(SPREAD) && has_spread(n_levels, nearest, even);
-        const bool by_absence = is_asked(ABSENCE) && n_missing && n;
-        std::vector<char> known;
-        if (n_missing) {
-            known.resize(basis_.n_rows);
-            for (std::size_t i = 0; i < basis_.n_rows; ++i) known[i] = code_of(column, i) < n_codes_;
+        if (is_asked(LOCATION) && n_levels > 1) ask(column, place + LOCATION).values = by_code_;
+        if (is_asked(SPREAD) && has_spread(n_levels, nearest, even)) {
+            std::vector<double> &values = ask(column, place + SPREAD).values;
+            for (std::size_t code = 0; code < n_codes_; ++code) values[code] = std::fabs(by_code_[code]);
         }
-        for (std::size_t i = 0; i < basis_.n_rows; ++i) {
-            const std::size_t code = code_of(column, i);
-            double *own = scores_.data() + i * n_scores_ + 3 * j;
-            own[LOCATION] = by_code_[code], own[SPREAD] = std::fabs(by_code_[code]), own[ABSENCE] = code == n_codes_;
+        if (is_asked(ABSENCE) && n_missing && n) {
+            CodeScores<Code> &one = ask(column, place + ABSENCE);
+            one.values[n_codes_] = one.known[n_codes_] = one.all_known = true;
         }
-        if (by_rank) asked_.push_back({3 * j + LOCATION, j * N_CONTRASTS + LOCATION, known});
-        if (by_spread) asked_.push_back({3 * j + SPREAD, j * N_CONTRASTS + SPREAD, known});
-        if (by_absence) asked_.push_back({3 * j + ABSENCE, j * N_CONTRASTS + ABSENCE, {}});
+        for (std::size_t s = first; s < asked_.size(); ++s) weigh(asked_[s]);
     }
 
-    // The coefficients of all scores, in rows known.
+    template <typename Found> void test_asked(bool exactly, const Found found) {
+        explain();
+        for (std::size_t s = 0; s < asked_.size(); ++s) found(asked_[s].place, log_p_of(s, exactly));
+        asked_.clear();
+    }
+
+    // What the basis leaves of each score in rows known, [score][row], and how much of its variation that is.
     void explain() {
-        const std::size_t k = basis_.n_columns;
-        coefficients_.assign(k * n_scores_, 0.0);
-        isa_.add_products(basis_.values, scores_.data(), std::int64_t(basis_.n_rows), std::int64_t(k), std::int64_t(n_scores_),
-                          coefficients_.data());
-        std::vector<double> root(k * k), right(k);
-        const std::vector<char> *last = nullptr;
-        for (const Asked &one : asked_) {
-            if (!last || one.known != *last) factor(one.known, root), last = &one.known;
-            for (std::size_t a = 0; a < k; ++a) right[a] = coefficients_[a * n_scores_ + one.score];
-            solve(root, right);
-            for (std::size_t a = 0; a < k; ++a) coefficients_[a * n_scores_ + one.score] = -right[a];
+        const std::size_t k = basis_.n_columns, n_rows = basis_.n_rows, n = asked_.size();
+        scores_.resize(n * n_rows), left_.resize(n * n_rows), variation_.assign(n, 0.0), coefficients_.assign(k * n, 0.0);
+        for (std::size_t from = 0; from < n_rows; from += NEAR) // both ways round, by rows that stay in the cache
+            for (std::size_t s = 0; s < n; ++s) {
+                const CodeScores<Code> &one = asked_[s];
+                double *own = left_.data() + s * n_rows;
+                for (std::size_t i = from; i < std::min(from + NEAR, n_rows); ++i)
+                    scores_[i * n + s] = own[i] = one.values[code_of(one.column, order_[i])];
+            }
+        isa_.add_products(by_row_.data(), scores_.data(), std::int64_t(n_rows), std::int64_t(k), std::int64_t(n), coefficients_.data());
+        root_.resize(k * k), right_.resize(k);
+        bool is_whole = false;
+        for (std::size_t s = 0; s < n; ++s) {
+            if (!(is_whole && asked_[s].all_known)) factor(asked_[s]);
+            is_whole = asked_[s].all_known;
+            for (std::size_t a = 0; a < k; ++a) right_[a] = coefficients_[a * n + s];
+            solve();
+            for (std::size_t a = 0; a < k; ++a) {
+                variation_[s] -= right_[a] * coefficients_[a * n + s];
+                coefficients_[a * n + s] = -right_[a];
+            }
         }
-        left_ = scores_;
-        isa_.add_products(by_column_.data(), coefficients_.data(), std::int64_t(k), std::int64_t(basis_.n_rows),
-                          std::int64_t(n_scores_), left_.data());
+        isa_.add_products(coefficients_.data(), by_column_.data(), std::int64_t(k), std::int64_t(n), std::int64_t(n_rows), left_.data());
     }
     // Cholesky's factor of the products of the basis over the rows known; 0 in place of columns that add nothing there.
-    void factor(const std::vector<char> &known, std::vector<double> &root) const {
+    void factor(const CodeScores<Code> &one) {
         const std::size_t k = basis_.n_columns;
-        std::copy(basis_.products, basis_.products + k * k, root.begin());
-        for (std::size_t i = 0; i < known.size(); ++i) {
-            if (known[i]) continue;
+        std::copy(basis_.products, basis_.products + k * k, root_.begin());
+        for (std::size_t i = 0; !one.all_known && i < basis_.n_rows; ++i) {
+            if (one.known[code_of(one.column, i)]) continue;
             const double *row = basis_.values + i * k;
             for (std::size_t a = 0; a < k; ++a)
-                for (std::size_t b = 0; b <= a; ++b) root[a * k + b] -= row[a] * row[b];
+                for (std::size_t b = 0; b <= a; ++b) root_[a * k + b] -= row[a] * row[b];
         }
         for (std::size_t a = 0; a < k; ++a) {
-            double *row = root.data() + a * k;
+            double *row = root_.data() + a * k;
             for (std::size_t b = 0; b < a; ++b) {
-                const double *other = root.data() + b * k;
+                const double *other = root_.data() + b * k;
                 for (std::size_t c = 0; c < b; ++c) row[b] -= row[c] * other[c];
                 row[b] = other[b] > 0 ? row[b] / other[b] : 0;
                 row[a] -= row[b] * row[b];
@@ -163,37 +203,80 @@ template <class Code> class AdjustedTests {
             row[a] = row[a] > EXPLAINED * basis_.products[a * k + a] ? std::sqrt(row[a]) : 0;
         }
     }
-    static void solve(const std::vector<double> &root, std::vector<double> &x) {
-        const std::size_t k = x.size();
+    void solve() {
+        const std::size_t k = right_.size();
         for (std::size_t a = 0; a < k; ++a) {
-            for (std::size_t b = 0; b < a; ++b) x[a] -= root[a * k + b] * x[b];
-            x[a] = root[a * k + a] > 0 ? x[a] / root[a * k + a] : 0;
+            for (std::size_t b = 0; b < a; ++b) right_[a] -= root_[a * k + b] * right_[b];
+            right_[a] = root_[a * k + a] > 0 ? right_[a] / root_[a * k + a] : 0;
         }
         for (std::size_t a = k; a-- > 0;) {
-            for (std::size_t b = a + 1; b < k; ++b) x[a] -= root[b * k + a] * x[b];
-            x[a] = root[a * k + a] > 0 ? x[a] / root[a * k + a] : 0;
+            for (std::size_t b = a + 1; b < k; ++b) right_[a] -= root_[b * k + a] * right_[b];
+            right_[a] = root_[a * k + a] > 0 ? right_[a] / root_[a * k + a] : 0;
         }
     }
 
-    // What is left of a score in even steps; tested within strata. NaN where nothing is left of it.
-    double log_p_of(const Asked &one, bool exactly) {
-        double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0, before = 0, after = 0, n = 0;
-        const auto is_known = [&](std::size_t i) { return one.known.empty() || one.known[i]; };
-        for (std::size_t i = 0; i < basis_.n_rows; ++i) {
-            if (!is_known(i)) continue;
-            const double x = left_[i * n_scores_ + one.score], was = scores_[i * n_scores_ + one.score];
-            least = std::min(least, x), most = std::max(most, x);
-            n += 1, sum += was, before += was * was, after += x * x;
+    // What is left of a score, tested within strata: asymptotically, and in even steps where that shows anything. NaN where
+    // nothing is left of it, or differs in a stratum.
+    double log_p_of(std::size_t s, bool exactly) {
+        const CodeScores<Code> &one = asked_[s];
+        const double *left = left_.data() + s * basis_.n_rows;
+        if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) return std::numeric_limits<double>::quiet_NaN();
+        Asymptotic found(scores_of_.size());
+        std::vector<double> drawn(found.sums.size(), 0.0);
+        double n_rows = 0, fewest = std::numeric_limits<double>::infinity();
+        for (std::size_t y = 0; y < found.sums.size(); ++y) {
+            n_rows = add_strata(one, left, scores_of_[y].data(), found.sums[y], found.variances[y], drawn[y]);
+            found.is_there |= found.variances[y] > 0;
+            if (target_.nominal) fewest = std::min({fewest, drawn[y], n_rows - drawn[y]});
         }
-        if (!(after > EXPLAINED * (before - sum * sum / std::max(n, 1.0)))) return std::numeric_limits<double>::quiet_NaN();
-        const double scale = double(STEPS) / (most - least);
-        for (std::size_t i = 0; i < basis_.n_rows; ++i)
-            steps_[i] = is_known(i) ? static_cast<std::uint8_t>((left_[i * n_scores_ + one.score] - least) * scale + 0.5) : STEPS + 1;
+        if (!found.is_there) return std::numeric_limits<double>::quiet_NaN();
+        found.finish(target_.nominal && drawn.size() > 1, drawn, n_rows, target_.shrink);
+        fewest = std::min({fewest, n_rows - one.common, target_.nominal ? fewest : n_rows - most_});
+        const double bar = gate(fewest, one.common, n_rows, target_.nominal && fewest < 4 * THICK);
+        if (!exactly && found.log_p > bar) return found.log_p;
+        take_steps(one, left);
         tabulation_.tabulate(steps_.data());
-        const AsymptoticScreen screen(tabulation_.strata, target_.nominal, target_.n_targets, false, target_.shrink);
-        if (!screen.location.is_there) return std::numeric_limits<double>::quiet_NaN();
-        return contrast_log_p(log_factorial_, tabulation_.strata, screen.location.log_p, gate(screen, target_.nominal),
-                              target_, exactly, false);
+        return contrast_log_p(log_factorial_, tabulation_.strata, found.log_p, bar, target_, true, false);
+    }
+    // Adds up products with a score of the target, less their means, and their variances; returns the rows known.
+    double add_strata(const CodeScores<Code> &one, const double *x, const double *t, double &sum, double &variance, double &drawn) const {
+        typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
+        double n_rows = 0;
+        for (std::size_t h = 0; h < target_.n_strata; ++h) {
+            const auto from = static_cast<std::size_t>(target_.starts[h]), to = static_cast<std::size_t>(target_.starts[h + 1]);
+            Lanes sums[5] = {}; // of x, its squares, products, t, its squares
+            double n = one.all_known ? double(to - from) : 0;
+            std::size_t i = from;
+            for (; one.all_known && i + 4 <= to; i += 4) {
+                const Lanes own = *reinterpret_cast<const Lanes *>(x + i), of = *reinterpret_cast<const Lanes *>(t + i);
+                sums[0] += own, sums[1] += own * own, sums[2] += own * of, sums[3] += of, sums[4] += of * of;
+            }
+            for (; i < to; ++i) {
+                const double is_known = one.all_known || one.known[code_of(one.column, order_[i])];
+                const double own = is_known * x[i], of = is_known * t[i];
+                n += one.all_known ? 0 : is_known;
+                sums[0][0] += own, sums[1][0] += own * own, sums[2][0] += own * of, sums[3][0] += of, sums[4][0] += of * of;
+            }
+            const auto sum_of = [&](std::size_t which) {
+                const Lanes &own = sums[which];
+                return (own[0] + own[1]) + (own[2] + own[3]);
+            };
+            const double x_sum = sum_of(0), squares = sum_of(1), t_sum = sum_of(3);
+            if (n < 2) continue;
+            const double x_variation = std::max(squares - x_sum * x_sum / n, 0.0), t_variation = std::max(sum_of(4) - t_sum * t_sum / n, 0.0);
+            n_rows += n, drawn += t_sum, sum += sum_of(2) - x_sum * t_sum / n;
+            if (x_variation > EXPLAINED * squares) variance += x_variation * t_variation / (n - 1);
+        }
+        return n_rows;
+    }
+    void take_steps(const CodeScores<Code> &one, const double *left) {
+        const auto is_known = [&](std::size_t i) { return one.all_known || one.known[code_of(one.column, order_[i])]; };
+        double least = std::numeric_limits<double>::infinity(), most = -least;
+        for (std::size_t i = 0; i < basis_.n_rows; ++i)
+            if (is_known(i)) least = std::min(least, left[i]), most = std::max(most, left[i]);
+        const double scale = most > least ? double(STEPS) / (most - least) : 0;
+        for (std::size_t i = 0; i < basis_.n_rows; ++i)
+            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : STEPS + 1;
     }
 
     // Levels of a column, rare ones together as the first, those of the fewest rows first; none where LevelTests has none.
@@ -223,12 +306,16 @@ template <class Code> class AdjustedTests {
     const Basis basis_;
     const LevelLimits limits_;
     const Isa &isa_;
-    std::size_t n_scores_ = 0;
-    std::vector<double> by_column_, scores_, left_, coefficients_, by_code_; // the basis, [k][row]; scores, [row][score]
-    std::vector<std::int64_t> counts_;                                       // rows of each code
-    std::vector<std::int32_t> numbers_;                                      // level of each code
+    const std::size_t n_tested_;
+    double most_ = 0;                // rows of the most common target
+    std::vector<std::size_t> order_; // of rows: those tested by stratum, then those that were fitted only
+    std::vector<CodeScores<Code>> asked_;
+    std::vector<std::vector<double>> scores_of_; // of the target, of the rows tested
+    // The basis, [row][k] and [k][row]; scores, [row][score]; what is left of them, [score][row].
+    std::vector<double> by_row_, by_column_, scores_, left_, coefficients_, variation_, root_, right_, by_code_;
+    std::vector<std::int64_t> counts_;  // rows of each code
+    std::vector<std::int32_t> numbers_; // level of each code
     std::vector<std::uint8_t> steps_;
-    std::vector<Asked> asked_;
     Tabulation<std::uint8_t> tabulation_;
 };
 

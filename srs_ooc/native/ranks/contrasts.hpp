@@ -193,10 +193,13 @@ constexpr double THICK = 25; // rows
 // where that goes for the levels of a target as well 0.0027.
 constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9;
 
-inline double gate(const AsymptoticScreen &screen, bool nominal) {
-    if (screen.fewest < THICK) return THIN_GATE;
-    if (4 * screen.commonest > screen.n_rows || screen.n_rows < 4 * THICK) return THICK_GATE;
+inline double gate(double fewest, double commonest, double n_rows, bool nominal) {
+    if (fewest < THICK) return THIN_GATE;
+    if (4 * commonest > n_rows || n_rows < 4 * THICK) return THICK_GATE;
     return nominal ? FINE_GATE : FINEST_GATE;
+}
+inline double gate(const AsymptoticScreen &screen, bool nominal) {
+    return gate(screen.fewest, screen.commonest, screen.n_rows, nominal);
 }
 
 } // namespace srs
