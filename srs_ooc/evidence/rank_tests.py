@@ -388,7 +388,10 @@ def contrasts_log_p(
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if target.risk is not None:
-        _test_risk_sets(columns, missing_code, target, target.risk, only, log_p)
+        risk, other = target.risk, target.of_censoring(target.risk)
+        of_rows = risk.times, risk.events, other.targets, other.scores
+        bar = log(CENSORING_LEVEL)
+        _native.risk_set_tests(columns, missing_code, *target.native, *of_rows, bar, log_p)
     if categorical is not None and only in (None, Contrast.LOCATION):
         which, tested = np.flatnonzero(categorical), (columns, missing_code, *target.native)
         limits = which, RARE_LEVEL, MOST_LEVELS
@@ -432,20 +435,6 @@ def _log_p(
     else:
         _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
     return log_p
-
-
-def _test_risk_sets(
-    columns: NDArray[Any],
-    n_codes: int,
-    target: RankTarget,
-    risk: RiskSets,
-    only: Contrast | None,
-    log_p: NDArray[np.float64],
-) -> None:
-    """Test contrasts that censoring depends on by who is at risk, in place of what is there."""
-    of_censoring = _log_p(columns, n_codes, target.of_censoring(risk), False, only)
-    tested = columns, n_codes, *target.native, risk.times, risk.events
-    _native.risk_set_tests(*tested, of_censoring, log(CENSORING_LEVEL), log_p)
 
 
 def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:
