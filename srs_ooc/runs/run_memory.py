@@ -235,7 +235,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
     n_rows, n_features, tests = shape.n_rows, shape.n_features, spec.concludes
     code_nbytes = 2 if shape.has_groups else shape.code_nbytes
-    beside = held_nbytes(n_rows, shape.n_candidates, shape.n_classes, code_nbytes)
+    sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
+    beside = held_nbytes(*sizes, adjusts=shape.n_basis > 0)
     closing = TESTS_NBYTES + max(beside, shape.tested_row_nbytes * n_rows)
     groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [

@@ -8,6 +8,7 @@
 namespace srs {
 
 constexpr std::size_t STEPS = 64;
+constexpr std::uint8_t UNSCORED = STEPS + 1;
 constexpr std::size_t TOGETHER = 1 << 15; // scores that are adjusted together, at least those of a column
 constexpr std::size_t NEAR = 64;          // rows
 constexpr double EXPLAINED = 1e-8;        // of a column's variation is left where covariates explain all of it
@@ -17,6 +18,15 @@ struct Basis {
     const double *values, *products; // [row][k]; of its columns, [k][l]
     std::size_t n_rows, n_columns;
 };
+
+inline const std::int64_t *identity() {
+    static const std::array<std::int64_t, STEPS + 1> steps = [] {
+        std::array<std::int64_t, STEPS + 1> out{};
+        std::iota(out.begin(), out.end(), 0);
+        return out;
+    }();
+    return steps.data();
+}
 
 // A score for each code of a column, where it is known; what is not known is left out.
 template <class Code> struct CodeScores {
@@ -66,6 +76,22 @@ template <class Code> class AdjustedTests {
         }
     }
 
+    // What is left of each contrast in even steps, [column][contrast][row]; UNSCORED where there is no score.
+    void steps(const Code *columns, std::size_t n_columns, std::uint8_t *out) {
+        std::fill(out, out + n_columns * N_CONTRASTS * basis_.n_rows, UNSCORED);
+        for (std::size_t j = 0; j < n_columns; ++j) {
+            score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, N_CONTRASTS);
+            explain();
+            for (std::size_t s = 0; s < asked_.size(); ++s) {
+                const CodeScores<Code> &one = asked_[s];
+                if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) continue;
+                take_steps(one, left_.data() + s * basis_.n_rows);
+                std::copy(steps_.begin(), steps_.end(), out + one.place * basis_.n_rows);
+            }
+            asked_.clear();
+        }
+    }
+
     // Appends those of the levels of a column whose codes have no order, one after the other, each against those still to
     // come: of what the basis leaves of each, sums over the rows left are uncorrelated. False where LevelTests has none.
     bool test_levels(const Code *column, bool exactly, std::vector<double> &log_p) {
@@ -89,14 +115,6 @@ template <class Code> class AdjustedTests {
     }
 
   private:
-    static const std::int64_t *identity() {
-        static const std::array<std::int64_t, STEPS + 1> steps = [] {
-            std::array<std::int64_t, STEPS + 1> out{};
-            std::iota(out.begin(), out.end(), 0);
-            return out;
-        }();
-        return steps.data();
-    }
     std::size_t code_of(const Code *column, std::size_t i) const { return std::min<std::size_t>(column[i], n_codes_); }
     void count(const Code *column) {
         counts_.assign(n_codes_ + 1, 0);
@@ -276,7 +294,7 @@ template <class Code> class AdjustedTests {
             if (is_known(i)) least = std::min(least, left[i]), most = std::max(most, left[i]);
         const double scale = most > least ? double(STEPS) / (most - least) : 0;
         for (std::size_t i = 0; i < basis_.n_rows; ++i)
-            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : STEPS + 1;
+            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : UNSCORED;
     }
 
     // Levels of a column, rare ones together as the first, those of the fewest rows first; none where LevelTests has none.
