@@ -59,8 +59,8 @@ regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 BASIS_NBYTES = 8
 """Of a column of covariates and a row; beside it are the whole numbers that are kept, and each
 tester has it by row, by column, and as it is multiplied."""
-SCORES_NBYTES = 80
-"""A row where a column is adjusted: three scores, what is left of them, steps, its place."""
+SCORES_NBYTES = 300
+"""A row where columns are adjusted: 14 scores, what is left of them, steps, its place."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""

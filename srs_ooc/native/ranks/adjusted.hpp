@@ -9,7 +9,7 @@ namespace srs {
 
 constexpr std::size_t STEPS = 64;
 constexpr std::uint8_t UNSCORED = STEPS + 1;
-constexpr std::size_t TOGETHER = 1 << 15; // scores that are adjusted together, at least those of a column
+constexpr std::size_t TOGETHER = 1 << 15, FEWEST = 12; // scores that are adjusted together, and columns of them at least
 constexpr std::size_t NEAR = 64;          // rows
 constexpr double EXPLAINED = 1e-8;        // of a column's variation is left where covariates explain all of it
 
@@ -71,7 +71,7 @@ template <class Code> class AdjustedTests {
         std::fill(log_p, log_p + n_columns * N_CONTRASTS, std::numeric_limits<double>::quiet_NaN());
         for (std::size_t j = 0; j < n_columns; ++j) {
             score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, only);
-            if (asked_.size() * basis_.n_rows > TOGETHER || j + 1 == n_columns)
+            if (is_enough() || j + 1 == n_columns)
                 test_asked(exactly, [&](std::size_t place, double found) { log_p[place] = found; });
         }
     }
@@ -81,6 +81,7 @@ template <class Code> class AdjustedTests {
         std::fill(out, out + n_columns * N_CONTRASTS * basis_.n_rows, UNSCORED);
         for (std::size_t j = 0; j < n_columns; ++j) {
             score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, N_CONTRASTS);
+            if (!is_enough() && j + 1 < n_columns) continue;
             explain();
             for (std::size_t s = 0; s < asked_.size(); ++s) {
                 const CodeScores<Code> &one = asked_[s];
@@ -106,7 +107,7 @@ template <class Code> class AdjustedTests {
                 one.values[code] = place == static_cast<std::ptrdiff_t>(j);
             }
             weigh(one);
-            if (asked_.size() * basis_.n_rows > TOGETHER || j + 2 == order.size())
+            if (is_enough() || j + 2 == order.size())
                 test_asked(exactly, [&](std::size_t, double found) {
                     if (!std::isnan(found)) log_p.push_back(found);
                 });
@@ -115,6 +116,7 @@ template <class Code> class AdjustedTests {
     }
 
   private:
+    bool is_enough() const { return asked_.size() >= FEWEST && asked_.size() * basis_.n_rows > TOGETHER; }
     std::size_t code_of(const Code *column, std::size_t i) const { return std::min<std::size_t>(column[i], n_codes_); }
     void count(const Code *column) {
         counts_.assign(n_codes_ + 1, 0);
