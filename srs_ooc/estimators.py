@@ -145,6 +145,18 @@ def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
     return np.column_stack([column.to_numpy() for column in chosen.columns])
 
 
+def _columns(X: Any, places: NDArray[np.intp]) -> Any:
+    """Return some columns of a table; a single one of any table as an array (n_rows, 1)."""
+    if frame_library(X) not in (None, "pandas"):
+        if len(places) == 1:
+            return columns_of(X, places)
+        return X.select([names_of(X)[place] for place in places])
+    chosen = _safe_indexing(X, places, axis=1)
+    if len(places) > 1:
+        return chosen
+    return chosen.toarray() if hasattr(chosen, "toarray") else np.asarray(chosen)
+
+
 def checked_fit(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None, Any]:
@@ -253,6 +265,11 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         With judge tests: What the closing stage scores by: the impurity that splits decrease, or
         what altering a feature costs on rows that a tree was not grown on (docs/methods/rfest.md).
         Default: impurity.
+    adjust : str, or sequence of names or places, optional
+        With judge tests: Covariates of the store that features are tested beside, by name and
+        separated by commas, or all (docs/methods/adjusting.md). Default: none. Of a table that is
+        no store, columns by name or place: they are no features then, never selected, and last in
+        ``ranking_``.
     probe_min_draws : int, optional
         With judge probe: A feature must have been drawn more often than this. Default: 10.
     probe_min_wins : float, optional
@@ -359,6 +376,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         fdr: float | None = None,
         keep: int | None = None,
         closing: str | None = None,
+        adjust: Any = None,
         probe_min_draws: int | None = None,
         probe_min_wins: float | None = None,
         max_features: int | float | str | None = None,
@@ -392,6 +410,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
         given = self.get_params(deep=False)
         identity = {name: value for name, value in given.items() if name in declared()}
+        if not (self.adjust is None or isinstance(self.adjust, str)):
+            identity["adjust"] = ",".join(map(str, self.adjust))
         return {
             **identity,
             **(self.options or {}),
@@ -454,9 +474,14 @@ class SRSSelector(SelectorMixin, BaseEstimator):
                     )
                 store = api.store_of(X)
                 self._take_names(store)
+                features = np.arange(store.n_features)
             else:
-                store = self._ingested(folder, *checked_fit(self, X, y, sample_weight, groups))
-            self._take_result(api.run(store, out=folder / "fit.run", **self._request(store)))
+                checked = checked_fit(self, X, y, sample_weight, groups)
+                store, features = self._ingested(folder, *checked)
+            request = self._request(store)
+            if len(features) < self.n_features_in_:
+                request["adjust"] = "all"
+            self._take_result(api.run(store, out=folder / "fit.run", **request), features)
         return self
 
     def _target(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -473,10 +498,11 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         y: NDArray[Any],
         weights: NDArray[np.float64] | None,
         groups: Any,
-    ) -> Store:
-        """Return the store of a table, made in ``folder``."""
+    ) -> tuple[Store, NDArray[np.intp]]:
+        """Return the store of a table, made in ``folder``, and which columns its features are."""
+        features, covariates = self._parted(X)
         ingest(
-            X,
+            _columns(X, features) if covariates else X,
             folder / "fit.zarr",
             target=self._target(y).tolist(),
             task=self._task(),
@@ -485,16 +511,36 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
             keep_values=X.shape[0] <= MOST_ROWS_OF_VALUES,
             min_class_rows=self.min_class_rows,
+            covariates=covariates,
         )
-        return Store.open(folder / "fit.zarr")
+        return Store.open(folder / "fit.zarr"), features
+
+    def _parted(self, X: Any) -> tuple[NDArray[np.intp], dict[str, Any]]:
+        """Return the places of the features, and the values of the covariates by name."""
+        n, given = self.n_features_in_, self.adjust
+        if given is None or given == "none":
+            return np.arange(n), {}
+        names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(n)]))
+        wanted = given.split(",") if isinstance(given, str) else list(given)
+        places: list[Any] = [names.index(one) if one in names else one for one in wanted]
+        for place in places:
+            if not isinstance(place, Integral) or not 0 <= int(place) < n:
+                raise ValueError(
+                    f"adjust: expected names of columns of X, or places from 0 to {n - 1}, found "
+                    f"{place!r}. Name columns that X has."
+                )
+        features = np.setdiff1d(np.arange(n), places)
+        if not len(features):
+            raise ValueError("adjust: expected columns of X that are left, found none. Name fewer.")
+        return features, {str(names[i]): _columns(X, np.array([i]))[:, 0] for i in set(places)}
 
     def _take_names(self, store: Store) -> None:
         self.n_features_in_ = store.n_features
         self.feature_names_in_ = np.array(list(store.names), dtype=object)
 
-    def _take_result(self, result: Result) -> None:
-        reading = result.reading
-        n, positions, verdict = len(reading.positions), reading.positions, reading.verdict
+    def _take_result(self, result: Result, features: NDArray[np.intp]) -> None:
+        reading, n = result.reading, self.n_features_in_
+        positions, verdict = features[reading.positions], reading.verdict
         selected = reading.selected()
         self.n_selected_ = len(selected)
         least = self._number("min_features_to_select", 0)
@@ -502,9 +548,10 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             selected = reading.top(self._number("n_features_to_select", 1))
         elif len(selected) < least:
             selected = reading.top(least)
-        self.support_, self.ranking_ = reading.mask(selected), reading.ranks()
-        self.feature_importances_ = np.empty(n)
-        importances = np.maximum(reading.importances(slice(0, n)), 0.0)
+        self.support_, self.ranking_ = np.zeros(n, np.bool_), np.full(n, n)
+        self.support_[features], self.ranking_[features] = reading.mask(selected), reading.ranks()
+        self.feature_importances_ = np.zeros(n)
+        importances = np.maximum(reading.importances(slice(0, len(features))), 0.0)
         self.feature_importances_[positions] = importances
         if verdict is not None:
             self.q_values_ = np.full(n, np.nan)
@@ -616,10 +663,10 @@ class _Ensemble(SRSSelector):
             )
         return super()._request(store)
 
-    def _take_result(self, result: Result) -> None:
+    def _take_result(self, result: Result, features: NDArray[np.intp]) -> None:
         from srs_ooc.ensemble.prediction import Model
 
-        super()._take_result(result)
+        super()._take_result(result, features)
         self.ensemble_ = Model.of(result.run, result.store.place)
 
     def _shares(self, X: Any) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ EXAMPLES = {
     "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
     "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
     "scores": ["srs-ooc scores data.zarr --csv"],
+    "components": ["srs-ooc components data.zarr -k 10 --out pcs.csv"],
     "plan": [
         "srs-ooc plan data.zarr --memory-mb 512",
         "srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512",
@@ -79,6 +80,7 @@ COMMANDS = {
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
     "verify": ("srs_ooc.cli.inspect", "Read all of a store or a run; find damage."),
     "scores": ("srs_ooc.cli.scores", "Score columns by leverage or norm."),
+    "components": ("srs_ooc.cli.scores", "Principal components, to adjust for."),
     "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
     "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),

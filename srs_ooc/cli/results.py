@@ -100,6 +100,8 @@ def features_command(
     beside                    others beside which it shows more than alone
     Of times to an event:
     censoring_p               that rows differ in censoring, where below 0.05
+    inflation                 lambda of all features' tests, the same in each line:
+                              about 1 unless rows differ in what most features follow
     With `run --halves` or `resume --halves`:
     halves                    share of the halves of the rows that select it
     With --model other than tree:

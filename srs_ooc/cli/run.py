@@ -21,7 +21,7 @@ from srs_ooc.cli.run_options import (
     with_cache,
     with_cluster,
 )
-from srs_ooc.results.feature_record import held_text, why_none
+from srs_ooc.results.feature_record import held_text, lambda_text, why_none
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
@@ -229,6 +229,7 @@ def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
         "them selected.",
         f"{counted(n_beside, 'selected feature')} {'shows' if n_beside == 1 else 'show'} more "
         "beside one or two others than alone.",
+        *(f"{said}; 1 is right." for said in [lambda_text(verdict.facts)] if said),
     ]
 
 

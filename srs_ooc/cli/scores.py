@@ -1,5 +1,6 @@
-"""``srs-ooc scores``: columns scored by themselves, without trees."""
+"""``srs-ooc scores`` and ``components``: of a table by itself, without target and trees."""
 
+import csv
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -8,14 +9,19 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import published_file
 from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
-from srs_ooc.base.text import counted
+from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
+    FILE,
+    MEMORY_OPTION,
     PROGRESS_OPTIONS,
     RECORD_OPTIONS,
     STORE,
+    echo_json,
     say,
     with_options,
     write_records,
@@ -24,7 +30,7 @@ from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
 from srs_ooc.results.live import RunProgress
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.weights import ScoreRecord, score_table
+from srs_ooc.runs.weights import ScoreRecord, principal_components, score_table
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store
 
@@ -71,15 +77,72 @@ def scores_command(
     opened = open_store(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
     with closing(RunProgress(memory_mb, shows)) as progress:
-
-        def goes_on(step: Step) -> bool:
-            progress.show(step)
-            return True
-
-        notes = partial(say, err=True)
+        notes, goes_on = partial(say, err=True), partial(_goes_on, progress)
         records = score_table(opened, params, request, goes_on, key=key, note=notes)
     assert records is not None, "it was not stopped"
     features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
     heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
     form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
     write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)
+
+
+def _goes_on(progress: RunProgress, step: Step) -> bool:
+    progress.show(step)
+    return True
+
+
+@click.command("components")
+@click.argument("store", type=STORE)
+@click.option("-k", type=click.IntRange(1), default=10, show_default=True, metavar="K",
+              help="How many components.")  # fmt: skip
+@click.option("-o", "--out", type=FILE, required=True, metavar="FILE.csv",
+              help="The file to make: row id, PC1, PC2, ...")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
+@with_options([MEMORY_OPTION, *PROGRESS_OPTIONS])
+def components_command(
+    store: Place, k: int, out: Path, as_json: bool, memory_mb: int, shows: str | None
+) -> None:
+    """Compute principal components of the rows of STORE over all its features: ancestry, batches.
+
+    The target is not looked at. Features are standardised codes (ranks; of genotypes the alleles
+    counted), missing cells their mean; categorical features are left out. Up to 3000 rows they are
+    exact, of more a random sketch that is the same every time. To adjust for them, put the
+    columns of FILE.csv beside those of the table, or of its sample sheet, and name them at ingest:
+
+    \b
+      cut -d, -f2- pcs.csv | paste -d, table.csv - > adjusted.csv
+      srs-ooc ingest adjusted.csv adjusted.zarr --covariates PC1,PC2
+      srs-ooc run adjusted.zarr --adjust all
+
+    paste takes rows in their order, which is right if none was left out at ingest.
+
+    \b
+    Keys of --json:
+      n_rows, n_features        rows; features that the components are over
+      is_exact                  false of a random sketch
+      shares                    of the variance of all of them, by component
+    """
+    process_nbytes()  # of the program alone, before there is work
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    opened = open_store(store)
+    opened.check_files()
+    with closing(RunProgress(memory_mb, shows)) as progress:
+        found = principal_components(opened, k, memory_mb * MB, partial(_goes_on, progress))
+    assert found is not None, "it was not stopped"
+    shares, n_rows = found.shares.tolist(), opened.n_rows
+    with published_file(out) as scratch, scratch.open("w", newline="", encoding="utf-8") as text:
+        writer = csv.writer(text, lineterminator="\n")
+        titles = [f"PC{i + 1}" for i in range(k)]
+        writer.writerow([opened.manifest.row_id_name or "row", *titles])
+        for row_id, scores in zip(opened.row_ids, found.scores.tolist(), strict=True):
+            writer.writerow([row_id, *(f"{score:.6g}" for score in scores)])
+    if as_json:
+        facts = {"n_rows": n_rows, "n_features": found.n_features, "is_exact": found.is_exact}
+        echo_json(facts | {"shares": shares})
+        return
+    how = "exact" if found.is_exact else "by a random sketch"
+    features = counted(found.n_features, "feature")
+    say(f"{out}: {counted(k, 'component')} of {counted(n_rows, 'row')} over {features}, {how}")
+    parts = zip(titles, shares, strict=True)
+    say(f"shares of the variance: {', '.join(f'{title} {share:.2%}' for title, share in parts)}")

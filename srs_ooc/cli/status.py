@@ -12,6 +12,7 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
+from srs_ooc.results.feature_record import lambda_text
 from srs_ooc.results.ranking import READING_NBYTES
 from srs_ooc.results.standing import (
     Status,
@@ -49,6 +50,9 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       planned_iterations, planned_seconds_per_iteration
                                 as expected when the run was made, or null
       store                     where the store is
+      lambda, lambda_error      median of z^2 of all features' tests over that of chance,
+                                1 is right, and its error; null before a verdict
+      n_effective               independent features that would have this error
       trees_nbytes              bytes of the trees kept; null if none are
       memory_is_growth          whether peak_rss_mb is by how much the process grew, as
                                 of runs made from Python
@@ -74,10 +78,11 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
 
 def _lines(status: Status, run: str) -> list[tuple[str, str]]:
     is_short = status.is_provisional or status.iterations < status.iterations_asked
-    halves = status.halves or {}
+    halves, inflation = status.halves or {}, lambda_text(status.inflation)
     return [
         ("state", status.state),
         ("selected", _selected(status)),
+        *([("lambda", inflation.removeprefix("Lambda "))] if inflation else []),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
         *([("left", _left(status))] if is_short else []),
         ("next", _next(status, run)),

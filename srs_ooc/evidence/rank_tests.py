@@ -6,11 +6,15 @@ The tests are native, and this is their face.
 from collections.abc import Sequence
 from enum import IntEnum
 from itertools import pairwise
+from math import log as ln
+from math import pi, sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.native import _native
 from srs_ooc.native.numerics import log, logs, powers, products
 
@@ -222,6 +226,18 @@ class RankTarget(NamedTuple):
         starts = np.concatenate([[0], np.flatnonzero(is_first) + 1, [len(rows)]])
         out = self._replace(rows=rows, starts=starts, targets=self.targets[order])
         return out.within(np.ones(len(numbers), np.bool_))
+
+    def permuted(self, key: int) -> "RankTarget":
+        """Return the target with rows trading places within strata, by the chance of a key.
+
+        Nothing is fitted to it, and censoring depends on nothing.
+        """
+        strata = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        order = np.lexsort((derive_array(key, np.arange(len(self.rows))), strata))
+        out = self._replace(targets=self.targets[order], risk=None)
+        if self.covariates is None:
+            return out
+        return out._replace(covariates=self.covariates._replace(shrink=1.0))
 
     def of_levels(self, levels: NDArray[np.int32]) -> "RankTarget":
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
@@ -525,3 +541,121 @@ def adjusted(
         out[here] = levels[places[here] - start]
         best = float(levels[0])
     return out
+
+
+# Genomic inflation: whether the p-values of all features, taken together, are as they should be.
+#
+# If few features matter, half of all p-values are above 1/2, whatever the features have to do with
+# one another. Lambda says how far the median is from that, in units of z^2 (Devlin and Roeder 1999,
+# Biometrics 55). P-values are counted in bins, which add up whatever the order.
+
+STEPS, N_BINS = 128, 4096
+"""Bins of a unit of the root of -log10 p, and of all; the last has what is beyond 1024, too."""
+MEDIAN = NormalDist().inv_cdf(0.75) ** 2
+"""The median of z^2, 0.455."""
+_SLOPE = 2.33
+"""The error of lambda times the root of the features (independent ones)."""
+_SHARED = (0.37, 0.2, 0.43)
+"""Of the squared correlation of two scores, its second and its fourth power: together about the
+correlation of which of both are beyond the median (Hermite's expansion: 0.368, 0.198, 0.434)."""
+_LUMPY = 1.95
+"""Largest distance of a uniform distribution from one drawn from it, times the root of the draws:
+more in 0.1% of cases (Kolmogorov)."""
+N_ERRORS, LEAST_OFF = 3, 0.05
+"""A median is cautioned of so many errors from 1/2, if lambda is so far from 1."""
+_LEAST_LOG10 = 300.0
+
+
+def p_value_bins(log_p: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the bins of natural logarithms of p-values; ``N_BINS`` of NaN, which is no test."""
+    roots = np.sqrt(np.maximum(-log_p / _LN10, 0.0))
+    bins = np.where(np.isnan(roots), N_BINS, np.minimum(roots * STEPS, N_BINS - 1))
+    return bins.astype(np.intp)
+
+
+def binned(bins: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return how many p-values are in each bin; int64 (N_BINS,)."""
+    return np.bincount(bins.ravel(), minlength=N_BINS + 1)[:N_BINS]
+
+
+def expected_beside(
+    counts: NDArray[np.integer],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the points of a QQ plot, one a bin: -log10 p by chance, and that found; ascending.
+
+    ``counts``: int (n,), of the first bins.
+    """
+    bins = np.flatnonzero(counts)[::-1]
+    among = counts[bins]
+    ranks = np.cumsum(among) - among / 2  # the middle one of a bin, the smallest p-value first
+    expected = -logs(ranks / max(1, among.sum())) / _LN10
+    return expected[::-1], np.square((bins[::-1] + 0.5) / STEPS)
+
+
+def inflation_of(
+    counts: NDArray[np.int64],
+    null: NDArray[np.intp],
+    squares: NDArray[np.float64],
+    n_rows: int,
+) -> dict[str, Any]:
+    """Return lambda, its error, and whether it is off; empty where nothing was tested.
+
+    Where p-values can only take few values, or are not uniform for another reason, as permutations
+    of the target show (Kolmogorov's test), the median is compared with theirs, not with 1/2.
+
+    Parameters
+    ----------
+    counts : int64 (N_BINS,)
+        Of the p-values of all features.
+    null : intp (n_permutations, n)
+        Bins of the p-values of some features, with the target permuted.
+    squares : float64 (n, n)
+        Squared correlations of these features, ...
+    n_rows : int
+        ... in so many rows.
+
+    Returns
+    -------
+    dict
+        ``lambda``; ``lambda_error``; ``n_effective``, how many independent features would have this
+        error; ``lambda_by``, "chi-squared" or "permutations"; ``lambda_is``, "above" or "below" 1
+        by more than chance, or None.
+    """
+    m, n = int(counts.sum()), len(squares)
+    if not m or not n:
+        return {}
+    a, b, c = _SHARED
+    shared = a * squares + b * squares**2 + c * squares**4
+    by_chance = (a + 3 * b / (n_rows + 1)) / max(n_rows - 1, 1)  # of independent features
+    alike = (shared.sum() - np.trace(shared)) / max(n * (n - 1), 1) - by_chance
+    n_effective = m / (1 + (m - 1) * max(float(alike), 0.0))
+    edges = np.arange(N_BINS + 1) / STEPS
+    above, null_above = (np.append(0, np.cumsum(c)) / c.sum() for c in (counts, binned(null)))
+    root = float(np.interp(0.5, above, edges))
+    median, variance = root * root, 0.25 / n_effective
+    n_null = len(null) * min(n_effective, n)
+    uniform = 1 - powers(-_LN10 * np.square(edges))
+    is_lumpy = np.abs(null_above - uniform).max() > _LUMPY / sqrt(n_null)
+    if is_lumpy:
+        rest = 1 - float(np.interp(0.5, above, null_above))
+        median = -log(rest) / _LN10 if rest > 1 / null.size else median
+        variance += 0.25 / n_null + float((null >= root * STEPS).mean(axis=0).var()) / n
+    found = _squared_score(median) / MEDIAN
+    is_off = abs(10**-median - 0.5) > N_ERRORS * sqrt(variance) and abs(found - 1) > LEAST_OFF
+    return {
+        "lambda": round(found, 4),
+        "lambda_error": round(2 * _SLOPE * sqrt(variance), 4),
+        "n_effective": round(n_effective, 1),
+        "lambda_by": "permutations" if is_lumpy else "chi-squared",
+        "lambda_is": ("above" if found > 1 else "below") if is_off else None,
+    }
+
+
+def _squared_score(neg_log10_p: float) -> float:
+    """Return the z^2 whose two-sided p-value that is."""
+    if neg_log10_p < _LEAST_LOG10:
+        return NormalDist().inv_cdf(10**-neg_log10_p / 2) ** 2
+    found = twice = 2 * _LN10 * neg_log10_p
+    for _ in range(8):  # the tail is the density over z: p = 2 exp(-z^2 / 2) / (z sqrt(2 pi))
+        found = twice - ln(found * pi / 2)
+    return found

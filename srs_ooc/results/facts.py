@@ -14,7 +14,13 @@ from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
-from srs_ooc.results.feature_record import FeatureRecord, held_text, size_text, why_none
+from srs_ooc.results.feature_record import (
+    FeatureRecord,
+    held_text,
+    lambda_text,
+    size_text,
+    why_none,
+)
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.settling import declared
@@ -138,9 +144,11 @@ def question_of(report: Report) -> str:
     manifest = report.manifest
     kind = "a number" if report.task.is_regression else f"one of {len(manifest.classes)} classes"
     kind = kind if report.censored is None else "time to an event"
+    names = ", ".join(report.spec.adjusts_for)
+    beside = f" beside what {names} say of it" if names else ""
     return (
         f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind})?"
+        f"({kind}){beside}?"
     )
 
 
@@ -267,6 +275,7 @@ def _surety(report: Report) -> list[str]:
             else "That nothing was selected is no proof that nothing is there.",
             "The level bounds the share of false features on average over runs, not in each run. "
             f"{held_text(verdict, spec.fdr)}.",
+            *(f"{said}; 1 is right." for said in [lambda_text(verdict.facts)] if said),
         ]
     if isinstance(spec.judging, ProbeJudge):
         return [
@@ -293,6 +302,8 @@ def not_claimed_of(report: Report) -> list[str]:
         rows = "Rows must be exchangeable for the level to hold"
         kept = [name for name in ("strata", "groups") if name in report.manifest.row_columns]
         given = f" (given were {' and '.join(kept)})" if kept else ""
+        if report.spec.adjusts_for:
+            given += " where what covariates say of the target is the same"
         found.append(f"{rows}{given}: batches, families and repeated samples break it.")
     return found
 
@@ -402,6 +413,8 @@ def json_of(report: Report) -> str:
             "comes_last": report.spec.concludes,
             "n_selected": report.n_selected,
         },
+        "qq": report.qq
+        and dict(zip(("expected", "observed"), map(rounded, report.qq), strict=True)),
         "draws": dict(zip(("median", "n_never"), report.draws, strict=True)),
         "held_out": curve
         and {

@@ -28,7 +28,8 @@ def held_text(verdict: Verdict, level: str) -> str:
     what, q_value = "smallest q-value", verdict.table["q_value"].min(initial=1.0)
     if verdict.n_selected:
         what, q_value = "q-values of the selected up to", verdict.best["q_value"].max()
-    return f"Level {level}, {what} {q_value:.4g}"
+    beside = "".join(f" beside {names}" for names in [verdict.facts.get("adjust")] if names)
+    return f"Level {level}{beside}, {what} {q_value:.4g}"
 
 
 def why_none(verdict: Verdict, level: str) -> str:
@@ -38,6 +39,34 @@ def why_none(verdict: Verdict, level: str) -> str:
         f"the smallest q-value is {verdict.table['q_value'].min(initial=1.0):.2g}, {level} was "
         "asked. More rows are needed, or nothing is there."
     )
+
+
+def lambda_text(facts: dict[str, Any]) -> str | None:
+    """Say the genomic inflation of a verdict with these facts; None of an older run."""
+    if facts.get("lambda") is None:
+        return None
+    n, error = f"{facts['n_effective']:,.0f}", f"{facts['lambda_error']:.2g}"
+    return f"Lambda {facts['lambda']:.3g}, error {error} (that of {n} independent features)"
+
+
+def lambda_cautions(verdict: Verdict) -> dict[str, tuple[bool, str]]:
+    """Return what is warned of where all p-values together are not as they should be."""
+    said, found = lambda_text(verdict.facts), verdict.facts.get("lambda_is")
+    return {
+        "The p-values are too small over all features": (
+            found == "above",
+            f"{said}; 1 is right. Something that goes with the target also goes with most features "
+            "(a covariate left out, or a form that the null model lacks), or most features truly "
+            "matter. What is known of the rows (a batch, a site, age): give it as --covariates at "
+            "ingest, and `run --adjust all`.",
+        ),
+        "The p-values are too large over all features": (
+            found == "below",
+            f"{said}; 1 is right. Tests are cautious here, so that much may go unseen: rows that "
+            "were matched are compared as if they were not (give the match as --strata), or "
+            "covariates take up nearly all of the target.",
+        ),
+    }
 
 
 def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
@@ -55,6 +84,7 @@ def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
         "differs_in": "levels" if measure.is_of_level else DIFFERENCES.get(int(row["differs_in"])),
         "passes_alone": bool(row["p_value"] <= verdict.facts["marginal_cutoff"]),
         "beside": [other for other in row["beside"].tolist() if other != NOBODY],
+        "inflation": verdict.facts.get("lambda"),
     }
     found["censoring_p"] = verdict.facts.get("censored_by", {}).get(str(feature))
     if found["effect"] is not None:
@@ -139,7 +169,8 @@ class FeatureRecord:
     its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and whether it passes
     Benjamini and Hochberg, over all features, at the run's level. ``beside`` names the one or two
     other features beside which it shows more than alone. Of a run with ``--halves``: ``halves`` is
-    the share of the halves of the rows that select it.
+    the share of the halves of the rows that select it. ``inflation`` is lambda of the marginal
+    tests of all features, the same in each line.
 
     Of selected and of marginally significant features, alone: which way they differ in words
     (``direction``), by which ``measure``, by how much (``effect``), and the ends of its 95%
@@ -165,6 +196,7 @@ class FeatureRecord:
     differs_in: str | None = None
     passes_alone: bool | None = None
     beside: str | None = None
+    inflation: float | None = None
     direction: str | None = None
     measure: str | None = None
     effect: float | None = None

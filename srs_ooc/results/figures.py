@@ -16,7 +16,7 @@ from srs_ooc.base.files import published_file
 from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
-from srs_ooc.results.feature_record import FeatureRecord, size_text
+from srs_ooc.results.feature_record import FeatureRecord, lambda_text, size_text
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
@@ -139,6 +139,20 @@ def draw_volcano(ax: Any, report: Report) -> None:
     ax.set(ylabel="-log10 p")
     ax.set_ylim(bottom=0)
     _sign_axis(ax, report)
+
+
+def draw_qq(ax: Any, report: Report) -> None:
+    """Draw observed against expected -log10 p of all marginal tests of location, and lambda."""
+    if report.qq is None:
+        _say(ax, "There are no p-values of all features.")
+        return
+    expected, observed = report.qq
+    ax.plot([0, expected[-1]], [0, expected[-1]], color=GREY, linewidth=1, label="by chance")
+    ax.plot(expected, observed, color=BLUE, marker=".", markersize=4, linestyle="", label="found")
+    if said := lambda_text(report.status.inflation):
+        ax.set_title(said.partition(" (")[0], fontsize="medium")
+    ax.set(xlabel="expected -log10 p", ylabel="observed -log10 p")
+    _legend(ax)
 
 
 def draw_discoveries(ax: Any, report: Report) -> None:
@@ -334,6 +348,7 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
     "first": (draw_first, (5, 3.6)),
     "effects": (draw_effects, (6.4, 5.2)),
     "survival": (draw_survival, (7.2, 8)),
+    "qq": (draw_qq, (5, 3.6)),
     "volcano": (draw_volcano, (6.4, 5.2)),
     "discoveries": (draw_discoveries, (6.4, 3)),
 }

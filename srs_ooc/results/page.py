@@ -77,6 +77,12 @@ _CAPTIONS = {
         "features (levels of categories), cut nearest the median; below, how many are at risk. The "
         "same rows chose the features: new rows are likely less far apart.",
     ),
+    "qq": (
+        "Observed and expected p-values",
+        "Each marginal test of location, all features. Where the points leave the line at the "
+        "right only, few features matter. Where they lie above it from the left on, the p-values "
+        "are too small: something that goes with most features also goes with the target.",
+    ),
     "volcano": (
         "Volcano plot",
         "Effect and p-value of features, alone. Grey are features that were not selected, up to "
@@ -87,6 +93,8 @@ _CAPTIONS = {
 }
 
 
+_ON_TOP = ("first", "qq")
+"""Figures of the first screen."""
 _LEADING = (
     "The features that led the search after so many iterations, before the closing stage: how many "
     "were selected in the end (a share of the selected, where these are fewer), and how many led "
@@ -133,8 +141,8 @@ def page_of(report: Report) -> str:
         style=style,
         script=script,
         policy=_policy(style, script),
-        first=[those for those in figures if those[0] == "first"],
-        figures=[those for those in figures if those[0] != "first"],
+        first=[those for those in figures if those[0] in _ON_TOP],
+        figures=[those for those in figures if those[0] not in _ON_TOP],
         columns=columns,
         rows=report.records[:PLAIN_ROWS],
         data=_data(report, columns),
@@ -174,6 +182,7 @@ def _drawn(report: Report) -> list[str]:
         "first": not report.records,
         "survival": not report.records or report.censored is None,
         "effects": not any(record.measure for record in report.records),
+        "qq": report.qq is None,
         "volcano": not report.effects,
         "discoveries": len(points) < 2 if comes_last else not points[-1].found,
     }

@@ -23,6 +23,7 @@ from srs_ooc.results.feature_record import (
     ScoredRecord,
     explain,
     fields_of,
+    lambda_cautions,
     none_if_nan,
     record_of,
 )
@@ -341,7 +342,8 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
     """Return what a run's end, its list and its report warn of alike: what is so, what to do."""
     verdict, spec, given = reading.verdict, ledger.spec, store.manifest.row_columns
     n, n_absent = (verdict.n_selected, verdict.n_absent_selected) if verdict is not None else (0, 0)
-    more = {
+    more = {} if verdict is None else lambda_cautions(verdict)
+    more |= {
         "Most of what is selected differs in what is missing": (
             2 * n_absent > n,
             f"{n_absent:,} of {counted(n, 'selected feature')}. If cells are missing by how rows "
@@ -350,12 +352,13 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
         "More than a fifth of all features are selected": (
             n > max(reading.n_candidates / 5, LEADING),
             f"{n:,} of {reading.n_candidates:,}. If rows differ in what most features follow (a "
-            "batch, a site, sex, age), give it as --strata at ingest.",
+            "batch, a site, sex, age), give it as --covariates at ingest, and `run --adjust all`.",
         ),
         "Weights play no part in the tests": (
             spec.concludes and ("weights" in given or spec.learner.class_weight != UNWEIGHTED),
             "Trees weigh rows; the tests and the level take all rows as equal. What weights make "
-            "up for may be selected: give what they depend on as --strata at ingest.",
+            "up for may be selected: give what they depend on as --covariates at ingest, and "
+            "`run --adjust all`.",
         ),
     }
     found = _of_leading(reading, ledger, store)

@@ -17,7 +17,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve, curve_of
 from srs_ooc.evidence.effects import effect_of
 from srs_ooc.evidence.null_model import Censored, censored_scores
-from srs_ooc.evidence.rank_tests import strongest_contrasts
+from srs_ooc.evidence.rank_tests import expected_beside, strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
@@ -131,6 +131,15 @@ class Report:
     def effects(self) -> "list[Effect]":
         """Signed effects of features beside the p-values of their tests."""
         return _effects_of(self)
+
+    @cached_property
+    def qq(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Expected and observed -log10 p of all marginal tests of location; None if none is kept.
+
+        Ascending; one point for all p-values of a narrow range.
+        """
+        counts = None if self.reading.verdict is None else self.reading.verdict.location
+        return None if counts is None or not len(counts) else expected_beside(counts)
 
     @cached_property
     def draws(self) -> tuple[int, int]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.base.text import MB, cell_text, counted, visible
@@ -402,6 +403,28 @@ class Result:
     def plot_volcano(self, ax: Any = None) -> Any:
         """Plot the effects of features against their p-values; return the axes."""
         return self._plot("volcano", ax)
+
+    def qq(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return expected and observed -log10 p of all features, each alone; float64 (n,), twice.
+
+        Of the tests of location, ascending; one point for all p-values of a narrow range.
+
+        Raises
+        ------
+        RunError
+            If there is no verdict yet, or it is of a version that did not keep them.
+        """
+        with self._report(draws=False) as report:
+            if report.qq is None:
+                raise RunError(
+                    f"{self.run}: expected a run with a verdict by tests (of this version), found "
+                    "none. Bring the run to its end with `resume`, or run again."
+                )
+            return report.qq
+
+    def plot_qq(self, ax: Any = None) -> Any:
+        """Plot observed against expected p-values of all features; return the axes."""
+        return self._plot("qq", ax)
 
     def plot_discoveries(self, ax: Any = None) -> Any:
         """Plot features found by so many iterations; return the axes."""

@@ -3,7 +3,7 @@
 import os
 import shutil
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,9 @@ from srs_ooc.store.store import Store
 
 # Where a run stands.
 
+INFLATION = ("lambda", "lambda_error", "n_effective")
+"""What of a verdict's facts a status has."""
+
 
 @dataclass(frozen=True)
 class Status:
@@ -36,6 +39,8 @@ class Status:
     ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
     where there is none. ``halves`` of the rows, if they were asked for: how many are ``asked`` and
     ``done``, what each selects (``n_selected``), and the ``agreement`` of their first 20 features.
+    ``inflation``: lambda of the tests with its error and the features that have such an error
+    (``lambda``, ``lambda_error``, ``n_effective``), each None before a verdict.
     ``is_provisional``: a verdict is still to come.
     """
 
@@ -57,6 +62,7 @@ class Status:
     memory_is_growth: bool
     halves: dict[str, Any] | None = None
     is_provisional: bool = False
+    inflation: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ranks_only(self) -> bool:
@@ -107,6 +113,7 @@ def status_of(ledger: Run) -> Status:
         memory_is_growth=is_growth(ledger),
         halves=halves,
         is_provisional=spec.concludes and verdict is None,
+        inflation={name: facts.get(name) for name in INFLATION},
     )
 
 
@@ -136,8 +143,8 @@ def values_of(status: Status) -> dict[str, Any]:
     Every option that runs of its method may have is there, null where it does not; options of other
     methods are left out, those of models from a run of trees, and ``halves`` from a run without.
     """
-    some = ("parts", "halves", "is_provisional")
-    values = {name: v for name, v in vars(status).items() if name not in some}
+    some = ("parts", "halves", "is_provisional", "inflation")
+    values = {name: v for name, v in vars(status).items() if name not in some} | status.inflation
     if status.halves is not None:
         values["halves"] = status.halves
     held = {name: value for part in status.parts.values() for name, value in part.items()}

@@ -23,13 +23,19 @@ from srs_ooc.evidence.conditional_tests import (
     cost,
     n_looked_at,
 )
+from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget, Times
 from srs_ooc.evidence.rank_tests import (
     CENSORING_LEVEL,
     CERTAIN,
+    N_BINS,
     NO_CONTRAST,
+    Contrast,
     RankTarget,
+    binned,
     contrasts_log_p,
+    inflation_of,
+    p_value_bins,
     shares_beside,
     strongest_of,
 )
@@ -58,6 +64,12 @@ _SECONDS = 0.25
 _KEPT, _LEAST_KEPT = 8, 1 << 14
 """Of a promising feature the p-values are kept, if these are no more than one in so many, or
 few."""
+_SAMPLED = 500
+"""Features, and rows, from which it is told how alike features are; at most."""
+_FEWEST_NULL, _MOST_NULL = 1000, 10_000
+"""Tests with the target permuted: twice as many as features, within these."""
+_PERMUTED = 1 << 21
+"""Rows of permuted targets that are held together."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
@@ -141,6 +153,8 @@ class TestedFeatures:
         NaN where not tested yet, or left out.
     n, done : int
         Features to test, and how many of these are.
+    counts : int64 (N_BINS,)
+        Of the p-values of their location, by bins (:func:`srs_ooc.evidence.rank_tests.binned`).
     """
 
     def __init__(self, resources: Resources, ledger: Ledger | None, most: int) -> None:
@@ -151,6 +165,8 @@ class TestedFeatures:
         self.n = n_features if self._candidates is None else len(self._candidates)
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
+        self.counts = np.zeros(N_BINS, np.int64)
+        self._counts: dict[int, NDArray[np.uint16]] = {}  # of the pages that are not full and kept
         while ledger is not None and self._load(ledger):
             self._committed = self.done
 
@@ -164,7 +180,15 @@ class TestedFeatures:
         """Take those of the next features, and p-values of those that are promising."""
         features = self.features(slice(self.done, self.done + len(neg_log10_p)))
         some = np.flatnonzero(neg_log10_p >= _PROMISING)
+        bins = p_value_bins(log_p[:, Contrast.LOCATION])
+        pages = np.arange(self.done, self.done + len(bins)) // PAGE_ITEMS
+        for page in np.unique(pages).tolist():
+            self._count(page, binned(bins[pages == page]))
         self._add(features, neg_log10_p, features[some], log_p[some])
+
+    def _count(self, page: int, counts: NDArray[np.integer]) -> None:
+        self._counts[page] = self._counts.get(page, 0) + counts.astype(np.uint16)
+        self.counts += counts
 
     def _add(
         self,
@@ -188,6 +212,7 @@ class TestedFeatures:
         if page is None or page["evidence"] != self._evidence or page["first"] != self.done:
             return False
         features = self.features(slice(self.done, self.done + len(page["strengths"])))
+        self._count(self.done // PAGE_ITEMS, page["counts"])
         self._add(features, page["strengths"], page["promising"], page["log_p"])
         return True
 
@@ -197,7 +222,8 @@ class TestedFeatures:
         pages = range(self._committed // PAGE_ITEMS, ceil_div(self.done, PAGE_ITEMS))
         if self._ledger is not None and self.done > self._committed:
             self._ledger.write_all((f"{STRENGTHS}{page}", self._page(page)) for page in pages)
-        self._committed = self.done
+        self._committed, last = self.done, self.done // PAGE_ITEMS
+        self._counts = {page: c for page, c in self._counts.items() if page == last}
         return time.monotonic() - start
 
     def _page(self, number: int) -> dict[str, NDArray[Any]]:
@@ -210,6 +236,7 @@ class TestedFeatures:
             "strengths": self.neg_log10_p[features],
             "promising": kept[held],
             "log_p": log_p[held],
+            "counts": self._counts[number],
             "evidence": np.array(self._evidence),
         }
 
@@ -226,6 +253,8 @@ class MarginalTests:
         What is tested.
     tell : callable
         That of the resources.
+    location : int64 (N_BINS,)
+        P-values of the location of all features, by bins; once these are tested.
     """
 
     def __init__(self, resources: Resources, ledger: Ledger | None = None) -> None:
@@ -233,6 +262,7 @@ class MarginalTests:
         self.tell = resources.tell
         self.table = TestTable(resources)
         self._target = self.table.target()
+        self.location = np.zeros(N_BINS, np.int64)
         self._counts = np.zeros(NO_CONTRAST, np.int64)
         self._own: NDArray[np.uint8] | None = None
         self._at_once = _COLUMNS
@@ -282,7 +312,36 @@ class MarginalTests:
             tested.commit()
             raise
         self._kept, self._kept_log_p = tested.promising()
+        self.location = tested.counts
         return tested.neg_log10_p
+
+    def inflation(self) -> dict[str, Any]:
+        """Return lambda of all features (:func:`srs_ooc.evidence.rank_tests.inflation_of`).
+
+        Correlations, and p-values with the target permuted within strata, are those of a sample.
+        """
+        candidates, n_rows = self._resources.candidates, self.table.task.n_rows
+        n = self._resources.n_features if candidates is None else len(candidates)
+        sample = np.linspace(0, n - 1, min(n, _SAMPLED)).astype(np.uint32)
+        sample = sample if candidates is None else candidates[sample]
+        n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL)
+        n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
+        targets = [self._target.permuted(key) for key in range(n_targets)]
+        null, done = np.empty((len(targets), len(sample)), np.intp), 0
+        for columns in self.table.columns(sample):
+            some = slice(done, done + len(columns))
+            coded, kinds = self._coded(columns), self.table.categorical(sample[some])
+            for found, target in zip(null, targets, strict=True):
+                only = Contrast.LOCATION
+                log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds)
+                found[some] = p_value_bins(log_p[:, only])
+                self.tell()
+            done = some.stop
+        is_there = null[0] < N_BINS  # by the margins alone
+        rows = _some_rows(n_rows, _SAMPLED)
+        codes = _codes_of(self.table, sample[is_there], rows) if is_there.any() else None
+        squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
+        return inflation_of(self.location, null[:, is_there], squares, len(rows))
 
     def of(self, features: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Return -log10 p of some features, the same as among all."""
@@ -347,12 +406,9 @@ class MarginalTests:
         def test(at: slice) -> None:
             done = at.start
             for columns in self.table.columns(features[at], _TESTED):
-                codes, n_codes = columns, self.table.missing_code
-                if codes.itemsize > 1:
-                    codes, n_codes = _dense(codes, n_codes)
-                some = slice(done, done + len(codes))
-                kinds = self.table.categorical(features[some])
-                found[some] = contrasts_log_p(codes, n_codes, target, categorical=kinds)
+                some = slice(done, done + len(columns))
+                coded, kinds = self._coded(columns), self.table.categorical(features[some])
+                found[some] = contrasts_log_p(*coded, target, categorical=kinds)
                 done = some.stop
 
         if n_threads == 1 or len(features) <= _COLUMNS:
@@ -362,6 +418,11 @@ class MarginalTests:
         with ThreadPoolExecutor(n_threads, "test") as pool:
             list(pool.map(test, _pieces(len(features), size)))
         return found
+
+    def _coded(self, columns: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """Return columns as they are tested, and how many codes there are; changed in place."""
+        n_codes = self.table.missing_code
+        return _dense(columns, n_codes) if columns.itemsize > 1 else (columns, n_codes)
 
 
 def _pieces(n: int, size: int) -> list[slice]:

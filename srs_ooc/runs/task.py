@@ -300,11 +300,32 @@ class Task:
         return f"{note}." if note else None
 
     def few(self, spec: RunSpec) -> list[str]:
-        """Return what is worth saying of rows before a run: too few, or groups of unlike sizes."""
+        """Return what is worth saying of rows before a run: too few, or not alike."""
         n = FEW_EVENTS if self.censored is None else int(self.censored.events.sum())
         events = f"{counted(n, 'event')} in {self.n_rows:,} rows: too few to find much."
-        said = events if n < FEW_EVENTS else None, self.too_few(spec), self.note_of(spec)
+        said = [events if n < FEW_EVENTS else None, self.too_few(spec), self.note_of(spec)]
+        if spec.concludes:
+            said.append(self._left_over() if spec.adjusts_for else self._unused())
         return [*filter(None, said)]
+
+    def _unused(self) -> str | None:
+        """Return that covariates play no part, where there are some."""
+        names = ", ".join(self.row_columns.get("covariates", ()))
+        return (
+            f"covariates {names} play no part: --adjust all tests beside them." if names else None
+        )
+
+    def _left_over(self) -> str | None:
+        """Return how many rows are compared beside covariates, where these are few."""
+        if self.strata is None or not self.classes:
+            return None
+        kinds = np.unique(np.stack([self.strata, self.target]), axis=1)[0]
+        n = int(np.isin(self.strata, np.flatnonzero(np.bincount(kinds) > 1)).sum())
+        said = (
+            f"covariates nearly say the class: only {n:,} of {self.n_rows:,} rows are compared "
+            "with one of another class. Adjust for fewer covariates to find more."
+        )
+        return said if 2 * n < self.n_rows else None
 
     def too_few(self, spec: RunSpec) -> str | None:
         """Return why tests can select no single feature, if so.

@@ -98,12 +98,16 @@ class Verdict:
         What is said of all of them; in the ledger the record :data:`CONCLUSION`.
     levels : dict
         Names of the levels toward which effects of categorical features go, by stored position.
+    location : int (n_bins,), optional
+        P-values of the location of all features, by the first bins
+        (:func:`srs_ooc.evidence.rank_tests.binned`); None of an older run.
     """
 
     table: NDArray[Any]
     order: NDArray[np.uint32]
     facts: dict[str, Any]
     levels: dict[int, str] = field(default_factory=dict)
+    location: NDArray[np.integer] | None = None
 
     @classmethod
     def of(cls, ledger: Run) -> "Verdict | None":
@@ -114,7 +118,7 @@ class Verdict:
         if int(arrays["n_iterations"]) != ledger.progress().iteration:
             return None  # more iterations were done since
         facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS) or {}
-        return cls(arrays["table"], arrays["order"], facts, levels)
+        return cls(arrays["table"], arrays["order"], facts, levels, arrays.get("location"))
 
     @cached_property
     def best(self) -> NDArray[Any]:
@@ -200,7 +204,7 @@ def verdict_on(
     neg_log10_p = tests.of_all()
     leaders = strongest_alone(tests, neg_log10_p, key)
     tests.split_level(neg_log10_p)
-    facts = _marginal_facts(neg_log10_p, level)
+    facts = _marginal_facts(neg_log10_p, level) | tests.inflation()
     if note := tests.table.task.note:
         facts["groups"] = note
     alone = neg_log10_p.copy()
@@ -220,12 +224,12 @@ def verdict_on(
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
-    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))[
-        :HEAD
-    ]
+    shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
+    shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
-    order = _first_by_worth(resources, table, neg_log10_p[first])
-    return Verdict(table, order if len(order) else table["stored"], facts)
+    order, location = _first_by_worth(resources, table, neg_log10_p[first]), tests.location
+    order = order if len(order) else table["stored"]
+    return Verdict(table, order, facts, location=np.trim_zeros(location, "b"))
 
 
 def _add_effects(
@@ -493,6 +497,8 @@ def conclude(
         "begun_evidence": spec.judging.versions["evidence"],
         "classes": context.task.classes,
     }
+    if spec.adjusts_for:
+        facts["adjust"] = ", ".join(spec.adjusts_for)
     table, first = verdict.table, verdict.order
     with context.store.unchanged():
         beside = table["beside"][np.isin(table["stored"], first)]
@@ -503,4 +509,5 @@ def conclude(
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}
+    arrays["location"] = np.zeros(0) if verdict.location is None else verdict.location
     ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)

@@ -1,4 +1,7 @@
-"""What features are drawn by: scores of their columns, computed once and kept in the ledger."""
+"""What features are drawn by: scores of their columns, computed once and kept in the ledger.
+
+And the principal components of rows, which the same passes find.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -6,11 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, check_stages, resident_nbytes
+from srs_ooc.base.budget import Budget, Lease, check_stages, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, Watch, n_pages
+from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs
+from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.settling import Request
@@ -18,8 +23,12 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.column_scores import (
     CODES,
+    MOST_ROWS,
     VALUES,
+    Columns,
     ColumnScore,
+    Leverage,
+    SketchedLeverage,
     block_columns,
     integer_weights,
     n_blocks,
@@ -260,3 +269,104 @@ def _records(names: Names, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]
         score = float(scores[position])
         share = score / total if total > 0 else 0.0
         yield ScoreRecord(rank, names[int(position)], score, share)
+
+
+# Principal components of the rows, over all features: what to adjust for.
+
+POWER_PASSES = 4
+"""Passes that make approximate components sharper; there are two more."""
+
+
+@dataclass(frozen=True)
+class Components:
+    """Principal components of rows.
+
+    Attributes
+    ----------
+    scores : float64 (n_rows, k)
+        Of mean 0 and variance 1; the largest in size of each component is positive.
+    shares : float64 (k,)
+        Of the variance of all standardised features; largest first.
+    n_features : int
+        Features that they are over: all but constant and categorical ones.
+    is_exact : bool
+        Whether they are of the rows' whole Gram matrix, not of a random sketch.
+    """
+
+    scores: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    n_features: int
+    is_exact: bool
+
+
+def principal_components(store: Store, k: int, cap_nbytes: int, watch: Watch) -> Components | None:
+    """Return the first ``k`` components; None if ``watch`` said no.
+
+    Features are their codes (ranks of the distinct values; of genotypes the alleles counted), less
+    the mean, divided by the standard deviation; a missing cell is the mean. Up to 3,000 rows the
+    Gram matrix of the rows is summed in one pass; of more rows a random sketch of k + 10 columns
+    is, in six (:class:`srs_ooc.samplers.column_scores.SketchedLeverage`). The same bits on every
+    machine.
+
+    Raises
+    ------
+    UsageError
+        If there are not so many components.
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is damaged, or replaced meanwhile.
+    """
+    n_rows, n_features = store.n_rows, store.n_features
+    is_exact, size = n_rows <= MOST_ROWS, block_columns(n_rows)
+    _check_enough(k, min(n_rows - 1, n_features), "rows - 1, or features")
+    sizes, key = (n_rows, 0, k), key_of(0, Purpose.SKETCH)
+    score = (
+        Leverage(*sizes, center=False)
+        if is_exact
+        else SketchedLeverage(*sizes, center=False, power_passes=POWER_PASSES, key=key)
+    )
+    categories = bool(store.manifest.kind_counts.get("categorical"))
+    leases = [
+        Lease("sums and vectors", score.nbytes + 24 * k * n_rows),
+        Lease("a block of columns", Scan(store, size).nbytes + 16 * size * n_rows),
+        Lease("marks of categories", categories * 6 * n_features),
+    ]
+    Budget(cap_nbytes, leases).check()
+    n_passes, done, n_used = score.n_passes - 1, 0, 0  # the last one would score columns
+    n_steps = n_passes * n_blocks(n_features, n_rows)
+    with store.unchanged():
+        flags = categorical_features(store)
+        named = None if flags is None else np.flatnonzero(flags).astype(np.uint32)
+        scan = Scan(store, size, excluded=named)
+        for _ in range(n_passes):
+            n_used = 0
+            for first, columns in scan.blocks():
+                some = _standardised(columns)
+                n_used += int(np.count_nonzero(some.any(axis=1)))
+                score.update(first, some)
+                done += 1
+                if not watch(Step("components", done, n_steps, unit="blocks")):
+                    return None
+            score.end_pass()
+    _check_enough(k, len(score.vectors), "what rows and features have")
+    vectors = score.vectors
+    signs = np.sign(vectors[np.arange(k), np.abs(vectors).argmax(axis=1)])
+    scores = (vectors * (signs * np.sqrt(n_rows))[:, None]).T
+    return Components(scores, score.squares / n_used, n_used, is_exact)
+
+
+def _check_enough(k: int, most: int, why: str) -> None:
+    if k > most:
+        raise UsageError(
+            f"-k: expected at most {most:,} components ({why}), found {k:,}. Ask for fewer."
+        )
+
+
+def _standardised(columns: Columns) -> NDArray[np.float64]:
+    """Return columns of mean 0 and length 1; constant ones are 0."""
+    some = columns.astype(np.float64)
+    some -= some.mean(axis=1)[:, None]
+    lengths = np.sqrt(np.square(some).sum(axis=1))
+    some /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return some

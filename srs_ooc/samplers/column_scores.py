@@ -133,7 +133,17 @@ class Leverage:
         Take each column's mean off.
     exact : bool
         The numbers are codes, whose products float64 sums without rounding.
+
+    Attributes
+    ----------
+    vectors : float64 (r, n_rows)
+        u_i, once all passes but the last are over, ...
+    squares : float64 (r,)
+        ... and sigma_i^2, largest first; fewer where others are 0.
     """
+
+    vectors: NDArray[np.float64]
+    squares: NDArray[np.float64]
 
     def __init__(
         self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
@@ -185,6 +195,7 @@ class Leverage:
 
     def _begin_scoring(self, vectors: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
         """Score from the next pass on, by vectors u_i (r, n_rows) and sigma_i^2."""
+        self.vectors, self.squares = vectors, squares
         scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
         self._found = np.rint(np.ldexp(vectors, VECTOR_BITS)).T, scales
         self._scores = np.zeros(self._n_columns)

@@ -59,7 +59,8 @@ SCRIPTS = {
         "inspect free.zarr", f"run free.zarr {_SHORT}",
     ],
     "scores": [
-        _STORE, _NUMBERS, "scores n.zarr --top 5", "scores n.zarr --top 5 --csv",
+        _STORE, _NUMBERS, "components n.zarr -k 2 -o pcs.csv",
+        "scores n.zarr --top 5", "scores n.zarr --top 5 --csv",
         "scores t.zarr --json", "scores t.zarr --scores norm --top 5",
         "scores n.zarr --rank 3 --no-center --matrix values --top 5 --safe-csv --csv",
     ],

@@ -11,12 +11,12 @@ from reports import KINDS, run_of
 
 import srs_ooc
 from srs_ooc import open_run
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.cli import cli
 from srs_ooc.results.report import signed
 
 matplotlib = pytest.importorskip("matplotlib")
-PLOTS = ("effects", "volcano", "discoveries")
+PLOTS = ("effects", "volcano", "qq", "discoveries")
 
 
 @pytest.fixture
@@ -119,6 +119,31 @@ def test_where_there_are_no_effects_the_figure_says_why(plt, kind, says):
         ax = getattr(open_run(run_of(kind)), f"plot_{name}")(plt.figure().subplots())
         assert says in ax.texts[0].get_text()
         assert not ax.has_data()
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_expected_and_observed_p_values_are_of_all_tests(plt, kind):
+    result = open_run(run_of(kind))
+    expected, observed = result.qq()
+    assert expected.shape == observed.shape
+    assert expected.dtype == observed.dtype == np.float64
+    assert (np.diff(expected) > 0).all()
+    assert (np.diff(observed) > 0).all()
+    counts = result.reading.verdict.location
+    at = np.flatnonzero(counts)
+    ranks = np.cumsum(counts[::-1])[::-1][at] - counts[at] / 2
+    np.testing.assert_allclose(10.0**-expected, ranks / counts.sum())
+    np.testing.assert_allclose(np.sqrt(observed) * 128, at + 0.5)
+    ax = result.plot_qq(plt.figure().subplots())
+    assert ax.get_title().startswith("Lambda")
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), np.column_stack([expected, observed]))
+
+
+def test_without_a_verdict_there_are_no_p_values_of_all_features(plt):
+    for kind in ("provisional", "probe"):
+        with pytest.raises(RunError, match="expected a run with a verdict by tests"):
+            open_run(run_of(kind)).qq()
+        assert "no p-values" in open_run(run_of(kind)).plot_qq().texts[0].get_text()
 
 
 def report_called(*arguments):

@@ -1,6 +1,7 @@
 """Runs with a final verdict: what is read of the table, what is selected, and in which order."""
 
 import itertools
+import json
 import shutil
 from contextlib import closing, suppress
 
@@ -68,6 +69,13 @@ def assert_same(run, other, n_features):
         np.testing.assert_array_equal(verdict[name], other_verdict[name], err_msg=name)
     for name in set(facts) - {"seconds", "peak_nbytes"}:
         assert facts[name] == other_facts[name]
+    np.testing.assert_array_equal(location(run), location(other))
+    assert 0 < location(run).sum() <= n_features
+
+
+def location(run):
+    with closing(Run(run, writable=False)) as ledger:
+        return Verdict.of(ledger).location
 
 
 @pytest.fixture(scope="module")
@@ -1030,3 +1038,69 @@ def test_the_copy_as_it_was_is_read(done, tmp_path):
     run = shutil.copytree(done, tmp_path / "a.run")
     change(run, changed_fact("spec", noted(done, "spec")))
     assert json_of("status", run, "--json")["state"] == "finished"
+
+
+# Lambda, of all tests.
+
+
+@pytest.fixture(scope="module")
+def batched(tmp_path_factory):
+    """A batch that most features follow goes with the target; in one store it is given."""
+    folder, rng = tmp_path_factory.mktemp("batched"), np.random.default_rng(4)
+    batch = np.arange(100) % 2
+    labels = np.where(rng.random(100) < 0.85, batch, 1 - batch)
+    values = rng.normal(size=(100, 200)) + rng.normal(size=200) * batch[:, None]
+    package.ingest(values, folder / "plain.zarr", target=labels)
+    package.ingest(values, folder / "strata.zarr", target=labels, strata=batch)
+    for name in ("plain", "strata"):
+        given = ("--iterations", 30, "--judge", "tests", "--seed", 1)
+        done = srs_ooc("run", f"{name}.zarr", *given, cwd=folder)
+        (folder / f"{name}.txt").write_text(done.stdout)
+    return folder
+
+
+def test_lambda_is_said_wherever_a_run_is_read(batched):
+    status = json_of("status", "plain.run", "--json", cwd=batched)
+    assert status["lambda"] > 3
+    assert 0 < status["lambda_error"] < 1
+    assert 1 < status["n_effective"] <= 200
+    said = f"Lambda {status['lambda']:.3g}"
+    assert said in (batched / "plain.txt").read_text()
+    assert f"lambda      {said[7:]}" in srs_ooc("status", "plain.run", cwd=batched).stdout
+    features = json_of("features", "plain.run", "--json", cwd=batched)
+    assert {record["inflation"] for record in features} <= {status["lambda"], None}
+    assert features[0]["inflation"] == status["lambda"]
+    found = json.loads(
+        srs_ooc("report", "plain.run", "--format", "json", "-o", "-", cwd=batched).stdout
+    )
+    assert any(text.startswith(said) for text in found["answers"]["How sure"])
+
+
+def test_p_values_too_small_over_all_features_are_cautioned_of(batched):
+    title = "The p-values are too small over all features"
+    assert title in (batched / "plain.txt").read_text()
+    assert title in srs_ooc("features", "plain.run", cwd=batched).stderr
+    found = srs_ooc("report", "plain.run", "--format", "md", "-o", "-", cwd=batched).stdout
+    assert title in found
+    assert "most features truly matter" in found
+    text = (batched / "strata.txt").read_text()
+    assert "The p-values are too" not in text
+    assert "Lambda" in text
+
+
+def test_a_run_of_before_has_no_lambda(batched, tmp_path):
+    shutil.copytree(batched / "strata.run", tmp_path / "old.run")
+    with closing(Run(tmp_path / "old.run", writable=True)) as ledger:
+        facts = ledger.meta(CONCLUSION)
+        ledger.set_meta(CONCLUSION, {k: v for k, v in facts.items() if "lambda" not in k})
+        arrays = ledger.read_arrays(VERDICT)
+        arrays.pop("location")
+        ledger.write_arrays(VERDICT, arrays)
+    given = ("--store", batched / "strata.zarr")
+    status = json_of("status", tmp_path / "old.run", "--json")
+    assert status["lambda"] is None
+    assert (
+        "Lambda"
+        not in srs_ooc("report", tmp_path / "old.run", *given, "--format", "md", "-o", "-").stdout
+    )
+    assert "lambda" not in srs_ooc("status", tmp_path / "old.run").stdout
