@@ -173,7 +173,7 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
                     Vector<const bool> events, Vector<const std::int32_t> censored, Vector<const std::int64_t> censoring,
                     double bar, Matrix<double> log_p) {
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    const TargetSide exchanged{rows, starts, censored, censoring.size(), nominal, order, censoring};
+    const TargetSide exchanged{rows, starts, censored, std::max<std::size_t>(censoring.size(), 1), nominal, order, censoring};
     const srs::Target target = side.checked(columns, n_codes, log_p);
     srs::Target other = exchanged.checked(columns, n_codes, log_p);
     other.screened = true;
