@@ -421,10 +421,7 @@ def _write(
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
     is_risk = bool(splits.facts.get("is_risk"))
     n_rows, has_target = 0, not is_risk
-    with (
-        published_file(out) as scratch,
-        scratch.open("w", encoding="utf-8", newline="") as file,
-    ):
+    with published_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
             [

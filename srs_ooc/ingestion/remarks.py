@@ -8,11 +8,7 @@ import numpy as np
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.rows import (
-    said_of_missing,
-    texts_among_numbers,
-    words_for_missing,
-)
+from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, hopeless
 from srs_ooc.store.store import Store

@@ -168,10 +168,7 @@ def _found(report: Report) -> list[str]:
     if reading.is_provisional:
         return ["There is no verdict yet.", "What follows is a ranking so far."]
     if reading.ranks_only:
-        return [
-            "Features are ranked, and none is selected.",
-            "There is no verdict, and no level.",
-        ]
+        return ["Features are ranked, and none is selected.", "There is no verdict, and no level."]
     n = len(report.selected)
     if not n:
         return [f"No feature was selected{_at_level(report)}."]

@@ -252,10 +252,7 @@ def _draw_curves(
             style = {"ha": "center", "va": "top", "fontsize": 7, "color": COLOURS[k]}
             n, place = int((some.times >= x).sum()), ax.get_xaxis_transform()
             ax.text(x, -0.3 - 0.12 * k, f"{n}", transform=place, **style)
-    ax.set(
-        xlim=(0, ends or 1.0),
-        ylim=(0, 1.02),
-    )
+    ax.set(xlim=(0, ends or 1.0), ylim=(0, 1.02))
     ax.set_ylabel("without event", fontsize="small", labelpad=1)
     ax.set_xlabel("time; below, rows at risk", fontsize="small", labelpad=1)
     _legend(ax, fontsize="x-small", loc="upper right")

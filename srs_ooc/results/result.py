@@ -102,11 +102,7 @@ class Result:
 
     @contextmanager
     def _ledger(self) -> Iterator[Run]:
-        with (
-            python_spelling(),
-            growth_counted(),
-            closing(Run(self.run, writable=False)) as ledger,
-        ):
+        with python_spelling(), growth_counted(), closing(Run(self.run, writable=False)) as ledger:
             yield ledger
 
     @property

@@ -478,12 +478,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        run: Path,
-        *,
-        writable: bool,
-        accept_loss: bool = False,
-        part_of: Path | None = None,
+        self, run: Path, *, writable: bool, accept_loss: bool = False, part_of: Path | None = None
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
         self.check: Callable[[], object] = lambda: None

@@ -18,19 +18,8 @@ from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
-from srs_ooc.evidence.exchangeability import (
-    Alike,
-    Exchangeability,
-    deal_folds,
-    strata_instead,
-)
-from srs_ooc.evidence.null_model import (
-    Censored,
-    NullModel,
-    censored_scores,
-    fit_nbytes,
-    form_of,
-)
+from srs_ooc.evidence.exchangeability import Alike, Exchangeability, deal_folds, strata_instead
+from srs_ooc.evidence.null_model import Censored, NullModel, censored_scores, fit_nbytes, form_of
 from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, strongest_contrasts
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED

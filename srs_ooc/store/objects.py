@@ -158,10 +158,7 @@ class Objects:
                     name, f"an answer that is none to a request for a range ({_said(error)})",
                     "The server must answer range requests; S3 and most web servers do.",
                 ) from error  # fmt: skip
-            except (
-                self._errors.PermissionDeniedError,
-                self._errors.UnauthenticatedError,
-            ) as error:
+            except (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError) as error:
                 raise self._failed(
                     name, f"that access is refused ({_said(error)})",
                     "Check the credentials in the environment (docs/remote.md).",

@@ -53,10 +53,7 @@ class RemoteColumns(ColumnStore):
         self._release = weakref.finalize(self, mirror.release_blocks)
 
     def gather(
-        self,
-        features: NDArray[np.uint32],
-        block: Block,
-        rows: NDArray[np.int32] | None = None,
+        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
     ) -> None:
         """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
         blocks, within = self._geometry.place(features.astype(np.int64))

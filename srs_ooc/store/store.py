@@ -145,10 +145,7 @@ class ColumnStore(Closing):
             os.close(descriptor)
 
     def gather(
-        self,
-        features: NDArray[np.uint32],
-        block: Block,
-        rows: NDArray[np.int32] | None = None,
+        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
     ) -> None:
         """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
 
