@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.errors import RunError, StoreError, UsageError
-from srs_ooc.base.files import published_file, published_folder
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.ingest_memory import StoreForm
@@ -392,8 +392,7 @@ def export_columns(
     UsageError
         If ``out`` exists, or a position is outside the table.
     """
-    if out.exists():
-        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    check_free(out)
     wanted = np.asarray(positions, np.int64)
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
         raise UsageError(
@@ -401,20 +400,11 @@ def export_columns(
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
-    try:
+    with explained(out):
         if is_store_name(out):
             export_store(store, wanted, out, cap_nbytes=cap_nbytes)
         else:
             _export_file(store, wanted, out, cap_nbytes, safe=safe)
-    except FileExistsError as error:
-        raise UsageError(
-            f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
-        ) from None
-    except OSError as error:
-        raise StoreError(
-            f"{out}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists, can be written, and has room."
-        ) from error
 
 
 def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:

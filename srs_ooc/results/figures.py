@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.files import explained, published_file
 from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
@@ -407,6 +407,8 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
     ------
     UsageError
         If name or format is not known, the file is there, or matplotlib is not.
+    StoreError
+        If the file cannot be written.
     """
     if name not in FIGURES:
         raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
@@ -420,11 +422,8 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
     undated = dict.fromkeys(_DATES[ending])
     with _figure(size) as figure:
         draw(figure.subplots(), report)
-        try:
-            with published_file(path, replaces=replaces) as scratch:
-                figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
-        except FileExistsError as error:
-            raise UsageError(f"{path}: expected a path that is free: {error}.") from error
+        with explained(path), published_file(path, replaces=replaces) as scratch:
+            figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
 
 
 def image_of(report: Report, name: str) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc import __version__
-from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import explained, published_file
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import (
     answers_of,
@@ -285,16 +285,8 @@ def write_report(report: Report, out: Path, kind: str, *, replaces: bool = False
             f"{out}: expected a path that is free, found a file. Choose another, or --overwrite."
         )
     text = text_of(report, kind)
-    try:
-        with published_file(out, replaces=replaces) as scratch:
-            scratch.write_text(text, encoding="utf-8", newline="\n")
-    except FileExistsError as error:
-        raise UsageError(f"{out}: expected a path that is free: {error}.") from None
-    except OSError as error:
-        raise StoreError(
-            f"{out}: cannot be written: {error.strerror or error}. Choose a path in a folder that "
-            "exists, can be written, and has room."
-        ) from error
+    with explained(out), published_file(out, replaces=replaces) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
 
 
 def text_of(report: Report, kind: str) -> str:
