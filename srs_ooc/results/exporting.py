@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
-from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
 from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
@@ -331,13 +331,7 @@ def writer_of(out: Path) -> Writer:
     for ending, writer in WRITERS.items():
         if name.endswith(ending):
             if writer in (write_parquet, write_feather):
-                try:
-                    import pyarrow  # noqa: F401
-                except ImportError as error:
-                    raise UsageError(
-                        f"{out}: expected pyarrow to be installed, could not import it: {error}. "
-                        "Run `pip install 'srs-ooc[arrow]'`, or export CSV."
-                    ) from error
+                library("pyarrow", str(out), "Run `pip install 'srs-ooc[arrow]'`, or export CSV.")
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
     if str(out) == "-" or promised in (*_OTHERS, *WRITERS):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import explained, published_file
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
@@ -368,25 +369,20 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+TAKES = (
+    "report",
+    "Run `pip install 'srs-ooc[report]'`, or take --format md or json, which need no library.",
+)
+"""What takes matplotlib and Jinja2, and what to do without."""
+
+
 @contextmanager
 def _figure(size: tuple[float, float]) -> Iterator[Any]:
     """Yield an empty figure in the style of a report; no window, no state that stays."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing("matplotlib", error) from error
+    mpl, figures = (library(f"matplotlib{part}", *TAKES) for part in ("", ".figure"))
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters that the font of this machine lacks
-        yield Figure(figsize=size, layout="constrained")
-
-
-def missing(library: str, error: ImportError) -> UsageError:
-    """Return the error of a report without one of its libraries."""
-    return UsageError(
-        f"report: expected {library} to be installed, could not import it: {error}. Run `pip "
-        "install 'srs-ooc[report]'`, or take --format md or json, which need no library."
-    )
+        yield figures.Figure(figsize=size, layout="constrained")
 
 
 def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False) -> None:

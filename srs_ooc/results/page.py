@@ -16,6 +16,7 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import explained, published_file
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import (
     answers_of,
@@ -31,7 +32,7 @@ from srs_ooc.results.facts import (
     versions,
 )
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.figures import FIGURES, image_of, missing
+from srs_ooc.results.figures import FIGURES, TAKES, image_of
 from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
@@ -112,12 +113,9 @@ def page_of(report: Report) -> str:
     UsageError
         If Jinja2 or matplotlib is not installed.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise missing("Jinja2", error) from error
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    jinja = library("jinja2", *TAKES)
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["seen"] = lambda text: visible(str(text))
     environment.filters["number"] = lambda value: visible(cell_text(value, digits=3))
@@ -127,7 +125,7 @@ def page_of(report: Report) -> str:
     script = _text("uPlot.iife.min.js") + _text("script.js")
     columns = _columns(report.records)
     figures = [(name, *_caption(report, name), image_of(report, name)) for name in _drawn(report)]
-    return template.render(
+    text: str = template.render(
         report=report,
         question=question_of(report),
         answers=answers_of(report),
@@ -149,6 +147,7 @@ def page_of(report: Report) -> str:
         version=__version__,
         licence=_text("uPlot.LICENSE"),
     )
+    return text
 
 
 def _text(name: str) -> str:
