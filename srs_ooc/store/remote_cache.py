@@ -586,10 +586,7 @@ class Mirror:
                     out.write(piece)
             part.replace(file)
         except FileNotFoundError as error:
-            raise StoreError(
-                f"{error}: expected an object, found none. The store is damaged; ingest the table "
-                "again."
-            ) from None
+            raise damaged(error, "expected an object, found none") from None
         except OSError as error:
             raise StoreError(
                 f"{self.path}: expected room for what is kept of {self.objects.url}, found: "
