@@ -226,10 +226,16 @@ class RankTarget(NamedTuple):
         return out.within(np.ones(len(numbers), np.bool_))
 
     def permuted(self, key: int) -> "RankTarget":
-        """Return the target with rows trading places within strata, by the chance of a key."""
+        """Return the target with rows trading places within strata, by the chance of a key.
+
+        Nothing is fitted to it, and censoring depends on nothing.
+        """
         strata = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         order = np.lexsort((derive_array(key, np.arange(len(self.rows))), strata))
-        return self._replace(targets=self.targets[order])
+        out = self._replace(targets=self.targets[order], risk=None)
+        if self.covariates is None:
+            return out
+        return out._replace(covariates=self.covariates._replace(shrink=1.0))
 
     def of_levels(self, levels: NDArray[np.int32]) -> "RankTarget":
         """Return the target of levels, (n_used,), in place of these; only their order counts."""
@@ -382,7 +388,10 @@ def contrasts_log_p(
         trend = _log_p(columns, missing_code, by_trend, exactly, only)
         np.minimum(np.minimum(log_p, trend) + log(2.0), 0.0, out=log_p)  # Bonferroni's inequality
     if target.risk is not None:
-        _test_risk_sets(columns, missing_code, target, target.risk, only, log_p)
+        risk, other = target.risk, target.of_censoring(target.risk)
+        of_rows = risk.times, risk.events, other.targets, other.scores
+        bar = log(CENSORING_LEVEL)
+        _native.risk_set_tests(columns, missing_code, *target.native, *of_rows, bar, log_p)
     if categorical is not None and only in (None, Contrast.LOCATION):
         which, tested = np.flatnonzero(categorical), (columns, missing_code, *target.native)
         limits = which, RARE_LEVEL, MOST_LEVELS
@@ -426,20 +435,6 @@ def _log_p(
     else:
         _native.adjusted_tests(*tested, *target.covariates, exactly, contrast, log_p)
     return log_p
-
-
-def _test_risk_sets(
-    columns: NDArray[Any],
-    n_codes: int,
-    target: RankTarget,
-    risk: RiskSets,
-    only: Contrast | None,
-    log_p: NDArray[np.float64],
-) -> None:
-    """Test contrasts that censoring depends on by who is at risk, in place of what is there."""
-    of_censoring = _log_p(columns, n_codes, target.of_censoring(risk), False, only)
-    tested = columns, n_codes, *target.native, risk.times, risk.events
-    _native.risk_set_tests(*tested, of_censoring, log(CENSORING_LEVEL), log_p)
 
 
 def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -558,9 +553,12 @@ MEDIAN = NormalDist().inv_cdf(0.75) ** 2
 """The median of z^2, 0.455."""
 _SLOPE = 2.33
 """The error of lambda times the root of the features (independent ones)."""
-_LUMPY = 1.63
+_SHARED = (0.37, 0.2, 0.43)
+"""Of the squared correlation of two scores, its second and its fourth power: together about the
+correlation of which of both are beyond the median (Hermite's expansion: 0.368, 0.198, 0.434)."""
+_LUMPY = 1.95
 """Largest distance of a uniform distribution from one drawn from it, times the root of the draws:
-more in 1% of cases (Kolmogorov)."""
+more in 0.1% of cases (Kolmogorov)."""
 N_ERRORS, LEAST_OFF = 3, 0.05
 """A median is cautioned of so many errors from 1/2, if lambda is so far from 1."""
 _LEAST_LOG10 = 300.0
@@ -619,7 +617,10 @@ def inflation_of(
     m, n = int(counts.sum()), len(squares)
     if not m or not n:
         return {}
-    alike = (squares.sum() - np.trace(squares)) / max(n * (n - 1), 1) - 1 / max(n_rows - 1, 1)
+    a, b, c = _SHARED
+    shared = a * squares + b * squares**2 + c * squares**4
+    by_chance = (a + 3 * b / (n_rows + 1)) / max(n_rows - 1, 1)  # of independent features
+    alike = (shared.sum() - np.trace(shared)) / max(n * (n - 1), 1) - by_chance
     n_effective = m / (1 + (m - 1) * max(float(alike), 0.0))
     edges = np.arange(N_BINS + 1) / STEPS
     above, null_above = (np.append(0, np.cumsum(c)) / c.sum() for c in (counts, binned(null)))

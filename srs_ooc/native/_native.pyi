@@ -283,7 +283,8 @@ def risk_set_tests(
     scores: NDArray[np.int64],
     times: NDArray[np.int32],
     events: NDArray[np.bool_],
-    of_censoring: NDArray[np.float64],
+    censored: NDArray[np.int32],
+    censoring: NDArray[np.int64],
     bar: float,
     log_p: NDArray[np.float64],
 ) -> None: ...

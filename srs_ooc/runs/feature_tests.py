@@ -66,8 +66,10 @@ _KEPT, _LEAST_KEPT = 8, 1 << 14
 few."""
 _SAMPLED = 500
 """Features, and rows, from which it is told how alike features are; at most."""
-_FEWEST_NULL, _MOST_NULL, _NULL_CELLS = 1000, 10_000, 1 << 30
-"""Tests with the target permuted: twice as many as features, within these, and their rows."""
+_FEWEST_NULL, _MOST_NULL = 1000, 10_000
+"""Tests with the target permuted: twice as many as features, within these."""
+_PERMUTED = 1 << 21
+"""Rows of permuted targets that are held together."""
 _PROMISING = 1.0
 """Strength from which a feature is tested again once the shares of its contrasts are known."""
 
@@ -322,9 +324,9 @@ class MarginalTests:
         n = self._resources.n_features if candidates is None else len(candidates)
         sample = np.linspace(0, n - 1, min(n, _SAMPLED)).astype(np.uint32)
         sample = sample if candidates is None else candidates[sample]
-        n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL, _NULL_CELLS // n_rows)
-        keys = range(max(2, ceil_div(n_tests, max(len(sample), 1))))
-        targets = [self._target.permuted(key) for key in keys]
+        n_tests = min(max(_FEWEST_NULL, 2 * n), _MOST_NULL)
+        n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
+        targets = [self._target.permuted(key) for key in range(n_targets)]
         null, done = np.empty((len(targets), len(sample)), np.intp), 0
         for columns in self.table.columns(sample):
             some = slice(done, done + len(columns))

@@ -57,9 +57,10 @@ STRATUM_ROW_NBYTES = 850
 regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 
 BASIS_NBYTES = 8
-"""Of a column of covariates and a row: beside it the whole numbers that are kept, and copies."""
-SCORES_NBYTES = 64
-"""A row where a column is adjusted: three scores, what is left of them, steps, which are known."""
+"""Of a column of covariates and a row; beside it are the whole numbers that are kept, and each
+tester has it by row, by column, and as it is multiplied."""
+SCORES_NBYTES = 80
+"""A row where a column is adjusted: three scores, what is left of them, steps, its place."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -245,7 +246,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("means of groups", tests * shape.has_groups * groups),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
-        Lease("covariates", tests * 2 * BASIS_NBYTES * shape.n_basis * n_rows),
+        Lease("covariates", tests * 3 * BASIS_NBYTES * shape.n_basis * n_rows),
         shape.values_lease,
         Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
         Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
@@ -403,8 +404,9 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     each_row += EVENT_ROW_NBYTES * shape.has_events
     columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
-    adjusting = (SCORES_NBYTES + BASIS_NBYTES * shape.n_basis) * n_rows if shape.n_basis else 0
-    return columns + tiles + 6 * MB + each_row * n_rows + adjusting
+    adjusting = SCORES_NBYTES + 8 * shape.n_classes + 3 * BASIS_NBYTES * shape.n_basis
+    each_row += adjusting if shape.n_basis else 0
+    return columns + tiles + 6 * MB + each_row * n_rows
 
 
 def n_cores() -> int:

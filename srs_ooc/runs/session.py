@@ -41,7 +41,7 @@ from srs_ooc.runs.run_memory import (
 from srs_ooc.runs.screening import is_done, keep, saves_trees, search
 from srs_ooc.runs.settling import DEFAULT_ITERATIONS, Request, check_same, declared, settle
 from srs_ooc.runs.spec import Options, RunSpec, notes_of
-from srs_ooc.runs.task import Task, adjusted_inputs, check_cluster, check_rows, check_table
+from srs_ooc.runs.task import Task, adjusted_inputs, check_cluster, check_rows, check_table, fit_of
 from srs_ooc.runs.weights import needs_of
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store
@@ -63,6 +63,8 @@ class RunDraft:
         The table, if there is one.
     inputs : Inputs
         Features left out and rows trained on.
+    fit : Lease or None
+        What fitting covariates takes, where that is still to be done.
     """
 
     request: Request
@@ -70,6 +72,7 @@ class RunDraft:
     shape: TrainingShape
     store: Store | None = None
     inputs: Inputs = field(default_factory=Inputs)
+    fit: Lease | None = None
 
     @classmethod
     def of(cls, store: Store, request: Request) -> "RunDraft":
@@ -84,8 +87,9 @@ class RunDraft:
         store.check_files()
         _check_target(store)
         if options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED:
-            cap_nbytes = request.cap_mb * MB
-            inputs = adjusted_inputs(store, inputs, options["adjust"], cap_nbytes)
+            before = cls._settled(store, inputs, options, request)
+            check_stages(request.cap_mb * MB, before.stages())
+            inputs = adjusted_inputs(store, inputs, options["adjust"])
         draft = cls._settled(store, inputs, options, request)
         spec, task = draft.spec, draft.task
         _check_rows_split(spec, store)
@@ -140,10 +144,13 @@ class RunDraft:
         cls, store: Store, inputs: Inputs, options: Options, request: Request
     ) -> "RunDraft":
         shape, saves = shape_of(store.manifest, inputs, options), bool(request.save_trees)
-        cap_nbytes = request.cap_mb * MB
+        cap_nbytes, fit = request.cap_mb * MB, None
+        if options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED and inputs.basis is None:
+            n_basis, fit = fit_of(store, inputs, options["adjust"])
+            shape = replace(shape, n_basis=n_basis)
         spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
         spec = replace(spec, null_model=inputs.null_digest)
-        return cls(request, spec, shape, store, inputs)
+        return cls(request, spec, shape, store, inputs, fit)
 
     @cached_property
     def task(self) -> Task:
@@ -158,6 +165,8 @@ class RunDraft:
         running = run_leases(self.spec, self.shape, saves=self.saves, beside_nbytes=beside)
         scoring = needs_of(self.spec, self.store, self.task)
         stages = [running, scoring] if scoring else [running]
+        if self.fit is not None:
+            stages.append([self.fit])
         if self.request.halves:
             stages += [[dealing_lease(self.shape.n_rows)], half_leases(self.spec, self.shape)]
         return stages
@@ -272,7 +281,8 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     cap_nbytes = request.cap_mb * MB
     spare = Budget(cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too
-        draft = RunDraft._settled(store, files.stand_in(), request.options, request)
+        options = _named_covariates(store, request.options)
+        draft = RunDraft._settled(store, files.stand_in(), options, request)
         check_stages(cap_nbytes, [reading, *draft.stages()])
     asked = files.resolve(spare)
     digests = {

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, check_stages
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
@@ -355,33 +356,45 @@ def stated_target(
     return Censored(target.astype(np.float64), seen)
 
 
-def adjusted_inputs(store: Store, inputs: Inputs, names: str, cap_nbytes: int) -> Inputs:
+def adjusted_inputs(store: Store, inputs: Inputs, names: str) -> Inputs:
     """Return inputs with the null model of some covariates, by name, fitted to the rows.
 
     Raises
     ------
     UsageError
-        As of :meth:`srs_ooc.evidence.null_model.NullModel.of`; if rows come in groups.
-    BudgetError
-        If the cap cannot hold the fit.
+        As of :meth:`srs_ooc.evidence.null_model.NullModel.of`.
+    """
+    strata = _of_rows(store.strata(), inputs.rows)
+    covariates = _covariates_of(store, inputs, names)
+    return inputs.beside(NullModel.of(stated_target(store, inputs), covariates, strata))
+
+
+def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
+    """Return how many columns a null model has at most, and what fitting it takes.
+
+    Raises
+    ------
+    UsageError
+        If rows come in groups, or are too few for the covariates.
     """
     if "groups" in store.manifest.row_columns:
         raise UsageError(
             f"--adjust: expected a store without groups of rows, found {store.place} with groups. "
             "Make one row of each: ingest the table with --aggregate mean."
         )
-    wanted = names.split(",")
-    covariates = [
-        one._replace(values=one.values if inputs.rows is None else one.values[inputs.rows])
-        for one in store.covariates()
-        if one.name in wanted
-    ]
     strata = _of_rows(store.strata(), inputs.rows)
+    covariates = _covariates_of(store, inputs, names)
     n_strata = 1 if strata is None else len(np.unique(strata))
     n_columns, n_rows = form_of(covariates, n_strata).n_columns, len(covariates[0].values)
-    fit = Lease(f"fitting {n_columns} columns of covariates", fit_nbytes(n_rows, n_columns))
-    check_stages(cap_nbytes, [[fit]])
-    return inputs.beside(NullModel.of(stated_target(store, inputs), covariates, strata))
+    fit = fit_nbytes(n_rows, n_columns)
+    return n_columns, Lease(f"fitting {n_columns} columns of covariates", fit)
+
+
+def _covariates_of(store: Store, inputs: Inputs, names: str) -> list[Covariate]:
+    kept = slice(None) if inputs.rows is None else inputs.rows
+    wanted = names.split(",")
+    found = (one for one in store.covariates() if one.name in wanted)
+    return [one._replace(values=one.values[kept]) for one in found]
 
 
 def _of_rows(

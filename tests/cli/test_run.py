@@ -69,7 +69,7 @@ def test_features_are_ranked_and_counted(folder):
         "name", "rank", "selected", "kept", "importance", "importance_ensemble", "n_drawn",
         "p_better", "entered", "q_value", "score", "tree_agreement", "halves", "cluster", "p_value",
         "differs_in", "passes_alone", "beside", "inflation", "direction", "measure", "effect",
-        "low", "high",
+        "low", "high", "censoring_p",
     ]  # fmt: skip
     assert [record["rank"] for record in records] == list(range(1, 121))
     assert {record["name"] for record in records} == {f"f{i}" for i in range(120)}

@@ -40,8 +40,9 @@ def target_of(censored, strata=None):
 def by_risk_sets(columns, target):
     """Logarithms of p-values of all contrasts, by risk sets whether censoring differs or not."""
     log_p = contrasts_log_p(columns, MISSING, target._replace(risk=None))
-    always, risk = np.full(log_p.shape, -1.0), target.risk
-    asked = columns, MISSING, *target.native, risk.times, risk.events, always, 0.0, log_p
+    risk, other = target.risk, target.of_censoring(target.risk)
+    of_rows = risk.times, risk.events, other.targets, other.scores
+    asked = (columns, MISSING, *target.native, *of_rows, 1.0, log_p)
     _native.risk_set_tests(*asked)
     return log_p
 

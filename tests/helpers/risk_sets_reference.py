@@ -67,7 +67,8 @@ def log_p(column, missing_code, times, events, strata, contrast):
     variance = moments(0.0)[2]
     if variance < 1e-9:
         return 0.0
-    if abs(observed) < (1 + 1e-9) * sqrt(variance):
+    gate = 1 if variance < 25 else 1.6  # up to which the normal tail is taken
+    if abs(observed) < (gate + 1e-9) * sqrt(variance):
         return log(2 * stats.norm.sf(abs(observed) / sqrt(variance)))
 
     def tail(side, at):

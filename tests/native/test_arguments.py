@@ -415,6 +415,26 @@ CALLS = {
             "log_p": np.zeros((N_COLUMNS, 3)),
         },
     ),
+    "risk_set_tests": lambda: (
+        _native.risk_set_tests,
+        {
+            "columns": bytes_of(N_COLUMNS, N_ROWS),
+            "n_codes": 5,
+            "rows": np.arange(N_ROWS, dtype=np.int32),
+            "starts": of(np.int64, 0, 6, N_ROWS),
+            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
+            "n_targets": 2,
+            "nominal": False,
+            "order": of(np.int32),
+            "scores": of(np.int64, 0, 5),
+            "times": np.arange(N_ROWS, dtype=np.int32),
+            "events": np.arange(N_ROWS) % 2 > 0,
+            "censored": (np.arange(N_ROWS) % 3 > 0).astype(np.int32),
+            "censoring": of(np.int64, 0, 5),
+            "bar": 1.0,
+            "log_p": np.zeros((N_COLUMNS, 3)),
+        },
+    ),
     "adjusted_tests": lambda: (
         _native.adjusted_tests,
         {
@@ -595,6 +615,14 @@ BEYOND = {
         "targets": [-1, 2],
         "order": [-1, 2],
         "scores": [-1, 0, 65536],
+    },
+    "risk_set_tests": {
+        "rows": [-1, N_ROWS],
+        "starts": [-1, 5, 13, LARGE],
+        "targets": [-1, 2],
+        "scores": [-1, 0, 65536],
+        "censored": [-1, 2],
+        "censoring": [-1, 0, 65536],
     },
     "adjusted_level_tests": {
         "rows": [-1, N_ROWS],

@@ -6,6 +6,8 @@ products, quotients, and exact scaling by powers of two.
 """
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -135,6 +137,27 @@ def test_products_agree_with_blas_and_have_the_same_bits_on_every_instruction_se
         out = np.zeros_like(found)
         _native.add_products(a, b, out, isa)
         assert out.tobytes() == found.tobytes()
+
+
+LIMITED = """
+import resource
+import numpy as np
+from pathlib import Path
+from srs_ooc.native import _native
+
+few, rows, out = np.ones((2, 1)), np.ones((2, 400_000)), np.zeros((1, 400_000))
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+most = pages * resource.getpagesize() + 64_000_000
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+_native.add_products(few, rows, out)
+_native.add_products(rows, few, out.reshape(-1, 1))
+assert (out == 4).all()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_products_of_few_terms_and_many_rows_take_little_memory():
+    subprocess.run([sys.executable, "-c", LIMITED], check=True)
 
 
 def symmetric(kind, n, seed):

@@ -207,6 +207,7 @@ def test_status_begins_with_what_is_asked_first(moved):
     run, before = moved
     lines = [line.split(maxsplit=1) for line in called("status", run).stdout.splitlines()]
     n = sum(record["selected"] for record in before)
+    assert lines.pop(2)[0] == "lambda"
     assert lines[:4] == [
         ["state", "finished"],
         ["selected", f"{n} features"],

@@ -221,7 +221,8 @@ def spec(whole):
 
 def rows_of(spec, number, classes, strata=None, groups=None):
     """The rows of a half of a table that has nothing but these columns."""
-    columns = {"target": classes, "strata": strata, "groups": groups, "weights": None}
+    columns = {"target": classes, "strata": strata, "groups": groups}
+    columns |= {"weights": None, "events": None}
     columns = {name: None if c is None else c.astype(np.int32) for name, c in columns.items()}
     store = SimpleNamespace(
         n_features=5,

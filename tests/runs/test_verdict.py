@@ -964,7 +964,7 @@ def noted(run, meta=None):
         return ledger.spec if meta is None else ledger.meta(meta)
 
 
-VERSIONS = {"evidence": 7, "stages": 3}
+VERSIONS = {"evidence": 8, "stages": 3}
 
 
 @pytest.fixture(scope="module")
@@ -992,7 +992,7 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
 
 
 OTHERS = [
-    *(("evidence", version) for version in (None, 4, 5, 6, 8, "two")),
+    *(("evidence", version) for version in (None, 4, 5, 6, 7, 9, "two")),
     *(("stages", version) for version in (2, 4)),
 ]
 

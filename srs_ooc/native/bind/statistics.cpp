@@ -151,20 +151,29 @@ void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::i
 void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                     Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
                     Vector<const std::int32_t> order, Vector<const std::int64_t> scores, Vector<const std::int32_t> times,
-                    Vector<const bool> events, Matrix<const double> of_censoring, double bar, Matrix<double> log_p) {
+                    Vector<const bool> events, Vector<const std::int32_t> censored, Vector<const std::int64_t> censoring,
+                    double bar, Matrix<double> log_p) {
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
+    const TargetSide exchanged{rows, starts, censored, censoring.size(), nominal, order, censoring};
     const srs::Target target = side.checked(columns, n_codes, log_p);
+    srs::Target other = exchanged.checked(columns, n_codes, log_p);
+    other.screened = true;
     srs::expect_size("times", times, static_cast<int64_t>(columns.shape(1)));
     srs::expect_size("events", events, static_cast<int64_t>(columns.shape(1)));
-    srs::expect_shape("of_censoring", of_censoring, static_cast<int64_t>(columns.shape(0)), srs::N_CONTRASTS);
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
         srs::RiskSetTests<decltype(code)> tests(target, n_codes, times.data(), events.data());
-        for (std::size_t cell = 0; cell < own.shape(0) * srs::N_CONTRASTS; ++cell) {
-            double &found = log_p.data()[cell];
-            if (std::isnan(found) || !(of_censoring.data()[cell] < bar)) continue;
-            found = tests.log_p(own.data() + cell / srs::N_CONTRASTS * own.shape(1), srs::Contrast(cell % srs::N_CONTRASTS));
+        srs::Tabulation<decltype(code)> tabulation(other, n_codes);
+        double differs[srs::N_CONTRASTS];
+        for (std::size_t j = 0; j < own.shape(0); ++j) {
+            const auto *column = own.data() + j * own.shape(1);
+            tabulation.tabulate(column);
+            srs::column_shows(factorials_of(other), tabulation, other, false, srs::N_CONTRASTS, differs);
+            for (std::size_t c = 0; c < srs::N_CONTRASTS; ++c) {
+                double &found = log_p.data()[j * srs::N_CONTRASTS + c];
+                if (!std::isnan(found) && differs[c] < bar) found = tests.log_p(column, srs::Contrast(c));
+            }
         }
     });
 }
@@ -277,7 +286,7 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "rank_tests", &rank_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
                 "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "only"_a, "log_p"_a);
     srs::define(module, "risk_set_tests", &risk_set_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a,
-                "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "times"_a, "events"_a, "of_censoring"_a, "bar"_a, "log_p"_a);
+                "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "times"_a, "events"_a, "censored"_a, "censoring"_a, "bar"_a, "log_p"_a);
     srs::define(module, "level_tests", &level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a,
                 "nominal"_a, "order"_a, "scores"_a, "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "target_levels"_a,
                 "log_p"_a);

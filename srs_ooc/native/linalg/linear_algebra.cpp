@@ -53,7 +53,8 @@ double sum_of_squares(const double *x, int64_t n) {
 // out (n, m) += a' b, with a (n_terms, n) and b (n_terms, m).
 void add_products(const double *a, const double *b, int64_t n_terms, int64_t n, int64_t m, double *out) {
     const auto padded = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile * tile; };
-    std::vector<double> tall(static_cast<size_t>(TERMS * padded(n, TALL))), wide(static_cast<size_t>(TERMS * padded(m, WIDE)));
+    const int64_t most = std::min(TERMS, n_terms); // of few terms, n or m may be all rows
+    std::vector<double> tall(static_cast<size_t>(most * padded(n, TALL))), wide(static_cast<size_t>(most * padded(m, WIDE)));
     for (int64_t first = 0; first < n_terms; first += TERMS) {
         const int64_t terms = std::min(TERMS, n_terms - first);
         pack(a + first * n, terms, n, TALL, tall.data());

@@ -14,6 +14,7 @@ struct Target {
     bool nominal;                    // classes rather than levels
     std::vector<std::int32_t> order; // of classes: each is compared with those after it
     const std::int64_t *scores = nullptr; // of levels, ascending; else they are ranked in each stratum
+    bool screened = false; // whether the asymptotic test is enough
     double shrink = 1; // of what sums differ by from their means, where something was fitted to the rows
     bool two_classes() const { return nominal && n_targets == 2; }
     bool has_tiny_strata() const { // none is larger
@@ -131,7 +132,7 @@ template <class Code> class Tabulation {
 // The natural logarithm of a contrast's p-value: where the asymptotic screen shows anything, or ``exactly``, the test itself.
 inline double contrast_log_p(const LogFactorials &log_factorial, const Strata &strata, double screened, double gate,
                              const Target &target, bool exactly, bool by_spread) {
-    if (!exactly && screened > gate) return screened;
+    if (!exactly && (target.screened || screened > gate)) return screened;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
         return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread, target.shrink);

@@ -29,7 +29,7 @@ template <class Code> class RiskSetTests {
         evaluate(0);
         if (!(curve_ > 1e-9)) return 0;
         const double z = std::fabs(observed_) / std::sqrt(curve_);
-        if (z < 1 + 1e-9) return log_two_sided(z);
+        if (z < (curve_ < THICK ? THIN_Z : THICK_Z) + 1e-9) return log_two_sided(z);
         const double own = log_tail(observed_ > 0 ? 1 : -1, std::fabs(observed_));
         const double other = std::ceil(2 * std::fabs(observed_) - 1e-9) - std::fabs(observed_);
         return std::min(0.0, log_sum(own, log_tail(observed_ > 0 ? -1 : 1, other)));
@@ -38,6 +38,7 @@ template <class Code> class RiskSetTests {
   private:
     static constexpr std::int32_t ABSENT = -1;
     static constexpr double FARTHEST = 600; // of what is taken to the power
+    static constexpr double THIN_Z = 1, THICK_Z = 1.6; // up to which the normal tail is taken, if steps are few or many
 
     std::size_t code_of(const Code *column, std::int32_t row) const { return std::min<std::size_t>(column[row], n_codes_); }
 
@@ -82,12 +83,11 @@ template <class Code> class RiskSetTests {
     struct Time {
         std::size_t from, to; // of known_: rows from this time on that no earlier one of these has
         std::int64_t n_at_risk, n_events;
-        double events; // their steps
         bool is_first; // of its stratum, the last time
     };
     // Only what is known counts, and only times with events.
     void gather() {
-        known_.clear(), had_.clear(), moments_.clear(), observed_ = 0;
+        known_.clear(), had_.clear(), moments_.clear(), observed_ = means_ = 0;
         for (std::size_t h = 0; h < target_.n_strata; ++h) {
             std::int64_t at_risk = 0, sum = 0;
             bool is_first = true;
@@ -101,15 +101,14 @@ template <class Code> class RiskSetTests {
                     if (events_[rows_[i]]) ++events, steps += steps_[i], had_.push_back(steps_[i]);
                 }
                 if (!events) continue;
-                moments_.push_back({begun, known_.size(), at_risk, events, double(steps), is_first});
+                moments_.push_back({begun, known_.size(), at_risk, events, is_first});
                 begun = known_.size(), is_first = false;
                 observed_ += double(steps);
-                for (std::int64_t l = 0; l < events; ++l) {
-                    const double gone = double(l) / double(events);
-                    observed_ -= (double(sum) - gone * double(steps)) / double(at_risk - l);
-                }
+                for (std::int64_t l = 0; l < events; ++l)
+                    means_ += (double(sum) - double(l) / double(events) * double(steps)) / double(at_risk - l);
             }
         }
+        observed_ -= means_;
     }
 
     // Cumulants at t: value (where asked for), slope and curve.
@@ -120,13 +119,13 @@ template <class Code> class RiskSetTests {
             powers_[s] = {power, power * x, power * x * x};
         }
         value_ = slope_ = curve_ = 0;
-        double a[3] = {}, sum = 0;
+        double a[3] = {};
         std::size_t had = 0;
         for (const Time &time : moments_) {
-            if (time.is_first) a[0] = a[1] = a[2] = sum = 0;
+            if (time.is_first) a[0] = a[1] = a[2] = 0;
             for (std::size_t i = time.from; i < time.to; ++i) {
                 const auto &own = powers_[static_cast<std::size_t>(known_[i])];
-                a[0] += own[0], a[1] += own[1], a[2] += own[2], sum += known_[i];
+                a[0] += own[0], a[1] += own[1], a[2] += own[2];
             }
             double b[3] = {};
             for (std::int64_t e = 0; e < time.n_events; ++e) {
@@ -134,13 +133,13 @@ template <class Code> class RiskSetTests {
                 b[0] += own[0], b[1] += own[1], b[2] += own[2];
             }
             for (std::int64_t l = 0; l < time.n_events; ++l) {
-                const double gone = double(l) / double(time.n_events), at_risk = double(time.n_at_risk - l);
-                const double whole = a[0] - gone * b[0], first = (a[1] - gone * b[1]) / whole;
-                const double mean = (sum - gone * time.events) / at_risk;
-                slope_ += first - mean, curve_ += (a[2] - gone * b[2]) / whole - first * first;
-                if (with_value) value_ += own_log(whole / at_risk) + t * (from - mean);
+                const double gone = double(l) / double(time.n_events), whole = a[0] - gone * b[0];
+                const double first = (a[1] - gone * b[1]) / whole;
+                slope_ += first, curve_ += (a[2] - gone * b[2]) / whole - first * first;
+                if (with_value) value_ += own_log(whole / double(time.n_at_risk - l)) + t * from;
             }
         }
+        slope_ -= means_, value_ -= t * means_;
     }
 
     // The logarithm of P(S >= at), or of P(S <= -at) where ``side`` is -1; at > 0 is on the lattice.
@@ -180,7 +179,7 @@ template <class Code> class RiskSetTests {
     std::vector<Time> moments_;
     std::array<std::array<double, 3>, GRID + 1> powers_{};
     std::int64_t n_known_ = 0;
-    double observed_ = 0, value_ = 0, slope_ = 0, curve_ = 0;
+    double observed_ = 0, means_ = 0, value_ = 0, slope_ = 0, curve_ = 0;
 };
 
 } // namespace srs
