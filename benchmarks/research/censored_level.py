@@ -1,6 +1,6 @@
 """Features that do not matter pass at their level, also where censoring follows them.
 
-    python benchmarks/research/censored_level.py [--tables 6000] [--seed 1]
+    python benchmarks/research/censored_level.py [--tables 10000] [--seed 1]
 
 For each design: how often rows trading places, and the test that is made (by risk sets where
 censoring differs), reject at 0.05, 0.01 and 0.001, over these levels (docs/methods/censored.md).
@@ -77,7 +77,7 @@ def rejected(seed: int, n_tables: int, design: dict[str, Any]) -> list[str]:
 def main() -> None:
     """Print a line for each design."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=6000)
+    parser.add_argument("--tables", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     for design in DESIGNS:

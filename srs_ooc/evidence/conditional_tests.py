@@ -17,7 +17,14 @@ from math import comb, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.rank_tests import RankTarget, combined, contrasts_log_p, strongest_of
+from srs_ooc.evidence.rank_tests import (
+    Contrast,
+    RankTarget,
+    adjusted_steps,
+    combined,
+    contrasts_log_p,
+    strongest_of,
+)
 from srs_ooc.native.numerics import Floats, log
 
 # How the level is divided. A feature's p-value is the smallest of those of d = 0, 1 and 2 others,
@@ -79,10 +86,16 @@ def n_looked_at(n_rows: int, n_scores: int) -> int:
     return max(2, min(MOST_FEATURES, CELLS // n_rows, by_work))
 
 
-def held_nbytes(n_rows: int, n_features: int, n_classes: int, code_nbytes: int) -> int:
-    """Return the bytes that features looked at beside one another take, besides some megabytes."""
+def held_nbytes(
+    n_rows: int, n_features: int, n_classes: int, code_nbytes: int, *, adjusts: bool
+) -> int:
+    """Return the bytes that features looked at beside one another take, besides some megabytes.
+
+    ``adjusts``: also what covariates leave of them.
+    """
     n_rows, n_scores = min(n_rows, MOST_ROWS), n_classes if n_classes > 2 else 1
-    return 2 * min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * code_nbytes
+    each = 2 * code_nbytes + len(Contrast) * adjusts
+    return min(n_features, n_looked_at(n_rows, n_scores)) * n_rows * each
 
 
 def halves(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.bool_]:
@@ -471,7 +484,9 @@ def beside_others(
     n, (order, _) = len(codes), leaders
     n_leading = min(LEADING, len(order) - (len(order) < n_tested))
     found = Beside(np.full(n, -np.inf), np.full((n, MOST_OTHERS), -1))
-    looked = Looked(codes, missing_code, target)
+    looked, steps = Looked(codes, missing_code, target), None
+    if target.covariates is not None:
+        steps = adjusted_steps(codes, missing_code, target.covariates)
     able = parts_rows = looked.is_high.any(axis=1)
     for n_others, leads in enumerate(leading(looked, *leaders, n_leading), 1):
         if n_others > 1:
@@ -487,8 +502,9 @@ def beside_others(
             tell(done, len(proposed))
             columns = np.ascontiguousarray(codes[some])
             kinds = None if categorical is None else categorical[some]
+            left = None if steps is None else steps[some]
             log_ps = [
-                contrasts_log_p(columns, missing_code, part, categorical=kinds)
+                contrasts_log_p(columns, missing_code, part, categorical=kinds, steps=left)
                 for part in looked.parts(way, target)
             ]
             neg_log10_p = np.array([strongest_of(log_p, shares[some])[0] for log_p in log_ps])

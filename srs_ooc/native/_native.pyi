@@ -323,6 +323,26 @@ def adjusted_tests(
     log_p: NDArray[np.float64],
     isa: str = "",
 ) -> None: ...
+def adjusted_steps(
+    columns: NDArray[Any],
+    n_codes: int,
+    basis: NDArray[np.float64],
+    products: NDArray[np.float64],
+    out: NDArray[np.uint8],
+    isa: str = "",
+) -> None: ...
+def step_tests(
+    steps: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    n_targets: int,
+    nominal: bool,
+    order: NDArray[np.int32],
+    scores: NDArray[np.int64],
+    shrink: float,
+    log_p: NDArray[np.float64],
+) -> None: ...
 def adjusted_level_tests(
     columns: NDArray[Any],
     n_codes: int,

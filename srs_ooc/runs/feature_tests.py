@@ -32,6 +32,7 @@ from srs_ooc.evidence.rank_tests import (
     NO_CONTRAST,
     Contrast,
     RankTarget,
+    adjusted_steps,
     binned,
     contrasts_log_p,
     inflation_of,
@@ -331,9 +332,12 @@ class MarginalTests:
         for columns in self.table.columns(sample):
             some = slice(done, done + len(columns))
             coded, kinds = self._coded(columns), self.table.categorical(sample[some])
+            left, covariates = None, self._target.covariates
+            if covariates is not None:
+                left = adjusted_steps(*coded, covariates)
             for found, target in zip(null, targets, strict=True):
                 only = Contrast.LOCATION
-                log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds)
+                log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds, steps=left)
                 found[some] = p_value_bins(log_p[:, only])
                 self.tell()
             done = some.stop

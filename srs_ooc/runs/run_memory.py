@@ -59,8 +59,8 @@ regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 BASIS_NBYTES = 8
 """Of a column of covariates and a row; beside it are the whole numbers that are kept, and each
 tester has it by row, by column, and as it is multiplied."""
-SCORES_NBYTES = 80
-"""A row where a column is adjusted: three scores, what is left of them, steps, its place."""
+SCORES_NBYTES = 300
+"""A row where columns are adjusted: 14 scores, what is left of them, steps, its place."""
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
@@ -235,7 +235,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     """Return what a run needs besides its workers and its process."""
     n_rows, n_features, tests = shape.n_rows, shape.n_features, spec.concludes
     code_nbytes = 2 if shape.has_groups else shape.code_nbytes
-    beside = held_nbytes(n_rows, shape.n_candidates, shape.n_classes, code_nbytes)
+    sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
+    beside = held_nbytes(*sizes, adjusts=shape.n_basis > 0)
     closing = TESTS_NBYTES + max(beside, shape.tested_row_nbytes * n_rows)
     groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [

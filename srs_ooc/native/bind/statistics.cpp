@@ -95,9 +95,9 @@ const srs::LogFactorials &factorials_of(const srs::Target &target) {
 
 template <class Code>
 void rank_columns(const Matrix<const Code> &columns, std::size_t n_codes, const srs::Target &target, bool exactly,
-                  std::size_t only, const Matrix<double> &log_p) {
+                  std::size_t only, const Matrix<double> &log_p, const std::int64_t *scores) {
     const srs::LogFactorials &log_factorial = factorials_of(target);
-    srs::Tabulation<Code> tabulation(target, n_codes);
+    srs::Tabulation<Code> tabulation(target, n_codes, scores);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
         tabulation.tabulate(columns.data() + j * columns.shape(1));
         srs::column_shows(log_factorial, tabulation, target, exactly, only, log_p.data() + j * srs::N_CONTRASTS);
@@ -134,6 +134,11 @@ struct TargetSide {
     }
 };
 
+double checked_shrink(double shrink) {
+    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
+    return shrink;
+}
+
 void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
                 Vector<const std::int32_t> order, Vector<const std::int64_t> scores, bool exactly, std::size_t only,
@@ -144,7 +149,21 @@ void rank_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const std::i
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
         nb::gil_scoped_release release;
-        rank_columns(own, n_codes, target, exactly, only, log_p);
+        rank_columns(own, n_codes, target, exactly, only, log_p, nullptr);
+    });
+}
+
+// The location of columns of steps, which are scores as they are.
+void step_tests(srs::AnyMatrix steps, Vector<const std::int32_t> rows, Vector<const std::int64_t> starts,
+                Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal, Vector<const std::int32_t> order,
+                Vector<const std::int64_t> scores, double shrink, Matrix<double> log_p) {
+    const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
+    srs::Target target = side.checked(steps, srs::STEPS + 1, log_p);
+    target.shrink = checked_shrink(shrink);
+    srs::with_dtype<std::uint8_t, std::uint16_t>("steps", steps, [&](auto code) {
+        const Matrix<const decltype(code)> own(steps);
+        nb::gil_scoped_release release;
+        rank_columns(own, srs::STEPS + 1, target, false, srs::LOCATION, log_p, srs::identity());
     });
 }
 
@@ -154,7 +173,7 @@ void risk_set_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
                     Vector<const bool> events, Vector<const std::int32_t> censored, Vector<const std::int64_t> censoring,
                     double bar, Matrix<double> log_p) {
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
-    const TargetSide exchanged{rows, starts, censored, censoring.size(), nominal, order, censoring};
+    const TargetSide exchanged{rows, starts, censored, std::max<std::size_t>(censoring.size(), 1), nominal, order, censoring};
     const srs::Target target = side.checked(columns, n_codes, log_p);
     srs::Target other = exchanged.checked(columns, n_codes, log_p);
     other.screened = true;
@@ -236,8 +255,7 @@ void adjust(const srs::AnyMatrix &columns, std::size_t n_codes, const TargetSide
     const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
     srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
     srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
-    if (!(shrink > 0 && shrink <= 1)) srs::refuse("shrink", "above 0, up to 1", std::to_string(shrink));
-    target.shrink = shrink;
+    target.shrink = checked_shrink(shrink);
     const srs::Isa &clone = srs::find_isa(isa);
     srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
         const Matrix<const decltype(code)> own(columns);
@@ -257,6 +275,26 @@ void adjusted_tests(srs::AnyMatrix columns, std::size_t n_codes, Vector<const st
     const TargetSide side{rows, starts, targets, n_targets, nominal, order, scores};
     adjust(columns, n_codes, side, basis, products, shrink, {1, 2, 0}, log_p, isa, [&](auto &tests, const auto &own) {
         tests.test(own.data(), own.shape(0), exactly, only, log_p.data());
+    });
+}
+
+// What is left of the scores of columns, in even steps: what step_tests take, of any of the rows.
+void adjusted_steps(srs::AnyMatrix columns, std::size_t n_codes, Matrix<const double> basis, Matrix<const double> products,
+                    Matrix<std::uint8_t> out, const std::string &isa) {
+    const std::size_t n_rows = columns.shape(1), k = basis.shape(1);
+    srs::expect_between("n_codes", static_cast<int64_t>(n_codes), 0, 65536);
+    srs::expect_shape("basis", basis, static_cast<int64_t>(n_rows), static_cast<int64_t>(k));
+    srs::expect_shape("products", products, static_cast<int64_t>(k), static_cast<int64_t>(k));
+    srs::expect_shape("out", out, static_cast<int64_t>(columns.shape(0)), static_cast<int64_t>(srs::N_CONTRASTS * n_rows));
+    const srs::Isa &clone = srs::find_isa(isa);
+    srs::with_dtype<std::uint8_t, std::uint16_t>("columns", columns, [&](auto code) {
+        const Matrix<const decltype(code)> own(columns);
+        nb::gil_scoped_release release;
+        const std::int64_t none = 0;
+        const srs::Target nothing{nullptr, nullptr, &none, 0, 1, true, {0}};
+        const srs::Basis fitted{basis.data(), products.data(), n_rows, k};
+        srs::AdjustedTests<decltype(code)> tests(factorials_of(nothing), nothing, n_codes, fitted, {1, 2, 0}, clone);
+        tests.steps(own.data(), own.shape(0), out.data());
     });
 }
 
@@ -293,6 +331,10 @@ void bind_statistics(nb::module_ &module) {
     srs::define(module, "adjusted_tests", &adjusted_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a, "targets"_a,
                 "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a, "exactly"_a, "only"_a,
                 "log_p"_a, "isa"_a = "");
+    srs::define(module, "adjusted_steps", &adjusted_steps, "columns"_a, "n_codes"_a, "basis"_a, "products"_a, "out"_a,
+                "isa"_a = "");
+    srs::define(module, "step_tests", &step_tests, "steps"_a, "rows"_a, "starts"_a, "targets"_a, "n_targets"_a, "nominal"_a,
+                "order"_a, "scores"_a, "shrink"_a, "log_p"_a);
     srs::define(module, "adjusted_level_tests", &adjusted_level_tests, "columns"_a, "n_codes"_a, "rows"_a, "starts"_a,
                 "targets"_a, "n_targets"_a, "nominal"_a, "order"_a, "scores"_a, "basis"_a, "products"_a, "shrink"_a,
                 "exactly"_a, "which"_a, "rare"_a, "most_levels"_a, "log_p"_a, "isa"_a = "");

@@ -8,7 +8,8 @@
 namespace srs {
 
 constexpr std::size_t STEPS = 64;
-constexpr std::size_t TOGETHER = 1 << 15; // scores that are adjusted together, at least those of a column
+constexpr std::uint8_t UNSCORED = STEPS + 1;
+constexpr std::size_t TOGETHER = 1 << 15, FEWEST = 12; // scores that are adjusted together, and columns of them at least
 constexpr std::size_t NEAR = 64;          // rows
 constexpr double EXPLAINED = 1e-8;        // of a column's variation is left where covariates explain all of it
 
@@ -17,6 +18,15 @@ struct Basis {
     const double *values, *products; // [row][k]; of its columns, [k][l]
     std::size_t n_rows, n_columns;
 };
+
+inline const std::int64_t *identity() {
+    static const std::array<std::int64_t, STEPS + 1> steps = [] {
+        std::array<std::int64_t, STEPS + 1> out{};
+        std::iota(out.begin(), out.end(), 0);
+        return out;
+    }();
+    return steps.data();
+}
 
 // A score for each code of a column, where it is known; what is not known is left out.
 template <class Code> struct CodeScores {
@@ -61,8 +71,25 @@ template <class Code> class AdjustedTests {
         std::fill(log_p, log_p + n_columns * N_CONTRASTS, std::numeric_limits<double>::quiet_NaN());
         for (std::size_t j = 0; j < n_columns; ++j) {
             score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, only);
-            if (asked_.size() * basis_.n_rows > TOGETHER || j + 1 == n_columns)
+            if (is_enough() || j + 1 == n_columns)
                 test_asked(exactly, [&](std::size_t place, double found) { log_p[place] = found; });
+        }
+    }
+
+    // What is left of each contrast in even steps, [column][contrast][row]; UNSCORED where there is no score.
+    void steps(const Code *columns, std::size_t n_columns, std::uint8_t *out) {
+        std::fill(out, out + n_columns * N_CONTRASTS * basis_.n_rows, UNSCORED);
+        for (std::size_t j = 0; j < n_columns; ++j) {
+            score_column(columns + j * basis_.n_rows, j * N_CONTRASTS, N_CONTRASTS);
+            if (!is_enough() && j + 1 < n_columns) continue;
+            explain();
+            for (std::size_t s = 0; s < asked_.size(); ++s) {
+                const CodeScores<Code> &one = asked_[s];
+                if (!(one.squares + variation_[s] > EXPLAINED * one.about_mean)) continue;
+                take_steps(one, left_.data() + s * basis_.n_rows);
+                std::copy(steps_.begin(), steps_.end(), out + one.place * basis_.n_rows);
+            }
+            asked_.clear();
         }
     }
 
@@ -80,7 +107,7 @@ template <class Code> class AdjustedTests {
                 one.values[code] = place == static_cast<std::ptrdiff_t>(j);
             }
             weigh(one);
-            if (asked_.size() * basis_.n_rows > TOGETHER || j + 2 == order.size())
+            if (is_enough() || j + 2 == order.size())
                 test_asked(exactly, [&](std::size_t, double found) {
                     if (!std::isnan(found)) log_p.push_back(found);
                 });
@@ -89,14 +116,7 @@ template <class Code> class AdjustedTests {
     }
 
   private:
-    static const std::int64_t *identity() {
-        static const std::array<std::int64_t, STEPS + 1> steps = [] {
-            std::array<std::int64_t, STEPS + 1> out{};
-            std::iota(out.begin(), out.end(), 0);
-            return out;
-        }();
-        return steps.data();
-    }
+    bool is_enough() const { return asked_.size() >= FEWEST && asked_.size() * basis_.n_rows > TOGETHER; }
     std::size_t code_of(const Code *column, std::size_t i) const { return std::min<std::size_t>(column[i], n_codes_); }
     void count(const Code *column) {
         counts_.assign(n_codes_ + 1, 0);
@@ -276,7 +296,7 @@ template <class Code> class AdjustedTests {
             if (is_known(i)) least = std::min(least, left[i]), most = std::max(most, left[i]);
         const double scale = most > least ? double(STEPS) / (most - least) : 0;
         for (std::size_t i = 0; i < basis_.n_rows; ++i)
-            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : STEPS + 1;
+            steps_[order_[i]] = is_known(i) ? static_cast<std::uint8_t>(static_cast<int>((left[i] - least) * scale + 0.5)) : UNSCORED;
     }
 
     // Levels of a column, rare ones together as the first, those of the fewest rows first; none where LevelTests has none.
