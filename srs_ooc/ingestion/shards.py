@@ -311,24 +311,19 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
         return name if name is not None and header.find(name) is not None else None
 
-    target, event = there(options.target), there(options.event)
-    if options.censored and (target is None or event is None):  # a column without the other
-        target = event = None
-    kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
-    return replace(
-        options,
-        target=target,
-        no_target=target is None,
-        censored=options.censored and target is not None,
-        event=event,
-        covariates=options.covariates if all(map(there, options.covariates)) else (),
-        row_ids=there(options.row_ids),
-        weights=there(options.weights),
-        groups=there(options.groups),
-        strata=options.strata if all(map(there, options.strata)) else (),
-        ignore=tuple(name for name in options.ignore if there(name) is not None),
-        kinds=ForcedKinds(tuple(kinds)),
-    )
+    given = vars(options)
+    own: dict[str, Any] = {
+        what: there(given[what]) for what in ("target", "event", "row_ids", "weights", "groups")
+    }
+    if options.censored and None in (own["target"], own["event"]):  # a column without the other
+        own["target"] = own["event"] = None
+    for what in ("strata", "covariates"):
+        own[what] = given[what] if all(map(there, given[what])) else ()
+    own["ignore"] = tuple(name for name in options.ignore if there(name) is not None)
+    kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if there(pair[0]) is not None))
+    has_target = own["target"] is not None
+    censored = options.censored and has_target
+    return replace(options, **own, kinds=kinds, no_target=not has_target, censored=censored)
 
 
 @contextmanager

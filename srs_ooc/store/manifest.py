@@ -224,6 +224,16 @@ NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 KINDS = {name: kind for kind, name in enumerate(NAMES)}
 
 
+FEW_EVENTS = 10
+"""Fewer are said at ingest, and before a run."""
+
+
+def too_few_events(n_events: int, n_rows: int) -> str | None:
+    """Return that events of rows are too few, if so."""
+    said = f"{counted(n_events, 'event')} in {n_rows:,} rows: too few to find much."
+    return said if n_events < FEW_EVENTS else None
+
+
 def hopeless(manifest: "Manifest", target: NDArray[Any] | None = None) -> str | None:
     """Return why nothing can be found in a table, if so; ``target`` of the rows trained on."""
     if manifest.kind_counts["constant"] == manifest.n_features:
