@@ -88,40 +88,8 @@ def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
 # Some columns of a store as a smaller store, with all that is known of its rows.
 
 
-def export_store(
-    store: Store, positions: NDArray[np.int64], out: Path, *, cap_nbytes: int | None = None
-) -> None:
-    """Write columns of a store to a store of their own, which appears complete or not at all.
-
-    It keeps values, codes, kinds and categories of the columns, and of the rows the target, ids,
-    weights, strata, groups, covariates and events: all as they are.
-
-    Parameters
-    ----------
-    store : Store
-        The store; it must keep values.
-    positions : int64 (k,)
-        Source positions of the wanted features, each once, in the order they are to have.
-    out : Path
-        The store to make.
-    cap_nbytes : int, optional
-        Cap on the memory of the whole process.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold a batch of columns and what it takes to read.
-    StoreError
-        If the store is damaged or keeps no values, or the disk has no room.
-    OSError
-        If ``out`` exists or cannot be written.
-    """
-    store.values()  # or say that it keeps none
-    room, leases = MERGED_NBYTES, export_leases(store, len(positions), out)
-    if cap_nbytes is not None:
-        budget = Budget(cap_nbytes, leases)
-        budget.check()
-        room = budget.free_nbytes
+def _export_store(store: Store, positions: NDArray[np.int64], out: Path, room_nbytes: int) -> None:
+    """Write columns to a store of their own: values, kinds, categories, and all of its rows."""
     source: dict[str, Any] = {
         "format": "store",
         "name": store.path.name,
@@ -134,7 +102,7 @@ def export_store(
         form = StoreForm(merging.whole.code_dtype, merging.whole.values_dtype)
         shape = Shape(store.n_rows, len(positions))
         check_disk(folder, *disk_of(shape, form, by_rows=False))
-        merging.write(new, names, source, room, lambda *_: None)
+        merging.write(new, names, source, room_nbytes, lambda *_: None)
 
 
 # The formats of exported columns; every one goes through memory in blocks of rows.
@@ -356,11 +324,12 @@ def export_columns(
 ) -> None:
     """Write columns of a store to a file, in the format that its name ends in.
 
-    A store of their own if that is ``.zarr`` (:mod:`srs_ooc.results.exporting`). CSV unless it
-    says otherwise (:mod:`srs_ooc.results.exporting`): the header is the name of the row ids
-    (``row_id`` where rows are numbered), the names of the columns, and the name of the target. A
-    value is the shortest decimal that reads back as the same float64; a category is its
-    text; a missing one is empty. Rows go through memory in bounded blocks.
+    A store of their own if that is ``.zarr``: with values, codes, kinds and categories of the
+    columns, and of the rows the target, ids, weights, strata, groups, covariates and events, all as
+    they are. CSV unless it says otherwise: the header is the name of the row ids (``row_id`` where
+    rows are numbered), the names of the columns, and the name of the target. A value is the
+    shortest decimal that reads back as the same float64; a category is its text; a missing one is
+    empty. Rows go through memory in bounded blocks.
 
     Parameters
     ----------
@@ -394,11 +363,16 @@ def export_columns(
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
+    leases, room_nbytes = export_leases(store, len(wanted), out), MERGED_NBYTES
+    if cap_nbytes is not None:
+        budget = Budget(cap_nbytes, leases)
+        budget.check()
+        room_nbytes = budget.free_nbytes
     with explained(out):
         if is_store_name(out):
-            export_store(store, wanted, out, cap_nbytes=cap_nbytes)
+            _export_store(store, wanted, out, room_nbytes)
         else:
-            _export_file(store, wanted, out, cap_nbytes, safe=safe)
+            _export_file(store, wanted, out, safe=safe)
 
 
 def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
@@ -429,13 +403,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     ]
 
 
-def _export_file(
-    store: Store, wanted: NDArray[np.int64], out: Path, cap_nbytes: int | None, *, safe: bool
-) -> None:
-    write = writer_of(out)
-    store.values()  # or say that it keeps none
-    if cap_nbytes is not None:
-        Budget(cap_nbytes, export_leases(store, len(wanted), out)).check()
+def _export_file(store: Store, wanted: NDArray[np.int64], out: Path, *, safe: bool) -> None:
     with (
         published_file(out) as scratch,
         store.unchanged(),
@@ -443,7 +411,7 @@ def _export_file(
     ):
         gather_columns(columns, store, wanted)
         with scratch.open("wb") as file:
-            write(file, _rows_of(columns, store, wanted, safe=safe))
+            writer_of(out)(file, _rows_of(columns, store, wanted, safe=safe))
 
 
 def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:

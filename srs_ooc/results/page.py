@@ -18,19 +18,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import explained, published_file
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import cell_text, visible
-from srs_ooc.results.facts import (
-    answers_of,
-    cautions_of,
-    commands_of,
-    course_of,
-    fingerprints_of,
-    json_of,
-    markdown_of,
-    not_claimed_of,
-    notes_of,
-    question_of,
-    versions,
-)
+from srs_ooc.results.facts import json_of, markdown_of, words_of
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.figures import FIGURES, TAKES, image_of
 from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
@@ -127,15 +115,7 @@ def page_of(report: Report) -> str:
     figures = [(name, *_caption(report, name), image_of(report, name)) for name in _drawn(report)]
     text: str = template.render(
         report=report,
-        question=question_of(report),
-        answers=answers_of(report),
-        course=course_of(report),
-        not_claimed=not_claimed_of(report),
-        cautions=cautions_of(report),
-        commands=commands_of(report),
-        notes=notes_of(report),
-        fingerprints=fingerprints_of(report),
-        versions=versions(),
+        **words_of(report),
         style=style,
         script=script,
         policy=_policy(style, script),
