@@ -620,10 +620,7 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
 
 
 def _check_column(
-    position: int,
-    values: NDArray[np.float64],
-    column: Sequence[Any],
-    texts: list[bytes] | None,
+    position: int, values: NDArray[np.float64], column: Sequence[Any], texts: list[bytes] | None
 ) -> None:
     if texts is None:
         right = np.array_equal(values, np.array(column, np.float64), equal_nan=True)

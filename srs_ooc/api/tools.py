@@ -11,13 +11,7 @@ from srs_ooc.api import StoreOrPath, folder_of, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
-from srs_ooc.base.options import (
-    Whole,
-    megabytes_given,
-    place_given,
-    python_spelling,
-    whole_given,
-)
+from srs_ooc.base.options import Whole, megabytes_given, place_given, python_spelling, whole_given
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet
 from srs_ooc.ensemble.compaction import compact as compacted
@@ -300,11 +294,7 @@ def scores(
         params = ScoreParams.settle({k: v for k, v in options.items() if v is not None}, None)
         key = Whole(0, 2**64 - 1).canonical("seed", seed)
         request = Request(
-            Options(),
-            files["exclude"],
-            files["rows"],
-            exclude_missing,
-            memory_mb=memory_mb,
+            Options(), files["exclude"], files["rows"], exclude_missing, memory_mb=memory_mb
         )
         with interruptible(progress) as watch:
             found = score_table(store_of(store), params, request, watch, key=key)
@@ -370,12 +360,7 @@ def synth(
 
 
 def theory(
-    scenario: str,
-    *,
-    n_features: int,
-    q: int,
-    n_relevant: int,
-    alpha: float | str = 1,
+    scenario: str, *, n_features: int, q: int, n_relevant: int, alpha: float | str = 1
 ) -> dict[str, Any]:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 

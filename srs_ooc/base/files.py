@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self, TypeVar
 
+from srs_ooc.base.errors import StoreError, UsageError
+
 SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -128,6 +130,42 @@ def _exchange(scratch: Path, target: Path) -> None:
     target.rename(aside)
     scratch.rename(target)
     aside.rename(scratch)
+
+
+def check_free(out: Path) -> None:
+    """Refuse to write over a file.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+
+
+@contextmanager
+def explained(out: Path) -> Iterator[None]:
+    """Turn errors of the file system into why ``out`` is not written, and what to do.
+
+    Raises
+    ------
+    UsageError
+        If it exists, or another process writes it.
+    StoreError
+        If it cannot be written.
+    """
+    try:
+        yield
+    except FileExistsError as error:
+        raise UsageError(
+            f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{out}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists, can be written, and has room."
+        ) from error
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from srs_ooc.base.errors import UsageError
 KINDS = ("pandas", "polars", "records")
 _PANDAS = {int: "int64", float: "float64", bool: "bool", str: "str"}
 _PANDAS_NULLABLE = {int: "Int64", float: "float64", bool: "boolean", str: "str"}
+_REMEDY = "Install it, or take another kind: 'records' needs neither pandas nor polars."
 _POLARS = {int: "Int64", float: "Float64", bool: "Boolean", str: "String"}
 
 
@@ -28,8 +29,10 @@ def check_kind(kind: str) -> None:
         raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
 
 
-def library(name: str) -> Any:
-    """Import pandas or polars.
+def library(module: str, what: str, remedy: str) -> Any:
+    """Import a module of a library that only some things take.
+
+    ``what`` takes it, and ``remedy`` says what to do without, for messages.
 
     Raises
     ------
@@ -39,11 +42,11 @@ def library(name: str) -> Any:
     import importlib
 
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"kind: expected {name} to be installed, could not import it: {error}. Install it, or "
-            "take another kind: 'records' needs neither pandas nor polars."
+            f"{what}: expected {module.partition('.')[0]} to be installed, could not import it: "
+            f"{error}. {remedy}"
         ) from error
 
 
@@ -69,7 +72,7 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     check_kind(kind)
     if kind == "records":
         return [dict(vars(record)) for record in records]
-    made = library(kind)
+    made = library(kind, "kind", _REMEDY)
     names = [field.name for field in fields(record_type)]
     columns: list[list[Any]] = [[] for _ in names]
     for record in records:
@@ -93,7 +96,7 @@ def frame_of_columns(kind: str, columns: dict[str, list[Any]]) -> Any:
     if kind == "records":
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
-    return library(kind).DataFrame(columns)
+    return library(kind, "kind", _REMEDY).DataFrame(columns)
 
 
 def _types(record_type: type) -> dict[str, tuple[type, bool]]:

@@ -101,14 +101,10 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
-    if row_ids := inferred.get("row_ids"):
-        say(f"row ids: {row_ids}")
-    if index := inferred.get("index"):
-        say(f"index: {index}")
-    if names := inferred.get("names"):
-        say(f"names: {names}, since none were given")
-    if separator := inferred.get("separator"):
-        say(f"separator: {separator}, as found in the first lines")
+    why = {"names": ", since none were given", "separator": ", as found in the first lines"}
+    for what in ("row_ids", "index", "names", "separator"):
+        if found := inferred.get(what):
+            say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.

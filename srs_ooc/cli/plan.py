@@ -9,11 +9,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
 from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
 from srs_ooc.planning.run_plan import draft_asked, plan_values
-from srs_ooc.planning.speed import (
-    REQUEST_NBYTES_PER_SECOND,
-    REQUESTS_PER_SECOND,
-    cold_seconds,
-)
+from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND, cold_seconds
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
@@ -111,7 +107,7 @@ def _memory_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
 
 _WEIGHED = [
     "  (if all were drawn alike: this method draws features with low scores far less often, and "
-    "some hardly ever; `srs-ooc scores` shows which)",
+    "some hardly ever; `srs-ooc scores` shows which)"
 ]
 
 
@@ -183,10 +179,7 @@ def _find_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
         lines.append(f"  no shift is found, however large: {power['reason']}")
     if draft.shape.has_groups:
         lines.append("  of rows as if independent; they come in groups, which takes larger shifts")
-    return [
-        *lines,
-        "  (found: by a test of it alone at the level over the number of features)",
-    ]
+    return [*lines, "  (found: by a test of it alone at the level over the number of features)"]
 
 
 def _advice_lines(plan: dict[str, Any]) -> list[str]:

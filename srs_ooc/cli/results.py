@@ -190,10 +190,7 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
       is_provisional            whether a verdict is still to come
     """
     process_nbytes()  # of the program alone, before there is work
-    with (
-        closing(Run(first, writable=False)) as one,
-        closing(Run(second, writable=False)) as two,
-    ):
+    with closing(Run(first, writable=False)) as one, closing(Run(second, writable=False)) as two:
         found = compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
         echo_json(vars(found))

@@ -19,12 +19,7 @@ from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.remote_cache import (
-    DEFAULT_CACHE_MB,
-    DIR_VARIABLE,
-    MB_VARIABLE,
-    CacheOptions,
-)
+from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
 
 # Command-line options from what the parts of a run declare.
 

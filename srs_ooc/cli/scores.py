@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.files import check_free, explained, published_file
 from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, counted
@@ -123,17 +122,20 @@ def components_command(
       shares                    of the variance of all of them, by component
     """
     process_nbytes()  # of the program alone, before there is work
-    if out.exists():
-        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    check_free(out)
     opened = open_store(store)
     opened.check_files()
     with closing(RunProgress(memory_mb, shows)) as progress:
         found = principal_components(opened, k, memory_mb * MB, partial(_goes_on, progress))
     assert found is not None, "it was not stopped"
     shares, n_rows = found.shares.tolist(), opened.n_rows
-    with published_file(out) as scratch, scratch.open("w", newline="", encoding="utf-8") as text:
+    titles = [f"PC{i + 1}" for i in range(k)]
+    with (
+        explained(out),
+        published_file(out) as scratch,
+        scratch.open("w", newline="", encoding="utf-8") as text,
+    ):
         writer = csv.writer(text, lineterminator="\n")
-        titles = [f"PC{i + 1}" for i in range(k)]
         writer.writerow([opened.manifest.row_id_name or "row", *titles])
         for row_id, scores in zip(opened.row_ids, found.scores.tolist(), strict=True):
             writer.writerow([row_id, *(f"{score:.6g}" for score in scores)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.files import check_free, explained, published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ensemble.panels import (
@@ -322,8 +322,7 @@ def predict(
     SrsOocError
         If run or table cannot be used, the cap is too small, or ``out`` is in the way.
     """
-    if out.exists():
-        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    check_free(out)
     process_nbytes()  # of the program alone, before there is work
     with closing(Run(run, writable=False)) as ledger:
         trees = ledger.trees()
@@ -343,16 +342,9 @@ def predict(
         panels = StorePanels(opened, splits, as_codes=is_training)
         reading_nbytes = opened.reading_nbytes
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
-    try:
-        id_name = row_ids or splits.facts["row_id_name"] or "row_id"
+    id_name = row_ids or splits.facts["row_id_name"] or "row_id"
+    with explained(out):
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
-    except FileExistsError as error:
-        raise UsageError(f"{error}. Choose another path, or wait for it.") from None
-    except OSError as error:
-        raise UsageError(
-            f"{out}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists, can be written, and has room."
-        ) from error
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
     table = splits.facts.get("table")
@@ -421,18 +413,10 @@ def _write(
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
     is_risk = bool(splits.facts.get("is_risk"))
     n_rows, has_target = 0, not is_risk
-    with (
-        published_file(out) as scratch,
-        scratch.open("w", encoding="utf-8", newline="") as file,
-    ):
+    with published_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            [
-                id_name,
-                "risk" if is_risk else "prediction",
-                *(f"probability_{label}" for label in classes),
-            ]
-        )
+        titles = (f"probability_{label}" for label in classes)
+        writer.writerow([id_name, "risk" if is_risk else "prediction", *titles])
         for panel, shares in panels:
             chosen = trees.ensemble.chosen(shares).tolist()
             for row_id, guess, row in zip(panel.ids, chosen, shares, strict=True):

@@ -460,10 +460,8 @@ class NullModel:
         elif target.dtype.kind == "f":
             fitted = basis @ robust(basis, target.astype(np.float64))
             ranks = midranks(target - fitted)
-            bins, scores = (
-                strata_of([fitted], strata),
-                even_steps(ranks - basis @ (basis.T @ ranks)),
-            )
+            left = ranks - basis @ (basis.T @ ranks)
+            bins, scores = strata_of([fitted], strata), even_steps(left)
         else:
             bins, scores = _of_classes(target.astype(np.int64), columns, strata)
         return cls(np.rint(basis / BASIS_UNIT).astype(np.int32), bins, scores)

@@ -613,9 +613,7 @@ def binned(bins: NDArray[np.intp]) -> NDArray[np.int64]:
     return np.bincount(bins.ravel(), minlength=N_BINS + 1)[:N_BINS]
 
 
-def expected_beside(
-    counts: NDArray[np.integer],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def expected_beside(counts: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the points of a QQ plot, one a bin: -log10 p by chance, and that found; ascending.
 
     ``counts``: int (n,), of the first bins.
@@ -628,10 +626,7 @@ def expected_beside(
 
 
 def inflation_of(
-    counts: NDArray[np.int64],
-    null: NDArray[np.intp],
-    squares: NDArray[np.float64],
-    n_rows: int,
+    counts: NDArray[np.int64], null: NDArray[np.intp], squares: NDArray[np.float64], n_rows: int
 ) -> dict[str, Any]:
     """Return lambda, its error, and whether it is off; empty where nothing was tested.
 

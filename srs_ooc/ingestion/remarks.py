@@ -8,13 +8,9 @@ import numpy as np
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.rows import (
-    said_of_missing,
-    texts_among_numbers,
-    words_for_missing,
-)
+from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, hopeless
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, hopeless, too_few_events
 from srs_ooc.store.store import Store
 
 MOST_FEATURES = 200_000
@@ -26,7 +22,6 @@ MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
-FEW_EVENTS = 10
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
@@ -113,12 +108,9 @@ def _of_rows(store: Store) -> Iterator[str]:
     for name, values, _ in store.each_covariate():
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
-    n_events = store.manifest.inferred.get("events", {}).get("n", FEW_EVENTS)
-    if n_events < FEW_EVENTS:
-        yield (
-            f"{counted(n_events, 'event')} in {store.n_rows} rows: too few to find much. Wait for "
-            "more, or take an end point that is reached more often."
-        )
+    events = store.manifest.inferred.get("events")
+    if events and (few := too_few_events(events["n"], store.n_rows)):
+        yield f"{few} Wait for more, or take an end point that is reached more often."
 
 
 def _look_like_cells(names: Iterator[bytes]) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, growth_counted, resident_nbytes
+from srs_ooc.base.budget import Budget, Lease, growth_counted, resident_nbytes
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB
@@ -46,173 +46,201 @@ from srs_ooc.ingestion.scratch import (
 )
 from srs_ooc.ingestion.stages import ingest_table, open_reading
 from srs_ooc.ingestion.writer import write_categories_first, write_texts
-from srs_ooc.store.manifest import ROW_ARRAYS, Manifest, Shape, codes_chunk_features, values_chunk
-from srs_ooc.store.store import Store
-from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    NAMES,
+    ROW_ARRAYS,
+    Manifest,
+    Shape,
+    codes_chunk_features,
+    values_chunk,
+)
+from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.store.values import code_columns
+from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextBlocks
 from srs_ooc.trees.block import Block
 
-# Stores of pieces of a table, put together into the store of the whole.
+# Stores of pieces of a table, put together into that of the whole; or a store of some features.
 #
 # The features of each piece lie in the order of the whole, so that all of them are read from first
-# to last, once. Nothing is coded again: codes depend on a feature's own values alone.
+# to last, once. Nothing is coded again: codes depend on a feature's own values alone. Those of
+# chosen features are, as only their values are checked when they are read.
 
-_MERGED_NBYTES = 48 * MB
+MERGED_NBYTES = 48 * MB
 """Memory of features of pieces that are read and written at a time."""
 _BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
+Part = tuple[int, NDArray[np.int64], NDArray[np.intp]]
+"""Of a batch of features: the piece, their places there, ascending, and in the batch."""
+
+
+def merging_leases(whole: Manifest) -> list[Lease]:
+    """Return what writing a store, of such a shape, from others takes at least."""
+    return [
+        Lease("working room", ingest_memory.SLACK_NBYTES),
+        Lease("places and names", 40 * whole.n_features),
+        Lease("features as read and written", _smallest(whole)[1] + 8 * MB),
+    ]
+
+
+def _smallest(whole: Manifest) -> tuple[int, int]:
+    """Return how many features are written at a time at least, and their bytes."""
+    n_items, n_all = max(whole.float_arrays.values()), sum(whole.float_arrays.values())
+    itemsize = np.dtype(whole.float_dtype).itemsize
+    step = values_chunk(Shape(n_items, whole.n_features), itemsize)[0]
+    return step, step * (2 * whole.code_nbytes * whole.n_rows + 8 * n_all)
 
 
 class Merging:
-    """Writes the store of a table from those of its pieces.
+    """Writes the store of a table from those of its pieces, or one of some features of another.
 
     Parameters
     ----------
-    new : NewStore
-        Empty; to be published by the caller.
     stores : list of Store
         Of pieces with the same rows, in the order of their features.
-    cap_nbytes : int
-        Cap on the memory of the whole process.
-    progress : callable
-        Told of the bytes of codes written.
+    chosen : int64 (k,), optional
+        Of a single store that keeps values: the stored features, in the order they are to have.
 
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold it.
+    Attributes
+    ----------
+    whole : Manifest
+        Of the store to be, as far as it is known.
     """
 
-    def __init__(
-        self, new: NewStore, stores: list[Store], cap_nbytes: int, progress: ByteProgress
-    ) -> None:
-        self._new, self._stores, self._tell = new, stores, progress
-        one = stores[0].manifest
-        self._shape = shape = Shape(one.n_rows, sum(store.n_features for store in stores))
-        dtypes = {store.manifest.values_dtype for store in stores}
-        self._values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
-        self._arrays = one.float_arrays
-        self._dtype = np.dtype(self._values_dtype or "float64")
-        n_items = next(iter(self._arrays.values()))
-        self._chunk = values_chunk(Shape(n_items, shape.n_features), self._dtype.itemsize)
-        step = self._chunk[0]
-        column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
-        budget = Budget(cap_nbytes, [], resident_nbytes())
-        budget.grant("working room", ingest_memory.SLACK_NBYTES)
-        budget.grant("places and names", 40 * shape.n_features)
-        budget.grant("features as read and written", step * column + 8 * MB)
-        budget.check()
-        more_nbytes = min(budget.free_nbytes, max(0, _MERGED_NBYTES - step * column))
-        self._batch = (1 + more_nbytes // (step * column)) * step
-        self._positions = stored_positions(shape.n_features)
+    def __init__(self, stores: list[Store], chosen: NDArray[np.int64] | None = None) -> None:
+        self._stores, one = stores, stores[0].manifest
         self._ends = np.cumsum([store.n_features for store in stores])
+        n_features = int(self._ends[-1]) if chosen is None else len(chosen)
+        dtypes = {store.manifest.values_dtype for store in stores}
+        values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
+        self.whole = replace(one, n_features=n_features, values_dtype=values_dtype)
+        self._positions = stored_positions(n_features)
+        self._chosen = None if chosen is None else chosen[self._positions]
 
-    def write(self, source: dict[str, Any]) -> Manifest:
-        """Write everything; ``source`` says where the table came from.
+    def write(
+        self,
+        new: NewStore,
+        names: TextBlocks,
+        source: dict[str, Any],
+        room_nbytes: int,
+        progress: ByteProgress,
+    ) -> Manifest:
+        """Write everything into an empty store; to be published by the caller.
+
+        ``names``: of the features, in their order; ``source`` says where the table came from;
+        ``room_nbytes``: memory beside the leases; ``progress`` is told of the codes written.
 
         Raises
         ------
         StoreError
             If a piece is damaged.
         """
-        one, shape = self._stores[0].manifest, self._shape
-        self._write_codes()
-        for name, n_items in self._arrays.items():
-            self._write_floats(name, n_items)
-        for name in _BY_FEATURE:
-            self._new.small(name, self._by_feature(name))
-        names = text_blocks(name for store in self._stores for name in store.names)
-        write_texts(self._new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
-        if any(store.manifest.kind_counts["categorical"] for store in self._stores):
-            self._new.texts("categories", text_blocks(self._categories()))
-            kinds = np.concatenate(list(self._by_feature("kinds")))
-            n_codes = np.concatenate(list(self._by_feature("n_codes")))
-            write_categories_first(self._new, kinds, n_codes)
-        for name in (name for name in one.small_arrays if name in ROW_ARRAYS):
-            self._new.small(name, (items for _, items in self._stores[0].pieces(name)))
-        manifests = [store.manifest for store in self._stores]
-        manifest = replace(
-            one,
-            n_features=shape.n_features,
-            kind_counts={k: sum(m.kind_counts[k] for m in manifests) for k in one.kind_counts},
-            chunk_features=codes_chunk_features(shape, one.code_nbytes),
-            values_dtype=self._values_dtype,
-            n_missing_cells=sum(m.n_missing_cells for m in manifests),
-            n_missing_features=sum(m.n_missing_features for m in manifests),
+        step, nbytes = _smallest(self.whole)
+        self._batch = (1 + max(0, room_nbytes) // nbytes) * step
+        self._write_columns(new, progress)
+        by_feature = {name: self._by_feature(name) for name in _BY_FEATURE}
+        for name, array in by_feature.items():
+            new.small(name, [array])
+        kinds, n_missing = by_feature["kinds"], by_feature["n_missing"]
+        shape = Shape(self.whole.n_rows, self.whole.n_features)
+        write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
+        if (kinds == CATEGORICAL).any():
+            new.texts("categories", text_blocks(self._categories()))
+            write_categories_first(new, kinds, by_feature["n_codes"])
+        for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
+            new.small(name, (items for _, items in self._stores[0].pieces(name)))
+        counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
+        whole = replace(
+            self.whole,
+            kind_counts=dict(zip(NAMES, counts, strict=True)),
+            n_missing_cells=int(n_missing.sum(dtype=np.int64)),
+            n_missing_features=int(np.count_nonzero(n_missing)),
             source=source,
-            values_chunk=self._chunk,
         )
-        return self._new.finish(manifest)
+        return new.finish(whole)
 
-    def _batches(self) -> Iterator[tuple[int, int, list[tuple[int, int, NDArray[np.intp]]]]]:
+    def _batches(self) -> Iterator[tuple[int, int, list[Part]]]:
         """Yield the first feature of each batch, how many it has, and its parts.
 
-        A part is the piece, the first of its features as stored there, and their places in the
-        batch: they follow each other in both.
+        Features of a piece follow each other both there and in the whole.
         """
         read = np.zeros(len(self._ends), np.int64)
-        for first in range(0, len(self._positions), self._batch):
+        for first in range(0, self.whole.n_features, self._batch):
             positions = self._positions[first : first + self._batch]
+            if self._chosen is not None:
+                stored = self._chosen[first : first + self._batch]
+                order = np.argsort(stored)
+                yield first, len(stored), [(0, stored[order], order)]
+                continue
             which = np.searchsorted(self._ends, positions, "right")
             parts = []
             for piece in np.unique(which).tolist():
                 places = np.flatnonzero(which == piece)
-                parts.append((piece, int(read[piece]), places))
+                parts.append((piece, read[piece] + np.arange(len(places)), places))
                 read[piece] += len(places)
             yield first, len(positions), parts
 
-    def _write_codes(self) -> None:
-        one, shape = self._stores[0].manifest, self._shape
-        missing = np.dtype(one.code_dtype).type(one.missing_code)
-        chunk_features = codes_chunk_features(shape, one.code_nbytes)
-        writer = CodesWriter(self._new, shape, chunk_features, missing)
-        block = Block(min(self._batch, shape.n_features), one.n_rows, one.code_nbytes, tiled=False)
+    def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
+        """Write values, or ranges of codes, and codes; note the shapes of their chunks."""
+        m, n_rows, dtype = self.whole, self.whole.n_rows, np.dtype(self.whole.float_dtype)
+        shape, missing = Shape(n_rows, m.n_features), np.dtype(m.code_dtype).type(m.missing_code)
+        chunk_features = codes_chunk_features(shape, m.code_nbytes)
+        coded = CodesWriter(new, shape, chunk_features, missing)
+        floats = {
+            name: FloatsWriter(new.folder, name, Shape(n_items, m.n_features), dtype)
+            for name, n_items in m.float_arrays.items()
+        }
+        readers = {name: [store.values(name).columns for store in self._stores] for name in floats}
+        if self._chosen is not None:
+            readers["values"] = [self._stores[0].column_parts]  # which looks at categories too
         with ExitStack() as stack:
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
             for first, n, parts in self._batches():
-                codes = np.empty((n, one.n_rows), one.code_dtype)
-                for piece, start, places in parts:
-                    items = np.arange(start, start + len(places), dtype=np.uint32)
-                    columns[piece].gather(items, block)
-                    read = block.codes.view(one.code_dtype)[: len(places) * one.n_rows]
-                    codes[places] = read.reshape(len(places), one.n_rows)
-                writer.write(codes)
-                self._tell("merging", (first + n) * one.n_rows, shape.n_features * one.n_rows)
-            writer.close()
+                codes = np.empty((n, n_rows), m.code_dtype)
+                for name, writer in floats.items():
+                    values = np.empty((n, m.float_arrays[name]), dtype)
+                    for piece, stored, places in parts:
+                        for i, row, some in readers[name][piece](stored):
+                            values[places[i], row : row + len(some)] = some
+                    writer.write(first, values)
+                if self._chosen is not None:
+                    code_columns(values, codes)
+                else:
+                    for piece, stored, places in parts:
+                        codes[places] = self._codes(columns[piece], stored)
+                coded.write(codes)
+                progress("merging", (first + n) * n_rows, m.n_features * n_rows)
+            coded.close()
+        for name, writer in floats.items():
+            writer.sync()
+            new.small(f"{name}_crc32c", [writer.crcs])
+        self.whole = replace(m, chunk_features=chunk_features, values_chunk=writer.chunk)
 
-    def _write_floats(self, name: str, n_items: int) -> None:
-        shape = Shape(n_items, self._shape.n_features)
-        writer = FloatsWriter(self._new.folder, name, shape, self._dtype)
-        readers = [store.values(name) for store in self._stores]
-        for first, n, parts in self._batches():
-            values = np.empty((n, n_items), self._dtype)
-            for piece, start, places in parts:
-                stored = np.arange(start, start + len(places))
-                for i, row, some in readers[piece].columns(stored):
-                    values[places[i], row : row + len(some)] = some
-            writer.write(first, values)
-        writer.sync()
-        self._new.small(f"{name}_crc32c", [writer.crcs])
+    def _codes(self, columns: ColumnStore, stored: NDArray[np.int64]) -> NDArray[Any]:
+        """Return codes (n, n_rows) of some features of a piece."""
+        n, m = len(stored), self.whole
+        block = Block(n, m.n_rows, m.code_nbytes, tiled=False)
+        columns.gather(stored.astype(np.uint32), block)
+        return block.as_columns(n)
 
-    def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
-        """Yield an array of the features of the whole, in stored order."""
+    def _by_feature(self, name: str) -> NDArray[Any]:
+        """Return an array of the features of the whole, in stored order."""
         arrays = [store.array(name) for store in self._stores]
-        for _, n, parts in self._batches():
-            out = np.empty(n, arrays[0].dtype)
-            for piece, start, places in parts:
-                out[places] = arrays[piece][start : start + len(places)]
-            yield out
+        out = np.empty(self.whole.n_features, arrays[0].dtype)
+        for first, n, parts in self._batches():
+            for piece, stored, places in parts:
+                out[first : first + n][places] = arrays[piece][stored]
+        return out
 
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
         found = [store.categories() for store in self._stores]
         for _, _, parts in self._batches():
-            stored = {
-                int(place): (piece, start + i)
-                for piece, start, places in parts
-                if self._stores[piece].manifest.kind_counts["categorical"]
-                for i, place in enumerate(places)
-            }
-            for place in sorted(stored):
-                piece, feature = stored[place]
+            sources = [
+                (place, piece, feature)
+                for piece, stored, places in parts
+                for place, feature in zip(places.tolist(), stored.tolist(), strict=True)
+            ]
+            for _, piece, feature in sorted(sources):
                 yield from found[piece].of(feature) or ()
 
 
@@ -283,24 +311,19 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
         return name if name is not None and header.find(name) is not None else None
 
-    target, event = there(options.target), there(options.event)
-    if options.censored and (target is None or event is None):  # a column without the other
-        target = event = None
-    kinds = (pair for pair in options.kinds.given if there(pair[0]) is not None)
-    return replace(
-        options,
-        target=target,
-        no_target=target is None,
-        censored=options.censored and target is not None,
-        event=event,
-        covariates=options.covariates if all(map(there, options.covariates)) else (),
-        row_ids=there(options.row_ids),
-        weights=there(options.weights),
-        groups=there(options.groups),
-        strata=options.strata if all(map(there, options.strata)) else (),
-        ignore=tuple(name for name in options.ignore if there(name) is not None),
-        kinds=ForcedKinds(tuple(kinds)),
-    )
+    given = vars(options)
+    own: dict[str, Any] = {
+        what: there(given[what]) for what in ("target", "event", "row_ids", "weights", "groups")
+    }
+    if options.censored and None in (own["target"], own["event"]):  # a column without the other
+        own["target"] = own["event"] = None
+    for what in ("strata", "covariates"):
+        own[what] = given[what] if all(map(there, given[what])) else ()
+    own["ignore"] = tuple(name for name in options.ignore if there(name) is not None)
+    kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if there(pair[0]) is not None))
+    has_target = own["target"] is not None
+    censored = options.censored and has_target
+    return replace(options, **own, kinds=kinds, no_target=not has_target, censored=censored)
 
 
 @contextmanager
@@ -401,9 +424,14 @@ def ingest_pieces(
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
-            source = _source_of(tables, stores)
+            merging, source = Merging(stores), _source_of(tables, stores)
+            cap_nbytes, own = int(options.memory_mb * MB), resident_nbytes()
+            budget = Budget(cap_nbytes, merging_leases(merging.whole), own)
+            budget.check()
+            room = min(budget.free_nbytes, MERGED_NBYTES)
+            names = text_blocks(name for one in stores for name in one.names)
             with NewStore(made) as new:
-                manifest = Merging(new, stores, int(options.memory_mb * MB), tell).write(source)
+                manifest = merging.write(new, names, source, room, tell)
         (folder / IDENTITY).replace(folder / FINISHED)
         with suppress(OSError):
             _clear(folder)

@@ -149,10 +149,7 @@ def ingest_table(
     options = options or IngestOptions()
     if options.overwrite:
         check_replaceable(store)
-    with (
-        disk_errors(store),
-        published_folder(store, replaces=options.overwrite) as folder,
-    ):
+    with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
         with WorkFolder.at(folder, progress) as work:
             reading = open_reading(table, options, side or SideColumns(), work)
             manifest = _ingest(reading, work)

@@ -277,11 +277,7 @@ class ColumnsWriter:
             self._floats[name] = FloatsWriter(store.folder, name, wide, dtype)
 
     def write(
-        self,
-        columns: StoredColumns,
-        batch: int,
-        n_threads: int,
-        progress: ByteProgress | None,
+        self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
     ) -> None:
         """Write all columns: each thread reads, codes and compresses its own share of a batch.
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import published_file
-from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
 from srs_ooc.base.records import State, Stateful
 from srs_ooc.base.text import MB, no_formula
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ColumnSource
 from srs_ooc.runs.inputs import SideFile
-from srs_ooc.runs.ledger import Ledger, Progress
+from srs_ooc.runs.ledger import Ledger, Progress, damaged_run
 from srs_ooc.runs.run import N_TARGETS, NETWORK
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
@@ -123,11 +123,8 @@ class EdgeStore:
         arrays = self._ledger.read_arrays(_name(number))
         if arrays is None or arrays["weights"].shape != (n_here, self.n_regulators):
             found = "none" if arrays is None else f"some of shape {arrays['weights'].shape}"
-            raise RunError(
-                f"{self._ledger.run}: expected the weights of {n_here} targets from "
-                f"{number * self._shard_targets} on, found {found}. The ledger is damaged; restore "
-                "it from a copy. Nothing was started afresh."
-            )
+            expected = f"the weights of {n_here} targets from {number * self._shard_targets} on"
+            raise damaged_run(self._ledger.run, f"expected {expected}, found {found}")
         return np.asarray(arrays["weights"], np.float64)
 
 
@@ -378,15 +375,9 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
 
 
 def _arrow(file: Path) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UsageError(
-            f"{file}: expected pyarrow for a Parquet file, found that it is not installed. "
-            "Install it with `pip install 'srs-ooc[arrow]'`, or write a CSV file."
-        ) from error
-    return pyarrow, pyarrow.parquet
+    remedy = "Run `pip install 'srs-ooc[arrow]'`, or write a CSV file."
+    parquet = library("pyarrow.parquet", str(file), remedy)
+    return library("pyarrow", str(file), remedy), parquet
 
 
 # Edges by weight, in memory that does not grow with their number.

@@ -63,12 +63,7 @@ from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.run_memory import (
-    LEDGER_NBYTES,
-    ORDERS_NBYTES,
-    TrainingShape,
-    n_cores,
-)
+from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape, n_cores
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 

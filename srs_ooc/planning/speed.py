@@ -529,8 +529,4 @@ def planned_run(draft: RunDraft) -> dict[str, Any]:
     """
     iterations, reason = recommended_iterations(draft)
     speed = speed_of(draft, memory_plan(draft), measures=False)
-    return {
-        "iterations": iterations,
-        "seconds_per_iteration": speed.seconds,
-        "reason": reason,
-    }
+    return {"iterations": iterations, "seconds_per_iteration": speed.seconds, "reason": reason}

@@ -6,7 +6,7 @@ import gzip
 import io
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -15,32 +15,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, cap_to_name
-from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
-from srs_ooc.base.files import published_file, published_folder
-from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.files import check_free, explained, published_file, published_folder
+from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
 from srs_ooc.base.text import MB, no_formula
-from srs_ooc.ingestion.formats import TextCoder
-from srs_ooc.ingestion.ingest_memory import (
-    CATEGORY_NBYTES,
-    CATEGORY_WORK_NBYTES,
-    SLACK_NBYTES,
-    StoreForm,
-    batch_nbytes,
-    fit_batch,
-    smallest_batch,
-)
-from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.ingestion.rows import KeptRows, TableFacts
-from srs_ooc.ingestion.scratch import check_disk, disk_of, joined, text_blocks
-from srs_ooc.ingestion.writer import FeatureKinds, write_store
-from srs_ooc.results.ranking import (
-    Ranking,
-)
+from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
+from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases
+from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
-from srs_ooc.store.manifest import CATEGORICAL, Shape
+from srs_ooc.store.manifest import Shape
 from srs_ooc.store.store import Store
+from srs_ooc.store.writing import NewStore
 
 COLUMN_NBYTES = 400
 """Memory of an exported column: its name, its place, what is kept of it until all is written."""
@@ -100,157 +88,21 @@ def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
 # Some columns of a store as a smaller store, with all that is known of its rows.
 
 
-def export_store(
-    store: Store, positions: NDArray[np.int64], out: Path, *, cap_nbytes: int | None = None
-) -> None:
-    """Write columns of a store to a store of their own, which appears complete or not at all.
-
-    It keeps values, codes, kinds and categories of the columns, and of the rows the target, ids,
-    weights, strata, groups, covariates and events: all as they are.
-
-    Parameters
-    ----------
-    store : Store
-        The store; it must keep values.
-    positions : int64 (k,)
-        Source positions of the wanted features, each once, in the order they are to have.
-    out : Path
-        The store to make.
-    cap_nbytes : int, optional
-        Cap on the memory of the whole process.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold a batch of columns and what it takes to read.
-    StoreError
-        If the store is damaged or keeps no values, or the disk has no room.
-    OSError
-        If ``out`` exists or cannot be written.
-    """
-    shape, form = _shape_and_form(store, len(positions))
-    batch, n_threads, texts_nbytes = _batch_and_texts(store, len(positions), out, cap_nbytes)
-    with (
-        published_folder(out) as folder,
-        store.unchanged(),
-        tempfile.TemporaryFile(dir=out.parent) as scratch,
-    ):
-        check_disk(folder, *disk_of(shape, form, by_rows=True))
-        gather_columns(scratch, store, positions)
-        columns = _Columns(scratch, store, positions, TextCoder(texts_nbytes))
-        kinds = columns.kinds()
-        if not columns.all_coded:
-            raise _too_many_texts(cap_nbytes)
-        write_store(
-            folder,
-            columns,
-            store.target(),
-            _facts(store),
-            text_blocks(store.names[i] for i in positions.tolist()),
-            kinds=kinds,
-            form=form,
-            batch_features=batch,
-            n_threads=n_threads,
-        )
-
-
-def _shape_and_form(store: Store, n_columns: int) -> tuple[Shape, StoreForm]:
-    manifest = store.manifest
-    form = StoreForm(manifest.code_dtype, manifest.values_dtype)
-    return Shape(store.n_rows, n_columns), form
-
-
-def _least(store: Store, n_columns: int) -> int:
-    """Return the memory of the smallest batch of columns, in bytes."""
-    shape, form = _shape_and_form(store, n_columns)
-    return batch_nbytes(shape, form, smallest_batch(shape, form), 1)
-
-
-def _batch_and_texts(
-    store: Store, n_columns: int, out: Path, cap: int | None
-) -> tuple[int | None, int, int]:
-    """Return what the cap leaves: columns and threads of a batch, and memory of categories."""
-    leases = export_leases(store, n_columns, out)
-    if cap is None:
-        return None, 2, CATEGORY_NBYTES
-    budget = Budget(cap, leases)
-    budget.check()
-    has_categories = bool(store.manifest.kind_counts["categorical"])
-    texts_nbytes = min(CATEGORY_NBYTES, budget.free_nbytes // 2) * has_categories
-    room = _least(store, n_columns) + budget.free_nbytes - texts_nbytes
-    return *fit_batch(*_shape_and_form(store, n_columns), room), texts_nbytes
-
-
-def _too_many_texts(cap: int | None) -> BudgetError:
-    if cap is None:
-        return BudgetError("expected less text in the categories of these columns, found more.")
-    return BudgetError(
-        f"--memory-mb {cap // MB} cannot hold the texts of the categories of these "
-        f"columns, which may take half of what is left. Try --memory-mb "
-        f"{cap_to_name(2 * cap)}."
-    )
-
-
-class _Columns:
-    """Gathered columns in the order of the new store; categories as numbers of texts."""
-
-    def __init__(
-        self, file: BinaryIO, store: Store, positions: NDArray[np.int64], pool: TextCoder
-    ) -> None:
-        self._file, self._pool, self._path = file, pool, store.path
-        self.n_rows, self.n_features = store.n_rows, len(positions)
-        self._order = stored_positions(len(positions)).astype(np.int64)
-        self._places = places_of(store, positions)[self._order]
-        self._kinds = store.kinds()[self._places]
-        self._categories = store.categories()
-        self.all_coded = True
-
-    def kinds(self) -> FeatureKinds:
-        """Return the kinds, all of them known, once every text has its number."""
-        is_text = self._kinds == CATEGORICAL
-        for feature in np.flatnonzero(is_text).tolist():
-            self._numbers(feature)
-        path, rows = str(self._path), KeptRows(self.n_rows)
-        return FeatureKinds(self._kinds, is_text, self._pool, lambda *_: (path, None), rows)
-
-    def _numbers(self, feature: int) -> NDArray[np.float64]:
-        """Return the number of the text of each code of a categorical feature."""
-        texts = self._categories.of(int(self._places[feature])) or []
-        numbers = self._pool.code(*joined([text.encode() for text in texts]))
-        self.all_coded &= len(numbers) == len(texts)
-        return numbers.astype(np.float64)
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = np.empty((stop - start, self.n_rows))
-        for line, feature in zip(out, range(start, stop), strict=True):
-            line[:] = read_values(self._file, self.n_rows, self.n_rows * int(self._order[feature]))
-            if self._kinds[feature] == CATEGORICAL:
-                there = ~np.isnan(line)
-                line[there] = self._numbers(feature)[line[there].astype(np.int64)]
-        return out
-
-
-def _facts(store: Store) -> TableFacts:
-    manifest = store.manifest
+def _export_store(store: Store, positions: NDArray[np.int64], out: Path, room_nbytes: int) -> None:
+    """Write columns to a store of their own: values, kinds, categories, and all of its rows."""
     source: dict[str, Any] = {
         "format": "store",
         "name": store.path.name,
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
-    return TableFacts(
-        manifest.target_name,
-        manifest.classes,
-        manifest.row_id_name,
-        manifest.n_dropped_rows,
-        manifest.row_columns,
-        manifest.inferred,
-        source,
-        text_blocks(store.row_ids),
-        {name: store.array(name) for name in manifest.row_columns},
-        manifest.levels,
-    )
+    names = text_blocks(store.names[i] for i in positions.tolist())
+    with published_folder(out) as folder, store.unchanged(), NewStore(folder) as new:
+        merging = Merging([store], places_of(store, positions))
+        form = StoreForm(merging.whole.code_dtype, merging.whole.values_dtype)
+        shape = Shape(store.n_rows, len(positions))
+        check_disk(folder, *disk_of(shape, form, by_rows=False))
+        merging.write(new, names, source, room_nbytes, lambda *_: None)
 
 
 # The formats of exported columns; every one goes through memory in blocks of rows.
@@ -447,13 +299,7 @@ def writer_of(out: Path) -> Writer:
     for ending, writer in WRITERS.items():
         if name.endswith(ending):
             if writer in (write_parquet, write_feather):
-                try:
-                    import pyarrow  # noqa: F401
-                except ImportError as error:
-                    raise UsageError(
-                        f"{out}: expected pyarrow to be installed, could not import it: {error}. "
-                        "Run `pip install 'srs-ooc[arrow]'`, or export CSV."
-                    ) from error
+                library("pyarrow", str(out), "Run `pip install 'srs-ooc[arrow]'`, or export CSV.")
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
     if str(out) == "-" or promised in (*_OTHERS, *WRITERS):
@@ -478,11 +324,12 @@ def export_columns(
 ) -> None:
     """Write columns of a store to a file, in the format that its name ends in.
 
-    A store of their own if that is ``.zarr`` (:mod:`srs_ooc.results.exporting`). CSV unless it
-    says otherwise (:mod:`srs_ooc.results.exporting`): the header is the name of the row ids
-    (``row_id`` where rows are numbered), the names of the columns, and the name of the target. A
-    value is the shortest decimal that reads back as the same float64; a category is its
-    text; a missing one is empty. Rows go through memory in bounded blocks.
+    A store of their own if that is ``.zarr``: with values, codes, kinds and categories of the
+    columns, and of the rows the target, ids, weights, strata, groups, covariates and events, all as
+    they are. CSV unless it says otherwise: the header is the name of the row ids (``row_id`` where
+    rows are numbered), the names of the columns, and the name of the target. A value is the
+    shortest decimal that reads back as the same float64; a category is its text; a missing one is
+    empty. Rows go through memory in bounded blocks.
 
     Parameters
     ----------
@@ -508,8 +355,7 @@ def export_columns(
     UsageError
         If ``out`` exists, or a position is outside the table.
     """
-    if out.exists():
-        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    check_free(out)
     wanted = np.asarray(positions, np.int64)
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
         raise UsageError(
@@ -517,20 +363,16 @@ def export_columns(
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
-    try:
+    leases, room_nbytes = export_leases(store, len(wanted), out), MERGED_NBYTES
+    if cap_nbytes is not None:
+        budget = Budget(cap_nbytes, leases)
+        budget.check()
+        room_nbytes = budget.free_nbytes
+    with explained(out):
         if is_store_name(out):
-            export_store(store, wanted, out, cap_nbytes=cap_nbytes)
+            _export_store(store, wanted, out, room_nbytes)
         else:
-            _export_file(store, wanted, out, cap_nbytes, safe=safe)
-    except FileExistsError as error:
-        raise UsageError(
-            f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
-        ) from None
-    except OSError as error:
-        raise StoreError(
-            f"{out}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists, can be written, and has room."
-        ) from error
+            _export_file(store, wanted, out, safe=safe)
 
 
 def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
@@ -543,14 +385,12 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     """
     chunk, columns = 3 * store.values().chunk_nbytes, COLUMN_NBYTES * n_columns
     if is_store_name(out):
-        has_categories = bool(store.manifest.kind_counts["categorical"])
-        per_place, row_nbytes = 24 if has_categories else 1, 32 + 8 * len(store.manifest.levels)
+        per_place = 24 if store.manifest.kind_counts["categorical"] else 1
         return [
-            Lease("columns on their way", max(_least(store, n_columns), chunk)),
+            *merging_leases(replace(store.manifest, n_features=n_columns)),
+            Lease("a chunk of values", chunk),
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),
-            Lease(f"what is known of {store.n_rows} rows", row_nbytes * store.n_rows),
-            Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
         ]
     is_arrow = writer_of(out) in (write_parquet, write_feather)
     arrow = 40 * MB * is_arrow  # loaded, and a batch of it
@@ -563,13 +403,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     ]
 
 
-def _export_file(
-    store: Store, wanted: NDArray[np.int64], out: Path, cap_nbytes: int | None, *, safe: bool
-) -> None:
-    write = writer_of(out)
-    store.values()  # or say that it keeps none
-    if cap_nbytes is not None:
-        Budget(cap_nbytes, export_leases(store, len(wanted), out)).check()
+def _export_file(store: Store, wanted: NDArray[np.int64], out: Path, *, safe: bool) -> None:
     with (
         published_file(out) as scratch,
         store.unchanged(),
@@ -577,7 +411,7 @@ def _export_file(
     ):
         gather_columns(columns, store, wanted)
         with scratch.open("wb") as file:
-            write(file, _rows_of(columns, store, wanted, safe=safe))
+            writer_of(out)(file, _rows_of(columns, store, wanted, safe=safe))
 
 
 def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from shlex import quote
+from typing import Any
 
 import numpy as np
 
@@ -168,10 +169,7 @@ def _found(report: Report) -> list[str]:
     if reading.is_provisional:
         return ["There is no verdict yet.", "What follows is a ranking so far."]
     if reading.ranks_only:
-        return [
-            "Features are ranked, and none is selected.",
-            "There is no verdict, and no level.",
-        ]
+        return ["Features are ranked, and none is selected.", "There is no verdict, and no level."]
     n = len(report.selected)
     if not n:
         return [f"No feature was selected{_at_level(report)}."]
@@ -385,6 +383,21 @@ def versions() -> dict[str, str]:
     return found | {"system": f"{platform.system()} {platform.machine()}"}
 
 
+def words_of(report: Report) -> dict[str, Any]:
+    """Return all that a report says in words, by what it is."""
+    return {
+        "question": question_of(report),
+        "answers": answers_of(report),
+        "course": course_of(report),
+        "not_claimed": not_claimed_of(report),
+        "cautions": cautions_of(report),
+        "commands": commands_of(report),
+        "notes": notes_of(report),
+        "versions": versions(),
+        "fingerprints": fingerprints_of(report),
+    }
+
+
 # A report as JSON and as Markdown: the same without figures.
 
 LISTED_IN_TEXT = 50
@@ -397,14 +410,11 @@ _COLUMNS = (
 
 def json_of(report: Report) -> str:
     """Return a report as one JSON object."""
-    curve = report.held_out
+    curve, words = report.held_out, words_of(report)
     record = {
         "name": report.name,
-        "question": question_of(report),
-        "answers": answers_of(report),
-        "course": course_of(report),
-        "not_claimed": not_claimed_of(report),
-        "cautions": [{"title": title, "text": text} for title, text in cautions_of(report)],
+        **{what: words[what] for what in ("question", "answers", "course", "not_claimed")},
+        "cautions": [{"title": title, "text": text} for title, text in words["cautions"]],
         "features": report.records,
         "n_selected": report.n_selected,
         "status": report.status,
@@ -426,12 +436,7 @@ def json_of(report: Report) -> str:
             "n_folds": len(curve.scores),
             "is_regression": report.task.is_regression,
         },
-        "repeat": {
-            "commands": commands_of(report),
-            "notes": notes_of(report),
-            "versions": versions(),
-            "fingerprints": fingerprints_of(report),
-        },
+        "repeat": {what: words[what] for what in ("commands", "notes", "versions", "fingerprints")},
     }
     return json.dumps(record, ensure_ascii=False, indent=1, default=vars) + "\n"
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.files import explained, published_file
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
@@ -252,10 +253,7 @@ def _draw_curves(
             style = {"ha": "center", "va": "top", "fontsize": 7, "color": COLOURS[k]}
             n, place = int((some.times >= x).sum()), ax.get_xaxis_transform()
             ax.text(x, -0.3 - 0.12 * k, f"{n}", transform=place, **style)
-    ax.set(
-        xlim=(0, ends or 1.0),
-        ylim=(0, 1.02),
-    )
+    ax.set(xlim=(0, ends or 1.0), ylim=(0, 1.02))
     ax.set_ylabel("without event", fontsize="small", labelpad=1)
     ax.set_xlabel("time; below, rows at risk", fontsize="small", labelpad=1)
     _legend(ax, fontsize="x-small", loc="upper right")
@@ -371,25 +369,20 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+TAKES = (
+    "report",
+    "Run `pip install 'srs-ooc[report]'`, or take --format md or json, which need no library.",
+)
+"""What takes matplotlib and Jinja2, and what to do without."""
+
+
 @contextmanager
 def _figure(size: tuple[float, float]) -> Iterator[Any]:
     """Yield an empty figure in the style of a report; no window, no state that stays."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing("matplotlib", error) from error
+    mpl, figures = (library(f"matplotlib{part}", *TAKES) for part in ("", ".figure"))
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters that the font of this machine lacks
-        yield Figure(figsize=size, layout="constrained")
-
-
-def missing(library: str, error: ImportError) -> UsageError:
-    """Return the error of a report without one of its libraries."""
-    return UsageError(
-        f"report: expected {library} to be installed, could not import it: {error}. Run `pip "
-        "install 'srs-ooc[report]'`, or take --format md or json, which need no library."
-    )
+        yield figures.Figure(figsize=size, layout="constrained")
 
 
 def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False) -> None:
@@ -410,6 +403,8 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
     ------
     UsageError
         If name or format is not known, the file is there, or matplotlib is not.
+    StoreError
+        If the file cannot be written.
     """
     if name not in FIGURES:
         raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
@@ -423,11 +418,8 @@ def save_figure(path: Path, name: str, report: Report, *, replaces: bool = False
     undated = dict.fromkeys(_DATES[ending])
     with _figure(size) as figure:
         draw(figure.subplots(), report)
-        try:
-            with published_file(path, replaces=replaces) as scratch:
-                figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
-        except FileExistsError as error:
-            raise UsageError(f"{path}: expected a path that is free: {error}.") from error
+        with explained(path), published_file(path, replaces=replaces) as scratch:
+            figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
 
 
 def image_of(report: Report, name: str) -> str:

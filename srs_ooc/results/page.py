@@ -14,24 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc import __version__
-from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import explained, published_file
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import cell_text, visible
-from srs_ooc.results.facts import (
-    answers_of,
-    cautions_of,
-    commands_of,
-    course_of,
-    fingerprints_of,
-    json_of,
-    markdown_of,
-    not_claimed_of,
-    notes_of,
-    question_of,
-    versions,
-)
+from srs_ooc.results.facts import json_of, markdown_of, words_of
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.figures import FIGURES, image_of, missing
+from srs_ooc.results.figures import FIGURES, TAKES, image_of
 from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
@@ -112,12 +101,9 @@ def page_of(report: Report) -> str:
     UsageError
         If Jinja2 or matplotlib is not installed.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise missing("Jinja2", error) from error
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    jinja = library("jinja2", *TAKES)
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["seen"] = lambda text: visible(str(text))
     environment.filters["number"] = lambda value: visible(cell_text(value, digits=3))
@@ -127,17 +113,9 @@ def page_of(report: Report) -> str:
     script = _text("uPlot.iife.min.js") + _text("script.js")
     columns = _columns(report.records)
     figures = [(name, *_caption(report, name), image_of(report, name)) for name in _drawn(report)]
-    return template.render(
+    text: str = template.render(
         report=report,
-        question=question_of(report),
-        answers=answers_of(report),
-        course=course_of(report),
-        not_claimed=not_claimed_of(report),
-        cautions=cautions_of(report),
-        commands=commands_of(report),
-        notes=notes_of(report),
-        fingerprints=fingerprints_of(report),
-        versions=versions(),
+        **words_of(report),
         style=style,
         script=script,
         policy=_policy(style, script),
@@ -149,6 +127,7 @@ def page_of(report: Report) -> str:
         version=__version__,
         licence=_text("uPlot.LICENSE"),
     )
+    return text
 
 
 def _text(name: str) -> str:
@@ -285,16 +264,8 @@ def write_report(report: Report, out: Path, kind: str, *, replaces: bool = False
             f"{out}: expected a path that is free, found a file. Choose another, or --overwrite."
         )
     text = text_of(report, kind)
-    try:
-        with published_file(out, replaces=replaces) as scratch:
-            scratch.write_text(text, encoding="utf-8", newline="\n")
-    except FileExistsError as error:
-        raise UsageError(f"{out}: expected a path that is free: {error}.") from None
-    except OSError as error:
-        raise StoreError(
-            f"{out}: cannot be written: {error.strerror or error}. Choose a path in a folder that "
-            "exists, can be written, and has room."
-        ) from error
+    with explained(out), published_file(out, replaces=replaces) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
 
 
 def text_of(report: Report, kind: str) -> str:

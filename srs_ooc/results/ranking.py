@@ -490,10 +490,7 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
 
 
 def _judged(
-    verdict: Verdict | None,
-    halves: HalvesRecord | None,
-    stored: int,
-    name: Callable[[int], str],
+    verdict: Verdict | None, halves: HalvesRecord | None, stored: int, name: Callable[[int], str]
 ) -> dict[str, Any]:
     """Return what verdict and halves say of a feature; by name those beside which it shows."""
     said = {} if verdict is None else fields_of(verdict, stored)

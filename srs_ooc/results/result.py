@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
+from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns, library
 from srs_ooc.base.options import python_spelling, whole_given
 from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
@@ -102,11 +102,7 @@ class Result:
 
     @contextmanager
     def _ledger(self) -> Iterator[Run]:
-        with (
-            python_spelling(),
-            growth_counted(),
-            closing(Run(self.run, writable=False)) as ledger,
-        ):
+        with python_spelling(), growth_counted(), closing(Run(self.run, writable=False)) as ledger:
             yield ledger
 
     @property
@@ -476,10 +472,6 @@ def _table_of(data: Any) -> Any:
 
 
 def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        from srs_ooc.results.figures import missing
+    from srs_ooc.results.figures import TAKES
 
-        raise missing("matplotlib", error) from error
-    return plt.subplots(layout="constrained")[1]
+    return library("matplotlib.pyplot", *TAKES).subplots(layout="constrained")[1]

@@ -18,6 +18,7 @@ import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
+from srs_ooc.base.frames import library
 from srs_ooc.runs.batches import BatchExecutor, GrowJob
 from srs_ooc.runs.jobs import Batch, Job, PartWatch, WorkerStore, check_version, forget, work
 from srs_ooc.runs.spec import RunSpec
@@ -398,14 +399,8 @@ def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise UsageError(
-            "--dask: expected Dask, found that it is not installed. Install it here and on the "
-            "workers: pip install 'srs-ooc[dask]'"
-        ) from error
-    return distributed
+    remedy = "Run `pip install 'srs-ooc[dask]'` here and on the workers."
+    return library("distributed", "--dask", remedy)
 
 
 def _n_workers(address: str) -> int:

@@ -26,13 +26,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import (
-    Batch,
-    Job,
-    PartWatch,
-    Work,
-    WorkerStore,
-)
+from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
 from srs_ooc.runs.run import PLACES, Run, places_of
 from srs_ooc.runs.run_memory import run_leases, shape_of

@@ -37,6 +37,15 @@ CHECKING_NBYTES = 8 * MB
 FORMAT = 4
 MAX_HISTORY = 10_000
 
+
+def damaged_run(place: object, what: str) -> RunError:
+    """Return the error of a run of which ``place`` says what cannot be."""
+    return RunError(
+        f"{place}: {what}. The run is damaged: restore its folder from a copy, or start it again "
+        "in another one. Nothing was started afresh."
+    )
+
+
 # Connections to the SQLite file of a ledger, also where nothing may be written beside it.
 #
 # A database with a write-ahead log is read together with two files beside it: the log (``-wal``)
@@ -418,10 +427,8 @@ def _place_of(row: int) -> tuple[int, int]:
 
 def _damaged_page(row: int, expected: str, found: str) -> RunError:
     column, page = _place_of(row)
-    return RunError(
-        f"page {page} of array {column} of the ledger is damaged: expected {expected}, found "
-        f"{found}. Restore the run's folder from a copy, or start the run again in another one."
-    )
+    what = f"expected {expected}, found {found}"
+    return damaged_run(f"page {page} of array {column} of the ledger", what)
 
 
 _SCHEMA = """
@@ -478,12 +485,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        run: Path,
-        *,
-        writable: bool,
-        accept_loss: bool = False,
-        part_of: Path | None = None,
+        self, run: Path, *, writable: bool, accept_loss: bool = False, part_of: Path | None = None
     ) -> None:
         self.run, self.accepts_loss = run, accept_loss
         self.check: Callable[[], object] = lambda: None
@@ -575,10 +577,8 @@ class Ledger:
         return data
 
     def _refuse(self, name: str, found: str) -> NoReturn:
-        raise RunError(
-            f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
-            "The ledger is damaged; restore it from a copy. Nothing was started afresh."
-        )
+        what = f"expected a record {name!r} as it was written, found {found}"
+        raise damaged_run(self.run / FILE, what)
 
     def meta(self, name: str) -> Any:
         """Return a fact kept at creation, or set since.
@@ -664,10 +664,8 @@ class Ledger:
         with self.reading():
             progress, record = self.progress(), self.meta("state")
             if checksums_digest(self._database) != record["pages"]:
-                raise RunError(
-                    f"{self.run / FILE}: pages of the tallies are missing or of another commit. "
-                    "The ledger is damaged; restore it from a copy. Nothing was started afresh."
-                )
+                what = "pages of the tallies are missing or of another commit"
+                raise damaged_run(self.run / FILE, what)
             layout = record["layout"]
             for name, part in parts.items():
                 part.restore(SavedPart(self, self._database, name, layout))
@@ -755,11 +753,8 @@ class Ledger:
             If one is lost or of another commit, or an index of the database is damaged.
         """
         if self.meta(DIGEST) != records_digest(self._database):
-            raise RunError(
-                f"{self.run / FILE}: expected all records of one commit, found that some are "
-                "missing or of another commit. The ledger is damaged; restore it from a copy. "
-                "Nothing was started afresh."
-            )
+            what = "expected all records of one commit, found some missing or of another commit"
+            raise damaged_run(self.run / FILE, what)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -28,12 +28,7 @@ from srs_ooc.runs.engine import (
     fit_iteration,
 )
 from srs_ooc.runs.ledger import VALID, Ledger
-from srs_ooc.runs.run_memory import (
-    ORDERS_NBYTES,
-    RunBudget,
-    TrainingShape,
-    shape_of,
-)
+from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape, shape_of
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, folds_of, training_response
 from srs_ooc.samplers.base import SamplerContext
@@ -154,13 +149,7 @@ class Resources:
     """
 
     def __init__(
-        self,
-        context: RunContext,
-        stack: ExitStack,
-        *,
-        saves: bool,
-        beside_nbytes: int,
-        grows: bool,
+        self, context: RunContext, stack: ExitStack, *, saves: bool, beside_nbytes: int, grows: bool
     ) -> None:
         spec, store, task = context.spec, context.store, context.task
         self.watch, self._step = context.watch, Step("", 0, 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.runs.inputs import FILE_DIGITS, NULL_MODEL, WEIGHTS, Inputs, digest
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import Ledger, damaged_run
 from srs_ooc.runs.spec import NOT_GIVEN, RunSpec
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.store.opening import open_store
@@ -91,11 +91,8 @@ class Run(Ledger):
         return basis, bins, scores
 
     def _refuse_input(self, name: str, expected: str, found: str) -> NoReturn:
-        raise RunError(
-            f"{self.run}: expected the {name} that the run was made with, {expected}, found "
-            f"{found}. The ledger is damaged; restore the run's folder from a copy, or start the "
-            "run again in another one."
-        )
+        what = f"expected the {name} that the run was made with, {expected}, found {found}"
+        raise damaged_run(self.run, what)
 
     def check_store(self, store: Store) -> None:
         """Check that the run was made on this very store.

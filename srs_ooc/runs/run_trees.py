@@ -20,7 +20,7 @@ import numpy as np
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import crc_of, sync_folder
 from srs_ooc.base.records import Outcome, Saved, State
-from srs_ooc.runs.ledger import VALID, Ledger
+from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
 from srs_ooc.samplers.base import Ensemble
 from srs_ooc.trees.block import SAVED_BUFFER_NBYTES, SAVED_PIECE_NBYTES
 from srs_ooc.trees.saved import Trees, decode_trees
@@ -71,10 +71,7 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
                 raise damaged(path, number)
             number += 1
     if n_trees is not None and number != n_trees:
-        raise RunError(
-            f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
-            "copy, or start the run again in another one."
-        )
+        raise damaged_run(path, f"expected {n_trees} trees, found {number}")
     return number
 
 
@@ -90,10 +87,7 @@ def count_trees(file: BinaryIO, nbytes: int) -> int:
 
 def damaged(path: Path, number: int) -> RunError:
     """Return the error of a damaged record of a file; ``number`` is of its tree, from 0."""
-    return RunError(
-        f"{path}: the record of tree {number + 1} is damaged. Restore the run's folder "
-        "from a copy, or start the run again in another one."
-    )
+    return damaged_run(path, f"the record of tree {number + 1} is damaged")
 
 
 def whole_records(data: bytes) -> tuple[list[tuple[int, int]], int, int]:
@@ -125,10 +119,7 @@ def check_length(path: Path, valid: int) -> None:
     except OSError as error:
         right, found = False, error.strerror or str(error)
     if not right:
-        raise RunError(
-            f"{path}: expected at least {valid} bytes of trees, found {found}. Restore the run's "
-            "folder from a copy, or start the run again in another one."
-        )
+        raise damaged_run(path, f"expected at least {valid} bytes of trees, found {found}")
 
 
 ALL = Ensemble()

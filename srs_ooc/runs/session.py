@@ -39,22 +39,9 @@ from srs_ooc.runs.run_memory import (
     shape_of,
 )
 from srs_ooc.runs.screening import is_done, keep, saves_trees, search
-from srs_ooc.runs.settling import (
-    DEFAULT_ITERATIONS,
-    Request,
-    check_same,
-    declared,
-    settle,
-)
+from srs_ooc.runs.settling import DEFAULT_ITERATIONS, Request, check_same, declared, settle
 from srs_ooc.runs.spec import Options, RunSpec, notes_of
-from srs_ooc.runs.task import (
-    Task,
-    adjusted_inputs,
-    check_cluster,
-    check_rows,
-    check_table,
-    fit_of,
-)
+from srs_ooc.runs.task import Task, adjusted_inputs, check_cluster, check_rows, check_table, fit_of
 from srs_ooc.runs.weights import needs_of
 from srs_ooc.store.manifest import NO_TARGET, max_codes
 from srs_ooc.store.store import Store

@@ -5,13 +5,7 @@ from typing import Any, Self
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
-from srs_ooc.evidence.judges import (
-    NOT_ADJUSTED,
-    Judge,
-    PositiveJudge,
-    ProbeJudge,
-    TestsJudge,
-)
+from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJudge, TestsJudge
 from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of

@@ -17,28 +17,16 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.text import counted
 from srs_ooc.evidence.conditional_tests import SHARE
-from srs_ooc.evidence.exchangeability import (
-    Alike,
-    Exchangeability,
-    deal_folds,
-    strata_instead,
-)
-from srs_ooc.evidence.null_model import (
-    Censored,
-    NullModel,
-    censored_scores,
-    fit_nbytes,
-    form_of,
-)
+from srs_ooc.evidence.exchangeability import Alike, Exchangeability, deal_folds, strata_instead
+from srs_ooc.evidence.null_model import Censored, NullModel, censored_scores, fit_nbytes, form_of
 from srs_ooc.evidence.rank_tests import Contrast, Covariates, RankTarget, strongest_contrasts
 from srs_ooc.learners.models import REFUSE, TREE
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.native.numerics import exp, log
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import CATEGORICAL
+from srs_ooc.store.manifest import CATEGORICAL, too_few_events
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 
@@ -46,8 +34,6 @@ _Item = TypeVar("_Item", bound=np.generic)
 _BY_SIZE, _BY_SIZE_IN_OCTAVES = 1.0, 2.0
 """Minus the decimal logarithms of the p-values below which sizes go with the target: whole octaves
 of sizes, and sizes within octaves. So p-values are at most 1 + .1 + .01 times too small."""
-FEW_EVENTS = 10
-"""Fewer are said before a run."""
 
 
 @dataclass(frozen=True)
@@ -302,9 +288,10 @@ class Task:
 
     def few(self, spec: RunSpec) -> list[str]:
         """Return what is worth saying of rows before a run: too few, or not alike."""
-        n = FEW_EVENTS if self.censored is None else int(self.censored.events.sum())
-        events = f"{counted(n, 'event')} in {self.n_rows:,} rows: too few to find much."
-        said = [events if n < FEW_EVENTS else None, self.too_few(spec), self.note_of(spec)]
+        said = [self.too_few(spec), self.note_of(spec)]
+        if self.censored is not None:
+            n_events = int(self.censored.events.sum())
+            said.insert(0, too_few_events(n_events, self.n_rows))
         if spec.concludes:
             said.append(self._left_over() if spec.adjusts_for else self._unused())
         return [*filter(None, said)]
@@ -312,9 +299,8 @@ class Task:
     def _unused(self) -> str | None:
         """Return that covariates play no part, where there are some."""
         names = ", ".join(self.row_columns.get("covariates", ()))
-        return (
-            f"covariates {names} play no part: --adjust all tests beside them." if names else None
-        )
+        said = f"covariates {names} play no part: --adjust all tests beside them."
+        return said if names else None
 
     def _left_over(self) -> str | None:
         """Return how many rows are compared beside covariates, where these are few."""

@@ -127,10 +127,7 @@ def _damaged(file: Path, found: str) -> RunError:
 
 
 def make_splits(
-    trees: TreeReader,
-    store: Store,
-    center: float | None = None,
-    scale: float | None = None,
+    trees: TreeReader, store: Store, center: float | None = None, scale: float | None = None
 ) -> SplitTable:
     """Look the thresholds of a run's trees up in its store.
 

@@ -29,12 +29,7 @@ from srs_ooc.evidence.correlation import (
     single_linkage,
 )
 from srs_ooc.evidence.effects import Measure, effect_of
-from srs_ooc.evidence.rank_tests import (
-    Contrast,
-    adjusted,
-    least_passing,
-    p_values_of,
-)
+from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.feature_tests import (
@@ -334,13 +329,7 @@ def candidates_of(
 
 
 def by_importance(
-    tally: Tally,
-    selected: NDArray[np.uint32],
-    n_features: int,
-    key: int,
-    *,
-    wanted: int,
-    most: int,
+    tally: Tally, selected: NDArray[np.uint32], n_features: int, key: int, *, wanted: int, most: int
 ) -> tuple[NDArray[np.uint32], int]:
     """Return selected features, then others if fewer than ``wanted``; and how many are selected.
 

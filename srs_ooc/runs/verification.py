@@ -22,6 +22,7 @@ from srs_ooc.runs.ledger import (
     VALID,
     Ledger,
     checksums_digest,
+    damaged_run,
     page_checks,
     read_notes,
 )
@@ -144,10 +145,7 @@ def _n_trees(ledger: Ledger) -> int | None:
 
 
 def _damaged(run: Path, expected: str, found: str) -> RunError:
-    return RunError(
-        f"{run / FILE}: expected {expected}, found {found}. The ledger is damaged; restore the "
-        "run's folder from a copy, or start the run again in another one."
-    )
+    return damaged_run(run / FILE, f"expected {expected}, found {found}")
 
 
 # Reading all of a store or a run, to find damage.

@@ -59,10 +59,7 @@ class Weights:
 
 
 def scores_of(
-    score: ColumnScore,
-    scan: Scan,
-    n_features: int,
-    watch: Watch,
+    score: ColumnScore, scan: Scan, n_features: int, watch: Watch
 ) -> NDArray[np.float64] | None:
     """Score all columns of a run; None if ``watch`` said no.
 
@@ -88,12 +85,7 @@ def scores_of(
 
 
 def with_weights(
-    ledger: Run,
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    cap_nbytes: int,
-    watch: Watch,
+    ledger: Run, spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Watch
 ) -> Task | None:
     """Return the task of a run with the weights of its features; None if ``watch`` said no.
 

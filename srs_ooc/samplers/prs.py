@@ -18,12 +18,7 @@ from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step,
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers import prs_math
 from srs_ooc.samplers.base import PREDICTIONS, SCREEN_NBYTES, Ensemble, Sampler, SamplerContext
-from srs_ooc.samplers.held_out import (
-    Folds,
-    HeldOutMethod,
-    HeldOutParams,
-    folds_for,
-)
+from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, folds_for
 from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"

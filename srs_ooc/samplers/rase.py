@@ -41,14 +41,7 @@ from srs_ooc.samplers.base import (
     SamplerContext,
 )
 from srs_ooc.samplers.draws import draw_subsets
-from srs_ooc.samplers.held_out import (
-    Folds,
-    HeldOutMethod,
-    HeldOutParams,
-    deal,
-    folds_for,
-    resample,
-)
+from srs_ooc.samplers.held_out import Folds, HeldOutMethod, HeldOutParams, deal, folds_for, resample
 from srs_ooc.samplers.prs_math import Truth
 
 # What the models of a round of RaSE say together, by votes, and how often they are wrong.

@@ -498,7 +498,4 @@ def check_files(path: Path, manifest: Manifest) -> None:
         )
         for file in (values_file(path, name, i, j) for i, j in grid):
             if not file.is_file():
-                raise StoreError(
-                    f"{file}: expected a chunk of values, found no file. "
-                    "The store is damaged; ingest the table again."
-                )
+                raise damaged(file, "expected a chunk of values, found no file")

@@ -116,6 +116,11 @@ def chunk_file(index: int) -> str:
     return f"codes/c/{index}/0"
 
 
+def damaged(place: object, error: object) -> StoreError:
+    """Return the error of a store of which ``place`` says what cannot be."""
+    return StoreError(f"{place}: {error}. The store is damaged; ingest the table again.")
+
+
 def cannot_read(file: object, error: OSError) -> StoreError:
     """Return the error of a file that the system refuses to read, which says nothing of it."""
     return StoreError(
@@ -137,9 +142,7 @@ def reading(file: object) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise StoreError(
-            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
-        ) from None
+        raise damaged(file, "expected a file, found none") from None
     except OSError as error:
         raise cannot_read(file, error) from error
 
@@ -155,17 +158,11 @@ def require_file(file: Path, expected_nbytes: int) -> None:
     try:
         found = file.stat().st_size
     except FileNotFoundError:
-        raise StoreError(
-            f"{file}: expected {expected_nbytes} bytes, found no file. "
-            "The store is damaged; ingest the table again."
-        ) from None
+        raise damaged(file, f"expected {expected_nbytes} bytes, found no file") from None
     except OSError as error:
         raise cannot_read(file, error) from error
     if found != expected_nbytes:
-        raise StoreError(
-            f"{file}: expected {expected_nbytes} bytes, found {found}. "
-            "The store is damaged; ingest the table again."
-        )
+        raise damaged(file, f"expected {expected_nbytes} bytes, found {found}")
 
 
 def dtype_of(name: str) -> np.dtype[np.generic]:
@@ -196,10 +193,7 @@ def verified_pieces(path: Path, name: str, expected: int) -> Iterator[bytes]:
             found = zlib.crc32(piece, found)
             yield piece
     if found != expected:
-        raise StoreError(
-            f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
-            "The store is damaged; ingest the table again."
-        )
+        raise damaged(path / name, f"expected CRC-32 {expected:08x}, found {found:08x}")
 
 
 def verify_file(path: Path, name: str, expected: int) -> int:
@@ -228,6 +222,16 @@ NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 NAMES = ("numeric", "integer", "boolean", "categorical", "constant")
 """Names of the kinds, by number."""
 KINDS = {name: kind for kind, name in enumerate(NAMES)}
+
+
+FEW_EVENTS = 10
+"""Fewer are said at ingest, and before a run."""
+
+
+def too_few_events(n_events: int, n_rows: int) -> str | None:
+    """Return that events of rows are too few, if so."""
+    said = f"{counted(n_events, 'event')} in {n_rows:,} rows: too few to find much."
+    return said if n_events < FEW_EVENTS else None
 
 
 def hopeless(manifest: "Manifest", target: NDArray[Any] | None = None) -> str | None:
@@ -426,11 +430,6 @@ def _check_lengths(m: "Manifest") -> None:
     for name, length in m.lengths.items():
         if length != expected.get(name, length):  # texts are as many and as long as they are
             wrong(f"{expected[name]} items of {name} in lengths", length)
-
-
-def damaged(place: object, error: Exception) -> StoreError:
-    """Return the error of a store of which ``place`` says what cannot be."""
-    return StoreError(f"{place}: {error}. The store is damaged; ingest the table again.")
 
 
 # The manifest: what a store says of itself, read without touching its data.
@@ -767,10 +766,8 @@ def check_group(place: Place, manifest: Manifest, read: Callable[[str], bytes]) 
 
 
 def _others(file: object) -> StoreError:
-    return StoreError(
-        f"{file}: expected the metadata that follows from the store's manifest, found others. The "
-        "store is damaged; ingest the table again."
-    )
+    what = "expected the metadata that follows from the store's manifest, found others"
+    return damaged(file, what)
 
 
 def verify_group(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import WRITABLE, Url
 from srs_ooc.store.manifest import ATTRIBUTE, parse
@@ -59,7 +60,10 @@ class Objects:
 
     def __init__(self, url: Url) -> None:
         self.url = url
-        self._api, self._errors = _library(url)
+        self._api, self._errors = (
+            library(module, str(url), "Run `pip install 'srs-ooc[remote]'`.")
+            for module in ("obstore", "obstore.exceptions")
+        )
         self._prefix = ""  # of a process's own objects; other stores begin at their URL
         if url.scheme == "memory":
             bucket, _, self._prefix = url.text.removeprefix("memory://").partition("/")
@@ -158,10 +162,7 @@ class Objects:
                     name, f"an answer that is none to a request for a range ({_said(error)})",
                     "The server must answer range requests; S3 and most web servers do.",
                 ) from error  # fmt: skip
-            except (
-                self._errors.PermissionDeniedError,
-                self._errors.UnauthenticatedError,
-            ) as error:
+            except (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError) as error:
                 raise self._failed(
                     name, f"that access is refused ({_said(error)})",
                     "Check the credentials in the environment (docs/remote.md).",
@@ -190,18 +191,6 @@ def _stamp_of(meta: Any) -> int:
 def _said(error: BaseException) -> str:
     """Return what an error says, without the library's account of its insides."""
     return (str(error) or type(error).__name__).split("\n", 1)[0].strip()[:300]
-
-
-def _library(url: Url) -> tuple[Any, Any]:
-    try:
-        import obstore
-        import obstore.exceptions
-    except ImportError:
-        raise UsageError(
-            f"{url}: expected the package obstore, which reads and writes stores at a URL, found "
-            "none. Install it: pip install 'srs-ooc[remote]'."
-        ) from None
-    return obstore, obstore.exceptions
 
 
 def _opened(api: Any, url: Url) -> Any:

@@ -12,7 +12,7 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.options import place_given, python_spelling
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, manifest_of
+from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror
 from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
@@ -53,10 +53,7 @@ class RemoteColumns(ColumnStore):
         self._release = weakref.finalize(self, mirror.release_blocks)
 
     def gather(
-        self,
-        features: NDArray[np.uint32],
-        block: Block,
-        rows: NDArray[np.int32] | None = None,
+        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
     ) -> None:
         """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
         blocks, within = self._geometry.place(features.astype(np.int64))
@@ -186,10 +183,7 @@ class RemoteStore(Store):
         except FileNotFoundError:
             found = "no object"
         if found != f"{expected} bytes":
-            raise StoreError(
-                f"{self._url}/{name}: expected {expected} bytes, found {found}. The store is "
-                "damaged; ingest the table again."
-            )
+            raise damaged(f"{self._url}/{name}", f"expected {expected} bytes, found {found}")
         self._mirror.check_same(index, stamp)
 
     def _sizes(self) -> list[int] | None:

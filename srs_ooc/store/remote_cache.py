@@ -21,7 +21,7 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.arrays import codes_changed
-from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of, verify_file
+from srs_ooc.store.manifest import Manifest, chunk_file, damaged, dtype_of, verify_file
 from srs_ooc.store.objects import Objects
 
 # A file of slots of one size, each with the number and the checksum of the block it holds.
@@ -548,10 +548,8 @@ class Mirror:
         except StoreError:  # it is not here, or not whole
             found = self._fetch(file)
             if found != expected:
-                raise StoreError(
-                    f"{self.objects.url}/{file}: expected CRC-32 {expected:08x}, found "
-                    f"{found:08x}. The store is damaged; ingest the table again."
-                ) from None
+                what = f"expected CRC-32 {expected:08x}, found {found:08x}"
+                raise damaged(f"{self.objects.url}/{file}", what) from None
         self._kept.add(name)
 
     @contextmanager
@@ -588,10 +586,7 @@ class Mirror:
                     out.write(piece)
             part.replace(file)
         except FileNotFoundError as error:
-            raise StoreError(
-                f"{error}: expected an object, found none. The store is damaged; ingest the table "
-                "again."
-            ) from None
+            raise damaged(error, "expected an object, found none") from None
         except OSError as error:
             raise StoreError(
                 f"{self.path}: expected room for what is kept of {self.objects.url}, found: "

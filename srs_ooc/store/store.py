@@ -42,6 +42,7 @@ from srs_ooc.store.manifest import (
     Manifest,
     cannot_read,
     chunk_file,
+    damaged,
     dtype_of,
     local,
     read_manifest,
@@ -145,10 +146,7 @@ class ColumnStore(Closing):
             os.close(descriptor)
 
     def gather(
-        self,
-        features: NDArray[np.uint32],
-        block: Block,
-        rows: NDArray[np.int32] | None = None,
+        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
     ) -> None:
         """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
 
@@ -459,10 +457,8 @@ class Store:
             if wrong is not None:
                 at, found = wrong
                 name = self.names[int(self.array("positions")[stored[i]])]
-                raise StoreError(
-                    f"{self.place}: feature {name!r}, row {first_row + at + 1}: {found}. The store "
-                    "is damaged; ingest the table again."
-                )
+                row = first_row + at + 1
+                raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
             yield i, first_row, part
 
     def boundaries(

@@ -24,6 +24,7 @@ from srs_ooc.store.manifest import (
     Borrow,
     Manifest,
     cannot_read,
+    damaged,
     local,
     max_codes,
     values_file,
@@ -283,10 +284,8 @@ class ValuesReader:
             raise cannot_read(file, error) from error
         except (RuntimeError, ValueError) as error:
             found = str(error)
-        raise StoreError(
-            f"{file}: expected a chunk of {self._chunk[0]} x {self._chunk[1]} values, found "
-            f"{found}. The store is damaged; ingest the table again."
-        )
+        features, items = self._chunk
+        raise damaged(file, f"expected a chunk of {features} x {items} values, found {found}")
 
 
 # Between two codes: the value that separates them, in a feature's own units.

@@ -8,7 +8,6 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import count
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.files import published_file, published_folder
+from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.seeds import Purpose, below, derive, derive_array, key_of, scale_below
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native.numerics import products
@@ -362,17 +361,17 @@ def write_table(problem: Problem, out: Path) -> None:
     Raises
     ------
     UsageError
-        If the ending is another, the table has one class only, or it or its truth exists or
-        cannot be written.
+        If the ending is another, the table has one class only, or it or its truth exists.
+    StoreError
+        If they cannot be written.
     """
     name = out.name
     if not name.endswith((".csv", ".csv.gz", ".zarr")):
         raise UsageError(f"{out}: expected a name ending in .csv, .csv.gz or .zarr.")
     _check_classes(problem)
-    with _explained(out):
-        for path in (out, truth_path(out)):
-            if path.exists():
-                raise FileExistsError(f"{path} exists")
+    check_free(out)
+    check_free(truth_path(out))
+    with explained(out):
         if name.endswith(".zarr"):
             with published_folder(out) as folder:
                 write_problem(problem, folder)
@@ -395,22 +394,6 @@ def _check_classes(problem: Problem) -> None:
 def _write_truth(problem: Problem, out: Path) -> None:
     with published_file(truth_path(out)) as scratch:
         scratch.write_text(json.dumps(describe(problem), indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _explained(out: Path) -> Iterator[None]:
-    """Turn errors of the file system into messages to the user."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise UsageError(
-            f"{error}; expected a free name. Choose another name, or remove it."
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"{out}: expected a place that can be written, found: {error.strerror or error}. "
-            "Choose another folder or free some space; no table was left there."
-        ) from error
 
 
 # Targets of problems: classes in given shares, and classes by an additive score in integers.

@@ -83,7 +83,7 @@ def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, 
 def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     options = dataclasses.replace(OPTIONS, keep_values=False)
     whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
-    monkeypatch.setattr("srs_ooc.ingestion.shards._MERGED_NBYTES", 1)
+    monkeypatch.setattr("srs_ooc.ingestion.shards.MERGED_NBYTES", 1)
     monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 8 * N * 7)
     small = ingest_pieces(tables[0], tmp_path / "small.zarr", options)
     assert small.values_chunk != whole.values_chunk

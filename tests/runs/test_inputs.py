@@ -302,14 +302,13 @@ def test_the_store_beside_a_run_is_found_though_another_lies_at_the_first_place(
 @pytest.mark.parametrize("name", ["o.csv", "o.zarr"])
 def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path, monkeypatch, name):
     store, other = stores
-    gather = exporting.gather_columns
+    places = exporting.places_of
 
-    def gather_and_swap(*arguments):
+    def swap_and_look(*arguments):
         Swap(store, other).swap()
-        gather(*arguments)
+        return places(*arguments)
 
-    for module in (exporting, exporting):
-        monkeypatch.setattr(module, "gather_columns", gather_and_swap)
+    monkeypatch.setattr(exporting, "places_of", swap_and_look)
     with pytest.raises((StoreError, UsageError), match="was replaced"):
         export_columns(Store.open(store), np.arange(3), tmp_path / name)
     assert not list(tmp_path.glob(f"*{name}*"))

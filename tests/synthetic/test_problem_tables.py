@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import Names
@@ -195,7 +195,7 @@ def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
 def test_nothing_is_overwritten(tmp_path: Path, table: str, ending: str) -> None:
     name = table + ending
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UsageError, match=rf"{name} exists; expected a free name"):
+    with pytest.raises(UsageError, match=rf"{name}: expected a path that is free"):
         write_table(PROBLEM_OUTPUT, tmp_path / table)
     assert names(tmp_path) == [name]
     assert (tmp_path / name).read_text() == "mine"
@@ -207,7 +207,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(problems, "csv_pieces", filling)
-    with pytest.raises(UsageError, match="No space left on device"):
+    with pytest.raises(StoreError, match="No space left on device"):
         write_table(PROBLEM_OUTPUT, tmp_path / "t.csv")
     assert names(tmp_path) == []
 
@@ -221,11 +221,11 @@ def test_no_table_without_its_truth(
         raise error
 
     monkeypatch.setattr(problems, "describe", failing)
-    with pytest.raises((UsageError, KeyboardInterrupt)):
+    with pytest.raises((StoreError, KeyboardInterrupt)):
         write_table(PROBLEM_OUTPUT, tmp_path / name)
     assert names(tmp_path) == []
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"expected a place that can be written.*No such file"):
+    with pytest.raises(StoreError, match=r"cannot be written.*No such file"):
         write_table(PROBLEM_OUTPUT, tmp_path / "nowhere" / "t.csv")

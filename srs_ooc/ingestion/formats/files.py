@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
@@ -486,13 +487,8 @@ class ArrowFile(Table):
     work_nbytes = 40 * MB  # to read, decode and free; measured 8 to 30 MB
 
     def __init__(self, path: Path, what: str, options: IngestOptions, *, parquet: bool) -> None:
-        try:
-            import pyarrow
-        except ImportError:
-            raise UsageError(
-                f"{what}: reading Parquet and Feather takes PyArrow, which is not installed. "
-                "Run `pip install 'srs-ooc[arrow]'`, or save the table as CSV or .npy."
-            ) from None
+        remedy = "Run `pip install 'srs-ooc[arrow]'`, or save the table as CSV or .npy."
+        pyarrow = library("pyarrow", what, remedy)
         self._damage = (pyarrow.ArrowInvalid, OSError)
         # what Arrow's own pools keep of freed memory would count against the cap
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())

@@ -19,12 +19,7 @@ from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import REQUIRED, Table, TextCoder
-from srs_ooc.ingestion.ingest_memory import (
-    IngestMemory,
-    lines_lease,
-    many_texts,
-    own_nbytes,
-)
+from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
