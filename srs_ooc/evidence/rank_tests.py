@@ -25,6 +25,8 @@ MOST_LEVELS = 64
 RARE_LEVEL = 5
 """Levels of a categorical column of fewer rows are taken together: one by one they show next to
 nothing, and many would hide what the others show."""
+UNSCORED = 65
+"""In place of a step of what covariates leave of a row; steps go to 64."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
 BY_RISK_SETS, CENSORING_LEVEL = 0.2, 0.05
@@ -453,8 +455,8 @@ def adjusted_steps(
 ) -> NDArray[np.uint8]:
     """Return what covariates leave of the scores of columns, in even steps.
 
-    uint8 (n_columns, 3, n_rows), by contrast; beyond 64 where a row has no score. So tests of parts
-    of the rows need not take it off again.
+    uint8 (n_columns, 3, n_rows), by contrast; ``UNSCORED`` where a row has no score. So tests of
+    parts of the rows need not take it off again.
     """
     out = np.empty((len(columns), NO_CONTRAST * columns.shape[1]), np.uint8)
     basis = covariates.basis, covariates.products

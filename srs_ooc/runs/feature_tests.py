@@ -30,6 +30,7 @@ from srs_ooc.evidence.rank_tests import (
     CERTAIN,
     N_BINS,
     NO_CONTRAST,
+    UNSCORED,
     Contrast,
     RankTarget,
     adjusted_steps,
@@ -329,12 +330,15 @@ class MarginalTests:
         n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
         targets = [self._target.permuted(key) for key in range(n_targets)]
         null, done = np.empty((len(targets), len(sample)), np.intp), 0
+        rows, covariates = _some_rows(n_rows, _SAMPLED), self._target.covariates
+        kept = np.empty((0, len(rows)), np.uint8)  # what covariates leave of the sample
         for columns in self.table.columns(sample):
             some = slice(done, done + len(columns))
             coded, kinds = self._coded(columns), self.table.categorical(sample[some])
-            left, covariates = None, self._target.covariates
+            left = None
             if covariates is not None:
                 left = adjusted_steps(*coded, covariates)
+                kept = np.concatenate([kept, left[:, Contrast.LOCATION][:, rows]])
             for found, target in zip(null, targets, strict=True):
                 only = Contrast.LOCATION
                 log_p = contrasts_log_p(*coded, target, only=only, categorical=kinds, steps=left)
@@ -342,8 +346,9 @@ class MarginalTests:
                 self.tell()
             done = some.stop
         is_there = null[0] < N_BINS  # by the margins alone
-        rows = _some_rows(n_rows, _SAMPLED)
-        codes = _codes_of(self.table, sample[is_there], rows) if is_there.any() else None
+        codes = (kept[is_there], UNSCORED) if len(kept) else None
+        if codes is None and is_there.any():
+            codes = _codes_of(self.table, sample[is_there], rows)
         squares = np.zeros((0, 0)) if codes is None else RankColumns(*codes).squares()
         return inflation_of(self.location, null[:, is_there], squares, len(rows))
 
