@@ -1,12 +1,13 @@
 """Runs beside covariates: what only follows them is not selected, however the work is cut short."""
 
+import re
 import signal
 import subprocess
 from contextlib import closing
 
 import numpy as np
 import pytest
-from command import command_line, error_of, json_of, srs_ooc, wait_for
+from command import command_line, error_of, json_of, peak_kb, srs_ooc, wait_for
 
 import srs_ooc as package
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
@@ -167,6 +168,19 @@ def test_the_cap_that_is_named_holds_the_fit(tmp_path):
     package.ingest(x, tmp_path / "a.zarr", target=target, covariates=covariates)
     with pytest.raises(BudgetError, match="columns of covariates"):
         ran(tmp_path / "a.zarr", tmp_path / "a.run", memory_mb=90)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_rows", "n_features", "n_numbers"), [(30000, 60, 3), (2000, 1500, 10)])
+def test_the_cap_that_is_named_is_held(tmp_path, n_rows, n_features, n_numbers):
+    rng = np.random.default_rng(1)
+    x, target = rng.normal(size=(n_rows, n_features)), rng.integers(0, 2, n_rows)
+    covariates = {f"c{i}": rng.normal(size=n_rows) for i in range(n_numbers)}
+    package.ingest(x, tmp_path / "a.zarr", target=target, covariates=covariates, memory_mb=4000)
+    how = ("run", tmp_path / "a.zarr", "--adjust", "all", "--iterations", "20")
+    said = error_of(*how, "--out", tmp_path / "no.run", "--memory-mb", "58")
+    cap = int(re.findall(r"works is --memory-mb (\d+)", said)[0])
+    assert peak_kb(*how, "--out", tmp_path / "a.run", "--memory-mb", cap) <= cap * 1000
 
 
 def test_rows_that_are_left_out_are_not_fitted(store, tmp_path):
