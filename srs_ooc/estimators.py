@@ -231,7 +231,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     """Feature selection by random subspaces with trees, out of core, under a memory cap.
 
     Parameters that are None are settled as on the command line; ``srs_ooc.options()`` says what
-    each of them means.
+    each of them means. Of a table that is no store ``adjust`` has columns by name or place: they
+    are no features then, never selected, and last in ``ranking_``.
 
     Parameters
     ----------
@@ -267,9 +268,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         Default: impurity.
     adjust : str, or sequence of names or places, optional
         With judge tests: Covariates of the store that features are tested beside, by name and
-        separated by commas, or all (docs/methods/adjusting.md). Default: none. Of a table that is
-        no store, columns by name or place: they are no features then, never selected, and last in
-        ``ranking_``.
+        separated by commas, or all (docs/methods/adjusting.md). Default: none.
     probe_min_draws : int, optional
         With judge probe: A feature must have been drawn more often than this. Default: 10.
     probe_min_wins : float, optional

@@ -124,7 +124,33 @@ def tasks(folder):
     """Write what every task of the page of how-tos begins with."""
     turned(folder)
     study(folder)
+    table(folder / "table.csv", "ill", **people())
     finished(folder)
+
+
+def people():
+    """Return what is known of the rows of a table besides features."""
+    rng = np.random.default_rng(6)
+    age, sex = rng.normal(50, 10, 120).round(1), ["mf"[one] for one in rng.integers(0, 2, 120)]
+    return {"age": age, "sex": sex}
+
+
+def cohort(folder):
+    """Write what a study has: covariates, times and events, visits of patients; and arrays."""
+    import pandas as pd
+
+    rows, known = np.arange(120), people()
+    batch, ids = [f"b{i % 3}" for i in rows], [f"s{i}" for i in rows]
+    table(folder / "study.csv", "ill", id=ids, **known, batch=batch)
+    table(folder / "visits.csv", "ill", patient=rows // 2)
+    months = np.random.default_rng(7).exponential(20, 120).round(1)
+    outcome = {"months": months, "died": rows % 2, "stage": [f"s{i % 2}" for i in rows]}
+    table(folder / "cohort.csv", "other", age=known["age"], **outcome)
+    values = np.random.default_rng(5).standard_normal((120, 40))
+    y = (values[:, 0] + np.random.default_rng(8).standard_normal(120) > 0).astype(int)
+    frame = pd.DataFrame(values, columns=[f"g{i}" for i in range(40)]).assign(**known)
+    arrays = {"age": known["age"], "sex": np.array(known["sex"])}
+    return arrays | {"x": values, "y": y, "frame": frame, "patient": rows // 2}
 
 
 BEFORE = {
@@ -135,6 +161,7 @@ BEFORE = {
     "docs/ingest.md": objects,
     "docs/trees.md": parted,
     "docs/report.md": finished,
+    "docs/study.md": cohort,
 }
 """What a page's reader has at the beginning."""
 

@@ -29,6 +29,7 @@ from scipy import stats
 from srs_ooc.evidence.rank_tests import (
     NO_CONTRAST,
     Contrast,
+    Covariates,
     RankTarget,
     contrasts_log_p,
     least_passing,
@@ -831,3 +832,17 @@ def test_p_values_beyond_double_precision_pass_and_keep_their_order():
     neg_log10_p = np.array([500.0, 400.0, 0.1, 0.2], np.float32)
     assert least_passing(neg_log10_p, 0.1) == 400
     assert p_values_of(neg_log10_p).tolist()[:2] == [1e-300, 1e-300]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_features_show_as_much_beside_a_covariate_that_has_no_part_in_them(seed):
+    # In small strata no sum is as far below its mean as these are above.
+    rng, n = np.random.default_rng(seed), 1000
+    labels, strata = (rng.random(n) < 0.1).astype(np.int64), np.arange(n) * 32 // n
+    columns = (rng.random((40, n)) < np.where(labels == 1, 0.3, 0.02)).astype(np.uint8)
+    target = RankTarget.of_classes(labels, 2, strata)
+    basis = np.linalg.qr(np.column_stack([np.ones(n), rng.normal(size=n)]))[0]
+    beside = target._replace(covariates=Covariates.of(basis))
+    alone, found = (contrasts_log_p(columns, MISSING, one)[:, 0] for one in (target, beside))
+    np.testing.assert_allclose(found, alone, rtol=0.2)
+    assert np.median(alone) < -20

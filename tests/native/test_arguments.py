@@ -456,6 +456,32 @@ CALLS = {
             "isa": "",
         },
     ),
+    "adjusted_steps": lambda: (
+        _native.adjusted_steps,
+        {
+            "columns": bytes_of(N_COLUMNS, N_ROWS),
+            "n_codes": 5,
+            "basis": np.full((N_ROWS, 2), 0.25),
+            "products": np.eye(2),
+            "out": np.zeros((N_COLUMNS, 3 * N_ROWS), np.uint8),
+            "isa": "",
+        },
+    ),
+    "step_tests": lambda: (
+        _native.step_tests,
+        {
+            "steps": bytes_of(N_COLUMNS, N_ROWS),
+            "rows": np.arange(N_ROWS, dtype=np.int32),
+            "starts": of(np.int64, 0, 6, N_ROWS),
+            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
+            "n_targets": 2,
+            "nominal": True,
+            "order": of(np.int32, 0, 1),
+            "scores": of(np.int64, 0, 5),
+            "shrink": 0.5,
+            "log_p": np.zeros((N_COLUMNS, 3)),
+        },
+    ),
     "adjusted_level_tests": lambda: (
         _native.adjusted_level_tests,
         {
@@ -623,6 +649,13 @@ BEYOND = {
         "scores": [-1, 0, 65536],
         "censored": [-1, 2],
         "censoring": [-1, 0, 65536],
+    },
+    "step_tests": {
+        "rows": [-1, N_ROWS],
+        "starts": [-1, 5, 13, LARGE],
+        "targets": [-1, 2],
+        "order": [-1, 2],
+        "scores": [-1, 0, 65536],
     },
     "adjusted_level_tests": {
         "rows": [-1, N_ROWS],

@@ -130,7 +130,10 @@ struct KnownLaw {
     double value = 0, slope = 0, curve = 0;
 
     void evaluate(double t) {
-        const double by = t / unit, top = double(by > 0 ? pmf.last() : pmf.first) - mean;
+        const double by = t / unit;
+        std::size_t at = by > 0 ? pmf.p.size() - 1 : 0; // the last sum that there is: from another, all may underflow
+        while (!(pmf.p[at] > 0)) at += by > 0 ? -1 : 1;
+        const double top = double(pmf.first) + double(at) - mean;
         double sum = 0, first = 0, second = 0;
         for (std::size_t i = 0; i < pmf.p.size(); ++i) {
             if (!(pmf.p[i] > 0)) continue;
