@@ -5,7 +5,7 @@ panels and for each row of one, and ``most_rows``, where it is known how many th
 """
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -80,16 +80,6 @@ def translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
     """Turn numbers of texts into the codes of these texts, in place; NaN stays."""
     there = ~np.isnan(values)
     values[there] = codes[values[there].astype(np.int64)]
-
-
-def as_in_training(
-    values: NDArray[np.float64], texts: Iterable[bytes], categories: list[list[str] | None]
-) -> None:
-    """Turn numbers of ``texts`` into codes, in place, where a line of values has categories."""
-    pool = [text.decode("utf-8", "replace") for text in texts]
-    for line, known in zip(values, categories, strict=True):
-        if known is not None:
-            translate(line, translation(pool, known))
 
 
 # The rows of a CSV file, in panels of the columns that trees use.
@@ -189,8 +179,11 @@ class CsvPanels:
 
         def panel() -> Panel:
             n_rows = reader.n_panel_rows
-            texts = split_texts(*reader.categories())
-            as_in_training(values[:, :n_rows], texts, self._splits.facts["categories"])
+            blob, ends = reader.categories()
+            pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
+            for column, known in zip(values, self._splits.facts["categories"], strict=True):
+                if known is not None:
+                    translate(column[:n_rows], translation(pool, known))
             named = ids if ROW_ID in self._found else [str(done + i + 1) for i in range(n_rows)]
             return Panel(values, named, labels if TARGET in self._found else None)
 
@@ -411,7 +404,10 @@ class MemoryPanels:
                     "Convert the column."
                 )
         values = np.ascontiguousarray(opened.read(self._positions, pool), np.float64)
-        as_in_training(values, pool.texts(), self._categories)
+        texts = [text.decode("utf-8", "replace") for text in pool.texts()]
+        for column, known in zip(values, self._categories, strict=True):
+            if known is not None:
+                translate(column, translation(texts, known))
         return values
 
 
