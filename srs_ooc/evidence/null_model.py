@@ -124,8 +124,8 @@ class Form(NamedTuple):
     n_columns: int
 
 
-def form_of(covariates: Sequence[Covariate], n_strata: int = 1) -> Form:
-    """Return the form for covariates, and given strata, of so many rows.
+def form_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Form:
+    """Return the form for covariates, and given strata.
 
     An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products
     of numbers, and of numbers with indicators. Where that is more than a tenth of the rows, degrees
@@ -137,7 +137,7 @@ def form_of(covariates: Sequence[Covariate], n_strata: int = 1) -> Form:
         If there are too few rows for the covariates.
     """
     n_rows = len(covariates[0].values)
-    most = n_rows // FEWEST_ROWS
+    most, n_strata = n_rows // FEWEST_ROWS, 1 if strata is None else len(np.unique(strata))
     if n_strata > max(most, 1):
         raise UsageError(
             f"--adjust: expected at most a tenth as many strata as rows, found {n_strata} strata "
@@ -449,8 +449,7 @@ class NullModel:
             If rows are too few for the covariates, a fit does not converge, or no stratum has rows
             of two classes, so that covariates say the class.
         """
-        n_strata = 1 if strata is None else len(np.unique(strata))
-        basis = basis_of(covariates, form_of(covariates, n_strata), strata)
+        basis = basis_of(covariates, form_of(covariates, strata), strata)
         n_rows = len(basis)
         columns = basis * np.sqrt(n_rows)
         if isinstance(target, Censored):

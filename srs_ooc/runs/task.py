@@ -381,8 +381,7 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
         )
     strata = _of_rows(store.strata(), inputs.rows)
     covariates = _covariates_of(store, inputs, names)
-    n_strata = 1 if strata is None else len(np.unique(strata))
-    n_columns, n_rows = form_of(covariates, n_strata).n_columns, len(covariates[0].values)
+    n_columns, n_rows = form_of(covariates, strata).n_columns, len(covariates[0].values)
     fit = fit_nbytes(n_rows, n_columns)
     return n_columns, Lease(f"fitting {n_columns} columns of covariates", fit)
 

@@ -84,7 +84,7 @@ def test_too_few_rows_are_refused_with_the_numbers():
     with pytest.raises(UsageError, match=r"found 13 columns .* for 100 rows"):
         form_of([category(100, 13)])
     with pytest.raises(UsageError, match=r"found 50 strata of 100 rows"):
-        form_of([number(100)], n_strata=50)
+        form_of([number(100)], np.arange(100) // 2)
 
 
 def test_missing_cells_have_the_mean_and_an_indicator_or_a_level():
@@ -100,7 +100,7 @@ def test_missing_cells_have_the_mean_and_an_indicator_or_a_level():
 
 def test_strata_that_were_given_are_in_the_basis():
     strata = np.arange(200) % 5
-    basis = basis_of([number(200)], form_of([number(200)], 5), strata)
+    basis = basis_of([number(200)], form_of([number(200)], strata), strata)
     assert explained(basis, (strata == 3) * 1.0) < 1e-9
 
 
