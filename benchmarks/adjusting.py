@@ -103,7 +103,7 @@ def five_bins(covariates: list[Covariate]) -> NDArray[np.int64]:
     """Return strata: five bins of the first covariate, or its levels, by those of the second."""
     bins = np.zeros(len(covariates[0].values), np.int64)
     for one in [one for one in covariates[:2] if one is covariates[0] or one.levels]:
-        ranks = stats.rankdata(one.values, method="ordinal") - 1
+        ranks = stats.rankdata(np.nan_to_num(one.values), "ordinal") - 1
         own = one.values if one.levels else ranks * 5 // len(ranks)
         bins = bins * 12 + own.astype(np.int64)
     return bins
@@ -320,7 +320,8 @@ def report() -> None:
         text += head("public table; lambda; selected; what")
         for line in some:
             what = ", ".join(line["names"]) if "names" in line else f"{line['correlation']:.3f}"
-            text.append(row([line["public"], f"{line['lambda']:.2f}", line.get("selected"), what]))
+            lam, n_selected = f"{line['lambda']:.2f}", line.get("selected", "")
+            text.append(row([line["public"], lam, n_selected, what]))
     print("\n".join(text))
     page = PAGE.read_text()
     before, after = page.split(BEGIN)[0], page.split(END)[1]

@@ -78,10 +78,17 @@ def covariates_of(form: str, n: int, rng: Rng) -> tuple[list[Covariate], Floats,
         "step": np.where(u > 0.3, 1.0, 0.0),
         "product": u * (2 * sex - 1),
         "wave by sex": np.sin(3 * u) * (2 * sex - 1),
+        "step, in classes": np.where(u > 0.3, 1.0, 0.0),
+        "wave, each sex": np.sin(3 * u) * (2 * sex - 1),
         "no effect": np.zeros(n),
         "none": np.zeros(n),
     }[form]
     follows = u if form == "no effect" else acts
+    if form == "step, in classes":  # age as a number, and as twelve classes of one size
+        twelfths = (stats.rankdata(u, "ordinal") - 1) * 12 // n
+        age += [Covariate("class", twelfths, tuple(f"a{i}" for i in range(12)))]
+    if form == "wave, each sex":  # the age of women and that of men, each missing where it is not
+        age = [Covariate(f"age {i}", np.where(sex == i, u, np.nan)) for i in range(2)]
     return both if form in ("product", "wave by sex") else age, unit(acts), unit(follows)
 
 
@@ -146,7 +153,8 @@ SMALL = ("linear", "curved", "wave", "none", "no effect")
 CELLS = [
     *[Cell(form, n) for n in (60, 200, 1000) for form in (*SMALL, "five components")],
     *[Cell(form, n) for n in (200, 1000) for form in ("12 levels", "product")],
-    *[Cell(form, n) for n in (200, 1000) for form in ("wave by sex", "step")],
+    *[Cell(form, n) for n in (200, 1000) for form in ("wave by sex", "wave, each sex")],
+    *[Cell(form, n) for n in (200, 1000) for form in ("step", "step, in classes")],
     *[Cell("curved", n, kind) for n in (200, 1000) for kind in ("90:10", "three", "numbers")],
     *[Cell("curved", n, kind) for n in (200, 1000) for kind in ("heavy", "uneven", "censored")],
     *[Cell("none", 200, kind) for kind in ("90:10", "three", "numbers", "censored")],
@@ -222,7 +230,8 @@ def tail(a: Floats, p: Floats, u: Floats) -> Floats:
         t = t - np.clip(slope / np.maximum(curve, 1e-12), -1, 1) / (1 + (np.abs(slope) > most))
     cumulant = (np.logaddexp(0, odds + a * t) - np.logaddexp(0, odds)).sum(axis=0) - t * middle
     w, v = np.sqrt(2 * np.maximum(t * u - cumulant, 1e-12)), t * np.sqrt(curve)
-    one_sided = stats.norm.sf(w) + stats.norm.pdf(w) * (1 / v - 1 / w)
+    beyond = stats.norm.pdf(w) * (1 / np.where(v > 0, v, w) - 1 / w)
+    one_sided = stats.norm.sf(w) + beyond
     return np.asarray(np.clip(2 * one_sided, 1e-300, 1))
 
 
