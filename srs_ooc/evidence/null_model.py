@@ -398,12 +398,14 @@ def strata_of(
 ) -> NDArray[np.int32]:
     """Return strata of rows that are alike by all fitted values; int32 (n_rows,) from 0.
 
-    Bins of equal size, ``max(3, min(2 n^(1/4), n / 20))`` in all, within given strata fewer; of
-    several fitted values each is cut within bins of those before.
+    Bins of equal size within given strata; of several fitted values each is cut within bins of
+    those before. In all ``2 n^(1/4)`` or, if that is more, ``n / 50``, up to ``sqrt(n)``; at least 3,
+    of 20 rows at least where they are more: so many hold part of what the basis lacks, a step say.
     """
     n_rows = len(fitted[0])
     numbers = np.zeros(n_rows, np.int64) if given is None else given.astype(np.int64)
-    total = max(3, min(round(2 * n_rows**0.25), n_rows // 20))
+    wanted = min(max(2 * n_rows**0.25, n_rows / 50), n_rows**0.5)
+    total = max(3, min(round(wanted), n_rows // 20))
     n_cut = min(len(fitted), max(1, int(log2(total))))
     each = max(2, round(total ** (1 / n_cut)))
     for values in fitted[:n_cut]:
@@ -471,7 +473,7 @@ class NullModel:
 
     def covariates(self) -> Covariates:
         """Return what features are adjusted for."""
-        return Covariates.of(self.basis.astype(np.float64) * BASIS_UNIT)
+        return Covariates.of(self.basis.astype(np.float64) * BASIS_UNIT, self.strata)
 
 
 def _of_classes(

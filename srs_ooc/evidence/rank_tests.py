@@ -58,8 +58,9 @@ class Covariates(NamedTuple):
     products : float64 (k, k)
         Of its columns, over all of ``n_rows``.
     shrink : float
-        ``sqrt((n - k) / n)`` of the rows that were fitted: what a sum differs by from its mean is
-        taken times this.
+        What a sum differs by from its mean is taken times this: of n rows in h strata and k columns
+        ``sqrt(1 - (k - c) / (n - h))``, c what strata hold of the basis (the squares of its sums
+        over a stratum, over its rows). They make up for that part themselves.
     """
 
     basis: NDArray[np.float64]
@@ -67,10 +68,16 @@ class Covariates(NamedTuple):
     shrink: float
 
     @classmethod
-    def of(cls, basis: NDArray[np.float64]) -> "Covariates":
-        """Return them by their basis, (n, k)."""
-        n, k = basis.shape
-        return cls(basis, products(basis, basis), float(np.sqrt((n - k) / n)))
+    def of(
+        cls, basis: NDArray[np.float64], strata: NDArray[np.integer] | None = None
+    ) -> "Covariates":
+        """Return them by their basis, (n, k), and strata from 0, (n,)."""
+        numbers = np.zeros(len(basis), np.intp) if strata is None else strata
+        sizes, whole = np.bincount(numbers), products(basis, basis)
+        sums = np.array([np.bincount(numbers, weights=column) for column in basis.T])
+        held = (np.square(sums) / np.maximum(sizes, 1)).sum()
+        left = max(float(np.trace(whole) - held), 0.0) / (len(basis) - np.count_nonzero(sizes))
+        return cls(basis, whole, float(np.sqrt(max(1 - left, 0.1))))
 
     def of_rows(self, rows: NDArray[np.integer[Any] | np.bool_]) -> "Covariates":
         """Return them in some rows, as they were fitted in all."""

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
 from srs_ooc.evidence.null_model import (
+    BASIS_UNIT,
     FEWEST_ROWS,
     RIDGE,
     STEPS,
@@ -190,7 +191,7 @@ def test_several_fitted_values_are_cut_within_one_another():
     first, second = RNG.normal(size=(2, 1000))
     strata = strata_of([first, second])
     counts = np.bincount(strata)
-    assert len(counts) == 9
+    assert len(counts) == 16
     assert counts.max() - counts.min() <= 2
 
 
@@ -206,7 +207,11 @@ def test_what_a_null_model_keeps_is_whole_numbers():
         assert len(part.basis) == len(part.scores) == labels.sum()
         covariates = null.covariates()
         assert np.allclose(covariates.products, np.eye(null.basis.shape[1]), atol=1e-6)
-        assert covariates.shrink == pytest.approx(np.sqrt(1 - null.basis.shape[1] / 300))
+        columns = null.basis.astype(float) * BASIS_UNIT
+        indicators = np.equal.outer(null.strata, np.arange(null.strata.max() + 1))
+        held = np.linalg.norm(columns.T @ (indicators / np.sqrt(indicators.sum(axis=0)))) ** 2
+        free = (columns.shape[1] - held) / (300 - indicators.shape[1])
+        assert covariates.shrink == pytest.approx(np.sqrt(1 - free))
 
 
 def test_rows_of_all_classes_weigh_as_if_they_had_the_same_covariates():
