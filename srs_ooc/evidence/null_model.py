@@ -399,8 +399,8 @@ def strata_of(
     """Return strata of rows that are alike by all fitted values; int32 (n_rows,) from 0.
 
     Bins of equal size within given strata; of several fitted values each is cut within bins of
-    those before. In all ``2 n^(1/4)`` or, if that is more, ``n / 50``, up to ``sqrt(n)``; at least 3,
-    of 20 rows at least where they are more: so many hold part of what the basis lacks, a step say.
+    those before. In all ``2 n^(1/4)`` or, if that is more, ``n / 50``, up to ``sqrt(n)``; 3 at
+    least, and if more of 20 rows each: so many hold part of what the basis lacks, a step say.
     """
     n_rows = len(fitted[0])
     numbers = np.zeros(n_rows, np.int64) if given is None else given.astype(np.int64)

@@ -75,9 +75,9 @@ class Covariates(NamedTuple):
         numbers = np.zeros(len(basis), np.intp) if strata is None else strata
         sizes, whole = np.bincount(numbers), products(basis, basis)
         sums = np.array([np.bincount(numbers, weights=column) for column in basis.T])
-        held = (np.square(sums) / np.maximum(sizes, 1)).sum()
-        left = max(float(np.trace(whole) - held), 0.0) / (len(basis) - np.count_nonzero(sizes))
-        return cls(basis, whole, float(np.sqrt(max(1 - left, 0.1))))
+        left = np.trace(whole) - (np.square(sums) / np.maximum(sizes, 1)).sum()
+        share = float(left) / (len(basis) - np.count_nonzero(sizes) + 1e-9)
+        return cls(basis, whole, float(np.sqrt(np.clip(1 - share, 0.1, 1.0))))
 
     def of_rows(self, rows: NDArray[np.integer[Any] | np.bool_]) -> "Covariates":
         """Return them in some rows, as they were fitted in all."""

@@ -363,10 +363,10 @@ class Inputs:
     @property
     def null_digest(self) -> str:
         """Identifies the null model."""
-        if self.basis is None or self.bins is None or self.null_scores is None:
+        if (null := self.null_model) is None:
             return NOT_ADJUSTED
-        parts = np.concatenate([self.basis.ravel(), self.bins, self.null_scores])
-        return f"{self.basis.shape[1]} columns, {digest(parts, 'numbers')}"
+        parts = np.concatenate([null.basis.ravel(), null.strata, null.scores])
+        return f"{null.basis.shape[1]} columns, {digest(parts, 'numbers')}"
 
     def validation_places(self) -> NDArray[np.int32] | None:
         """Return the places among the rows of those that are held out."""

@@ -86,11 +86,11 @@ class RunDraft:
         inputs, options = _resolved(store, request)
         store.check_files()
         _check_target(store)
-        if options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED:
-            before = cls._settled(store, inputs, options, request)
-            check_stages(request.cap_mb * MB, before.stages())
-            inputs = adjusted_inputs(store, inputs, options["adjust"])
         draft = cls._settled(store, inputs, options, request)
+        if draft.fit is not None:
+            check_stages(request.cap_mb * MB, draft.stages())
+            inputs = adjusted_inputs(store, inputs, options["adjust"])
+            draft = cls._settled(store, inputs, options, request)
         spec, task = draft.spec, draft.task
         _check_rows_split(spec, store)
         check_table(spec, store, inputs)
@@ -144,9 +144,9 @@ class RunDraft:
         cls, store: Store, inputs: Inputs, options: Options, request: Request
     ) -> "RunDraft":
         shape, saves = shape_of(store.manifest, inputs, options), bool(request.save_trees)
-        cap_nbytes, fit = request.cap_mb * MB, None
-        if options.get("adjust", NOT_ADJUSTED) != NOT_ADJUSTED and inputs.basis is None:
-            n_basis, fit = fit_of(store, inputs, options["adjust"])
+        cap_nbytes, fit, names = request.cap_mb * MB, None, options.get("adjust", NOT_ADJUSTED)
+        if names != NOT_ADJUSTED and inputs.basis is None:
+            n_basis, fit = fit_of(store, inputs, names)
             shape = replace(shape, n_basis=n_basis)
         spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
         spec = replace(spec, null_model=inputs.null_digest)
