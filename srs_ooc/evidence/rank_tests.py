@@ -103,15 +103,9 @@ class RiskSets(NamedTuple):
     of_censoring: NDArray[np.int32]
 
 
-_Native = tuple[
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    int,
-    bool,
-    NDArray[np.int32],
-    NDArray[np.int64],
-]
+_I32 = NDArray[np.int32]
+_I64 = NDArray[np.int64]
+_Native = tuple[_I32, _I64, _I32, int, bool, _I32, _I64]
 
 
 class RankTarget(NamedTuple):
