@@ -34,8 +34,7 @@ DEGREES = ((5000, 12), (1000, 8), (200, 5), (100, 3), (0, 2))
 not in the basis passes unseen."""
 MOST_WEIGHT = 20.0
 """Of a row as trees are grown, beside the smallest."""
-_TURNS, _DONE, _REWEIGHTED = 100, 1e-9, 20
-_DEPENDENT = 1e-6
+_TURNS, _DONE, _REWEIGHTED, _DEPENDENT = 100, 1e-9, 20, 1e-6
 
 
 class Censored(NamedTuple):

@@ -302,12 +302,13 @@ def _named_covariates(store: Store, options: Options) -> Options:
         return options
     there = store.manifest.row_columns.get("covariates", [])
     wanted = there if given == "all" else [name.strip() for name in str(given).split(",")]
-    absent = [name for name in wanted if name not in there]
+    absent = [n for n in wanted if n not in there or n in ("all", NOT_ADJUSTED) or "," in n]
     if absent or not wanted:
-        found = f"{absent[0]!r}, which is none" if absent else "none"
+        found = f"{absent[0]!r}" if absent else "none"
         raise UsageError(
             f"--adjust: expected covariates of {store.place} ({', '.join(there) or 'it has none'}),"
-            f" found {found}. `srs-ooc ingest --covariates NAMES` keeps columns as covariates."
+            f" without a comma, not named all or none, found {found}. `srs-ooc ingest --covariates "
+            "NAMES` keeps columns as covariates; rename what cannot be named."
         )
     return options.also(adjust=",".join(name for name in there if name in wanted))
 

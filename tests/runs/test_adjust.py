@@ -135,7 +135,8 @@ def test_compact_says_what_the_panel_adds(store, tmp_path):
 
 def test_what_cannot_be_adjusted_is_refused_by_name(store, tmp_path):
     out = ("--out", tmp_path / "x.run")
-    assert "(age, sex), found 'height'" in error_of("run", store, *out, "--adjust", "height")
+    assert "(age, sex)" in (said := error_of("run", store, *out, "--adjust", "height"))
+    assert "found 'height'" in said
     assert "--judge tests only" in error_of(
         "run", store, *out, "--adjust", "all", "--judge", "probe"
     )
@@ -147,6 +148,15 @@ def test_what_cannot_be_adjusted_is_refused_by_name(store, tmp_path):
     package.ingest(x, grouped, target=target, covariates=covariates, groups=groups)
     assert "--aggregate mean" in error_of("run", grouped, *out, "--adjust", "all")
     assert not (tmp_path / "x.run").exists()
+
+
+@pytest.mark.parametrize("name", ["a,b", "all", "none"])
+def test_names_that_mean_something_else_are_refused(tmp_path, name):
+    x, target, covariates = study(5)
+    given = {name: covariates["age"], "sex": covariates["sex"]}
+    package.ingest(x, tmp_path / "a.zarr", target=target, covariates=given)
+    with pytest.raises(UsageError, match=f"found {name!r}\\. .*rename what cannot"):
+        ran(tmp_path / "a.zarr", tmp_path / "a.run")
 
 
 def test_covariates_that_say_too_much_are_refused(tmp_path):
