@@ -145,7 +145,7 @@ def cohort(folder):
     table(folder / "visits.csv", "ill", patient=rows // 2)
     months = np.random.default_rng(7).exponential(20, 120).round(1)
     outcome = {"months": months, "died": rows % 2, "stage": [f"s{i % 2}" for i in rows]}
-    table(folder / "cohort.csv", "other", age=known["age"], **outcome)
+    table(folder / "cohort.csv", "other", id=ids, age=known["age"], **outcome)
     values = np.random.default_rng(5).standard_normal((120, 40))
     y = (values[:, 0] + np.random.default_rng(8).standard_normal(120) > 0).astype(int)
     frame = pd.DataFrame(values, columns=[f"g{i}" for i in range(40)]).assign(**known)

@@ -115,6 +115,8 @@ def _show(small: SmallSet, what: str) -> None:
         "of the rows held out."
     )
     stream_table(_CURVE_COLUMNS, small.sizes)
+    if small.sizes[0].features == 0:
+        click.echo("0 features: covariates alone; others add to what these predict.")
     chosen = counted(len(small.members), "feature")
     click.echo(f"\n{chosen} chosen (the best score is with {small.best}):")
     shown = [

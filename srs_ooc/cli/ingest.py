@@ -52,7 +52,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     if inferred.get("target") == NO_TARGET:
         say(f"target: {NO_TARGET}")
     else:
-        say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+        kind = "time to an event" if "events" in manifest.row_columns else manifest.task
+        say(f"target: {manifest.target_name!r}{last} ({kind}{n_classes})")
     if manifest.classes and (counts := _class_counts(store, manifest)):
         say(f"rows of each class: {counts}")
     if task := inferred.get("task"):

@@ -18,6 +18,8 @@ MOST_FEATURES = 200_000
 MOST_LOOKED_AT = 100
 MOST_GROUPS = 1 << 18
 """Of more groups the target within them is not looked at, which takes 16 bytes each."""
+MOST_CODES = 12
+"""Different whole numbers of a covariate that may be names of groups."""
 MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
@@ -105,7 +107,13 @@ def _index(store: Store) -> Iterator[str]:
 
 def _of_rows(store: Store) -> Iterator[str]:
     """Look at covariates and events."""
-    for name, values, _ in store.each_covariate():
+    for name, values, levels in store.each_covariate():
+        found = np.unique(values[~np.isnan(values)])
+        if not levels and 2 < len(found) <= MOST_CODES and (found == np.floor(found)).all():
+            yield (
+                f"covariate {name!r} has {len(found)} different whole numbers: if they number groups "
+                f"(batches, sites), say --kind {name}=categorical."
+            )
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
     events = store.manifest.inferred.get("events")

@@ -226,6 +226,8 @@ def _prediction(report: Report) -> list[str]:
     if not task.is_regression:
         largest = np.bincount(task.target.astype(int)).max() / task.n_rows
         found.append(f"The largest class alone: {largest:.0%}.")
+    if curve.sizes[0] == 0:
+        found.append(f"Of this covariates alone predict {said.format(float(curve.means[0]))}.")
     return [*found, "The whole selection was repeated without the rows of each fold."]
 
 
@@ -301,7 +303,10 @@ def not_claimed_of(report: Report) -> list[str]:
         kept = [name for name in ("strata", "groups") if name in report.manifest.row_columns]
         given = f" (given were {' and '.join(kept)})" if kept else ""
         if report.spec.adjusts_for:
-            given += " where what covariates say of the target is the same"
+            given += (
+                " where what covariates say of the target is the same, in the form that was fitted "
+                "(curves, categories and products); effects, too, compare such rows"
+            )
         found.append(f"{rows}{given}: batches, families and repeated samples break it.")
     return found
 

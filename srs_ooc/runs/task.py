@@ -309,8 +309,8 @@ class Task:
         kinds = np.unique(np.stack([self.strata, self.target]), axis=1)[0]
         n = int(np.isin(self.strata, np.flatnonzero(np.bincount(kinds) > 1)).sum())
         said = (
-            f"covariates nearly say the class: only {n:,} of {self.n_rows:,} rows are compared "
-            "with one of another class. Adjust for fewer covariates to find more."
+            f"only {n:,} of {self.n_rows:,} rows are compared with one of another class: a class "
+            "is rare, or covariates nearly say it. Then adjust for fewer to find more."
         )
         return said if 2 * n < self.n_rows else None
 
@@ -381,6 +381,12 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
         )
     strata = _of_rows(store.strata(), inputs.rows)
     covariates = _covariates_of(store, inputs, names)
+    for one in covariates:
+        if len(np.unique(one.values)) < 2:
+            raise UsageError(
+                f"--adjust: expected covariates that differ among the rows trained on, found "
+                f"{one.name!r} with one value, or none. Name the others."
+            )
     n_columns, n_rows = form_of(covariates, strata).n_columns, len(covariates[0].values)
     fit = fit_nbytes(n_rows, n_columns)
     return n_columns, Lease(f"fitting {n_columns} columns of covariates", fit)

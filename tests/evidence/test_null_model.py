@@ -99,6 +99,25 @@ def test_missing_cells_have_the_mean_and_an_indicator_or_a_level():
         assert explained(basis, filled) < 1e-9
 
 
+@pytest.mark.parametrize("far", [999.0, 1e9, 1.7e308, -1.7e308])
+def test_one_far_number_flattens_no_curve(far):
+    age = number(400)
+    values = age.values.copy()
+    values[7] = far
+    one = age._replace(values=values)
+    basis = basis_of([one], form_of([one]))
+    others = np.arange(400) != 7
+    left = age.values**2 - age.values[others].mean()
+    assert explained(basis, np.where(others, left, 0.0)) < 1e-6
+    assert explained(basis, 1.0 - others) < 1e-9
+
+
+def test_numbers_most_of_which_are_equal_are_kept():
+    values = np.where(np.arange(400) % 20, 0.0, np.arange(400) / 40)
+    basis = basis_of([one := Covariate("dose", values)], form_of([one]))
+    assert explained(basis, values) < 1e-9
+
+
 def test_strata_that_were_given_are_in_the_basis():
     strata = np.arange(200) % 5
     basis = basis_of([number(200)], form_of([number(200)], strata), strata)
@@ -176,7 +195,8 @@ def test_strata_are_of_equal_size_and_part_no_equal_values(n_rows, n_values, see
     for value in np.unique(values):
         assert len(np.unique(strata[values == value])) == 1
     n_strata = strata.max() + 1
-    assert n_strata <= max(3, min(round(2 * n_rows**0.25), n_rows // 20))
+    most = max(2 * n_rows**0.25, n_rows / 50)
+    assert n_strata <= max(3, min(round(most), n_rows // 20))
     if n_values > n_rows:
         sizes = np.bincount(strata)
         most = np.unique(values, return_counts=True)[1].max()  # rows of one value stay together

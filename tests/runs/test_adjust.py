@@ -171,6 +171,16 @@ def test_covariates_that_say_too_much_are_refused(tmp_path):
         ran(few, tmp_path / "few.run")
 
 
+def test_a_covariate_of_one_value_among_the_rows_is_refused(tmp_path):
+    x, target, covariates = study(6)
+    half = np.where(np.arange(N_ROWS) < 150, covariates["age"], np.nan)
+    package.ingest(x, tmp_path / "a.zarr", target=target, covariates=covariates | {"half": half})
+    rows = tmp_path / "rows.txt"
+    rows.write_text("\n".join(str(i) for i in range(151, 301)))
+    with pytest.raises(UsageError, match="found 'half' with one value"):
+        ran(tmp_path / "a.zarr", tmp_path / "a.run", rows=rows)
+
+
 def test_the_cap_that_is_named_holds_the_fit(tmp_path):
     rng = np.random.default_rng(0)
     x, target = rng.normal(size=(20000, 20)), rng.integers(0, 2, 20000)
