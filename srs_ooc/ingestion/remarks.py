@@ -111,8 +111,8 @@ def _of_rows(store: Store) -> Iterator[str]:
         found = np.unique(values[~np.isnan(values)])
         if not levels and 2 < len(found) <= MOST_CODES and (found == np.floor(found)).all():
             yield (
-                f"covariate {name!r} has {len(found)} different whole numbers: if they number groups "
-                f"(batches, sites), say --kind {name}=categorical."
+                f"covariate {name!r} has {len(found)} different whole numbers: if they are names "
+                f"(of batches, sites), say --kind {name}=categorical."
             )
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
