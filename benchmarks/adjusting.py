@@ -197,7 +197,7 @@ def cells() -> None:
     asked = asked_for()
     results, end = Results(asked.results), time.monotonic() + 60 * asked.minutes
     for cell in CELLS:
-        seeds = asked.seeds or (1000, 1040 if cell.n < 20_000 else 1020)
+        seeds = asked.seeds or (3000, 3040 if cell.n < 20_000 else 3010)
         for seed in range(*seeds) if asked.only in cell.name else ():
             key = {"cell": cell.name, "seed": seed, "runs": asked.runs}
             if results.find(key) is None and time.monotonic() < end:
@@ -209,7 +209,7 @@ def mixed() -> None:
     """Run what is left of the tables with an XOR pair, a chain and confounding."""
     asked = asked_for()
     results = Results(asked.results)
-    for seed in range(*(asked.seeds or (1000, 1010))):
+    for seed in range(*(asked.seeds or (3000, 3010))):
         if results.find({"mixed": True, "seed": seed}) is None:
             table = make_mixed(seed)
             chosen = whole_run(table, None)

@@ -274,7 +274,7 @@ def oracle(table: Table) -> Floats:
 
 def of_cox(x: Floats, columns: Floats, target: Censored, c: float) -> Floats:
     """Return p-values of Cox's score test beside columns."""
-    risks = np.exp(cox(columns, target))
+    risks = np.exp(columns @ cox(columns, target))
     expected = risks * hazards(target, risks)
     order = np.argsort(-target.times)
     seen = target.events[order]
