@@ -164,6 +164,7 @@ CELLS = [
     *[Cell("linear", 1000, "numbers", what) for what in ("spread", "missing")],
     *[Cell(form, n) for n in (20_000, 60_000) for form in ("linear", "curved", "wave")],
     *[Cell("curved", 20_000, kind) for kind in ("90:10", "numbers", "censored")],
+    *[Cell(form, 20_000) for form in ("step", "step, in classes")],
     *[Cell("linear", n, is_null=True) for n in (60, 200, 1000, 20_000)],
     *[Cell(form, 200, is_null=True) for form in ("wave", "12 levels", "five components")],
     *[Cell("curved", 200, kind, is_null=True) for kind in ("90:10", "three", "uneven")],
