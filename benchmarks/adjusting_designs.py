@@ -164,6 +164,7 @@ CELLS = [
     *[Cell("linear", 1000, "numbers", what) for what in ("spread", "missing")],
     *[Cell(form, n) for n in (20_000, 60_000) for form in ("linear", "curved", "wave")],
     *[Cell("curved", 20_000, kind) for kind in ("90:10", "numbers", "censored")],
+    *[Cell(form, 20_000) for form in ("step", "step, in classes")],
     *[Cell("linear", n, is_null=True) for n in (60, 200, 1000, 20_000)],
     *[Cell(form, 200, is_null=True) for form in ("wave", "12 levels", "five components")],
     *[Cell("curved", 200, kind, is_null=True) for kind in ("90:10", "three", "uneven")],
@@ -274,7 +275,7 @@ def oracle(table: Table) -> Floats:
 
 def of_cox(x: Floats, columns: Floats, target: Censored, c: float) -> Floats:
     """Return p-values of Cox's score test beside columns."""
-    risks = np.exp(cox(columns, target))
+    risks = np.exp(columns @ cox(columns, target))
     expected = risks * hazards(target, risks)
     order = np.argsort(-target.times)
     seen = target.events[order]
