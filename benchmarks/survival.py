@@ -242,7 +242,7 @@ def run() -> None:
 # The tables.
 
 BEGIN, END = "<!-- tables: python benchmarks/survival.py report -->", "<!-- end of tables -->"
-MEANS = "method; halves; C of 5; of 10; of 20; srs-ooc less it, 5; 10; 20; seconds; peak MB"
+MEANS = "method; halves; C of 5; of 10; of 20; srs-ooc less it, 5; 10; 20; seconds; CPU s; peak MB"
 EACH = (
     "table; halves; C of 10: {}; selected: srs-ooc; score test; select something: srs-ooc; score "
     "test; shuffled: halves; srs-ooc; score test; lambda"
@@ -285,7 +285,8 @@ def means_of(runs: Runs, tables: list[str], who: str) -> list[object]:
     some = [one for table in tables for one in runs[table, who].values()]
     late = sum(one["c"] is None for one in some)
     seconds = f"{mean(one['seconds'] for one in some):.1f}" + f" ({late} not finished)" * (late > 0)
-    return [*cells, seconds, f"{mean(one['peak_mb'] for one in some):.0f}"]
+    cpu, peak = (mean(one[what] for one in some) for what in ("cpu", "peak_mb"))
+    return [*cells, seconds, f"{cpu:.1f}", f"{peak:.0f}"]
 
 
 def row_of(runs: Runs, null: Runs, table: str) -> list[object]:
