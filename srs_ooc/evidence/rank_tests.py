@@ -247,7 +247,7 @@ class RankTarget(NamedTuple):
         left, dense = np.unique(levels, return_inverse=True)  # no more of them than rows
         targets, none = dense.astype(np.int32), np.zeros(0, np.int32)
         out = RankTarget(self.rows, self.starts, targets, max(1, len(left)), False, none)
-        scores = self.scores[left] if len(self.scores) and len(left) else self.scores
+        scores = self.scores[left if len(left) else slice(1)] if len(self.scores) else self.scores
         out = out._replace(scores=scores, untested=self.untested)
         return out._replace(covariates=self.covariates, risk=self.risk)
 

@@ -130,6 +130,18 @@ def test_scores_of_a_target_are_taken_as_they_are(table):
     assert np.exp(found) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("adjusts", [False, True])
+def test_a_part_without_rows_shows_nothing(adjusts):
+    rng = np.random.default_rng(1)
+    target = RankTarget.of_scores(rng.integers(0, 64, 40), np.arange(40) // 8)
+    if adjusts:
+        target = target._replace(covariates=covariates_of(40, 2, 1))
+    codes = rng.integers(0, 5, (3, 40)).astype(np.uint8)
+    for is_in in (np.zeros(40, np.bool_), np.arange(40) % 8 == 0, np.arange(40) < 2):
+        log_p = contrasts_log_p(codes, MISSING, target.within(is_in))
+        assert is_in.sum() == 2 or np.isnan(log_p).all()
+
+
 def test_scores_are_not_ranked():
     """One far score decides by itself; as a rank it would not."""
     rng = np.random.default_rng(0)
