@@ -87,13 +87,17 @@ def test_the_first_screen_holds_the_answers_beside_the_first_feature(browser, ki
         {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False},
     )
     find = opened(browser, kind)
-    answers, (figure,) = find(".answers strong"), find(".answers figure")
-    assert len(answers) == len(find(".answers h3")) - 1 == 4
+    answers, (figure, below) = find(".answers strong"), find(".answers figure")
+    assert len(answers) == len(find(".answers h3")) - 2 == 4
     for part in (*find(".answers p"), figure):
         assert part.rect["y"] + part.rect["height"] <= 800
         assert part is figure or part.rect["x"] + part.rect["width"] <= figure.rect["x"]
     (drawn,) = find("#figure-first img")
     assert drawn.get_attribute("alt") == "The feature that comes first"
+    (observed,) = find("#figure-qq img")
+    assert observed.get_attribute("alt") == "Observed and expected p-values"
+    assert below.rect["y"] >= figure.rect["y"] + figure.rect["height"] - 1
+    assert below.rect["x"] == figure.rect["x"]
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
