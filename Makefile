@@ -58,7 +58,7 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.installed-test
-	$(VENV)/bin/python -m mkdocs build --strict
+	$(VENV)/bin/python -P -m mkdocs build --strict
 	@echo "Open build/site/index.html; it needs no network."
 
 clean:
