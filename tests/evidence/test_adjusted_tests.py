@@ -137,9 +137,8 @@ def test_a_part_without_rows_shows_nothing(adjusts):
     if adjusts:
         target = target._replace(covariates=covariates_of(40, 2, 1))
     codes = rng.integers(0, 5, (3, 40)).astype(np.uint8)
-    for is_in in (np.zeros(40, np.bool_), np.arange(40) % 8 == 0, np.arange(40) < 2):
-        log_p = contrasts_log_p(codes, MISSING, target.within(is_in))
-        assert is_in.sum() == 2 or np.isnan(log_p).all()
+    for is_in in (np.zeros(40, np.bool_), np.arange(40) % 8 == 0):  # none, or one of a stratum
+        assert np.isnan(contrasts_log_p(codes, MISSING, target.within(is_in))).all()
 
 
 def test_scores_are_not_ranked():
