@@ -38,6 +38,19 @@ def of(dtype, *items):
     return np.array(items, dtype)
 
 
+def target_side():
+    """The arguments of a test's target."""
+    return {
+        "rows": np.arange(N_ROWS, dtype=np.int32),
+        "starts": of(np.int64, 0, 6, N_ROWS),
+        "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
+        "n_targets": 2,
+        "nominal": True,
+        "order": of(np.int32, 0, 1),
+        "scores": of(np.int64, 0, 5),
+    }
+
+
 def block_of_codes():
     return {
         "codes": bytes_of(N_COLUMNS * N_ROWS),
@@ -383,13 +396,7 @@ CALLS = {
         {
             "columns": bytes_of(N_COLUMNS, N_ROWS),
             "n_codes": 5,
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": True,
-            "order": of(np.int32, 0, 1),
-            "scores": of(np.int64, 0, 5),
+            **target_side(),
             "exactly": True,
             "only": 3,
             "log_p": np.zeros((N_COLUMNS, 3)),
@@ -400,13 +407,7 @@ CALLS = {
         {
             "columns": bytes_of(N_COLUMNS, N_ROWS),
             "n_codes": 5,
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": True,
-            "order": of(np.int32, 0, 1),
-            "scores": of(np.int64, 0, 5),
+            **target_side(),
             "exactly": True,
             "which": of(np.int64, 0, 2),
             "rare": 1,
@@ -440,13 +441,7 @@ CALLS = {
         {
             "columns": bytes_of(N_COLUMNS, N_ROWS),
             "n_codes": 5,
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": True,
-            "order": of(np.int32, 0, 1),
-            "scores": of(np.int64, 0, 5),
+            **target_side(),
             "basis": np.full((N_ROWS, 2), 0.25),
             "products": np.eye(2),
             "shrink": 0.5,
@@ -471,13 +466,7 @@ CALLS = {
         _native.step_tests,
         {
             "steps": bytes_of(N_COLUMNS, N_ROWS),
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": True,
-            "order": of(np.int32, 0, 1),
-            "scores": of(np.int64, 0, 5),
+            **target_side(),
             "shrink": 0.5,
             "log_p": np.zeros((N_COLUMNS, 3)),
         },
@@ -487,13 +476,7 @@ CALLS = {
         {
             "columns": bytes_of(N_COLUMNS, N_ROWS),
             "n_codes": 5,
-            "rows": np.arange(N_ROWS, dtype=np.int32),
-            "starts": of(np.int64, 0, 6, N_ROWS),
-            "targets": (np.arange(N_ROWS) % 2).astype(np.int32),
-            "n_targets": 2,
-            "nominal": True,
-            "order": of(np.int32, 0, 1),
-            "scores": of(np.int64, 0, 5),
+            **target_side(),
             "basis": np.full((N_ROWS, 2), 0.25),
             "products": np.eye(2),
             "shrink": 0.5,
