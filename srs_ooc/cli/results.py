@@ -48,10 +48,8 @@ _ERROR_COLUMNS = {
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
-    "rank": 6, "name": 20, "selected": 8, "q_value": 8, "direction": 20, "measure": 20, "effect": 7,
-    "low": 7, "high": 7, "importance": 10, "score": 8, "tree_agreement": 14, "halves": 6,
-    "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15, "passes_alone": 12, "beside": 20,
-    "censoring_p": 11,
+    "rank": 4, "name": 11, "selected": 8, "q_value": 9, "direction": 16, "measure": 16, "effect": 6,
+    "beside": 16, "halves": 6, "censoring_p": 11,
 }  # fmt: skip
 
 
@@ -141,7 +139,7 @@ def features_command(
     ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
     if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
-        say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N, all with --csv)")
+        say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N; all, and every column, with --csv)")
 
 
 def _heading(reading: Ranking) -> str:
