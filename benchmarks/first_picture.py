@@ -9,6 +9,7 @@ test is SciPy's, its q-values those of Benjamini and Hochberg. Takes matplotlib 
 import argparse
 import csv
 import json
+import math
 import subprocess
 import tempfile
 from pathlib import Path
@@ -56,7 +57,7 @@ def draw(
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-    x, y, level = (-np.log10(q) for q in (alone, ours, LEVEL))
+    x, y, level = -np.log10(alone), -np.log10(ours), -math.log10(LEVEL)
     others = f"the other {int((~true).sum()):,}"
     axes.scatter(x[~true], y[~true], s=9, color="#8C8C94", rasterized=True, label=others)
     relevant = f"the {int(true.sum())} relevant columns"

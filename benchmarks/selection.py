@@ -13,7 +13,7 @@ Results are kept in FOLDER/results.jsonl with the versions of the packages; what
 computed again, so the same command goes on where it was stopped or where its minutes ended.
 
     python benchmarks/selection.py --cache FOLDER [--minutes 60] [--problems ...] [--methods ...]
-        [--seeds 20] [--peer-seeds 3] [--p P] [--report] [--figure FILE.svg]
+        [--seeds 20] [--peer-seeds 3] [--p P] [--report]
 
 Many more designs, of fewer features, and real tables with their target permuted: ``evidence.py``.
 """
@@ -309,9 +309,6 @@ class Benchmark:
                 print(table(name, own))
                 bounds += reach(name, own)
         print("\n".join(bounds))
-        if self._asked.figure:
-            first = self._asked.problems[0]
-            draw([one for one in results if one["problem"] == first], self._asked.figure)
 
 
 SCORES = {
@@ -385,44 +382,6 @@ def reach(name: str, results: list[Record]) -> list[str]:
     return lines
 
 
-PLACES = {  # of a name beside its point, where the usual one would cover another
-    "random_forest": (-8, 4, "right"),
-    "mutual_info": (-8, -14, "right"),
-    "lightgbm": (-8, 4, "right"),
-    "boruta": (-8, 6, "right"),
-}
-GREY = "#808080"  # legible on a light page and on a dark one
-
-
-def draw(results: list[Record], out: Path) -> None:
-    """Draw processor seconds and peak of each method beside its F1; hollow where out of time."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "srs-ooc", "font.size": 10})
-    mpl.rcParams.update(dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), GREY))
-    mpl.rcParams.update(dict.fromkeys(("xtick.color", "ytick.color"), GREY))
-    figure, axes = plt.subplots(figsize=(7.2, 4.2))
-    for name in dict.fromkeys(result["method"] for result in results):
-        own = [result for result in results if result["method"] == name]
-        x, y = (mean(_values(own, cost)) for cost in ("CPU s", "peak MB"))
-        f1, ours = _values(own, "F1"), name == "tests"
-        colour, weight, size = ("#009688", "bold", 9) if ours else (GREY, "normal", 6)
-        filled = "full" if f1 else "none"
-        axes.plot(x, y, "o", color=colour, fillstyle=filled, markersize=size)
-        dx, dy, side = PLACES.get(name, (8, 4, "left"))
-        said = METHODS[name].label.split(",")[0] + (f"  {mean(f1):.2f}" if f1 else "")
-        axes.annotate(said, (x, y), (dx, dy), textcoords="offset points", color=colour, ha=side,
-                      fontweight=weight)  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="seconds of processor time")
-    axes.set(ylabel="peak memory, MB", xlim=(2, 900))
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(out, transparent=True, metadata={"Date": None})
-
-
 def main() -> None:
     """Compute what is missing within the minutes given and print the tables."""
     parser = argparse.ArgumentParser(
@@ -438,7 +397,6 @@ def main() -> None:
                         help="cap on the features of every problem, for a trial")  # fmt: skip
     parser.add_argument("--limit-seconds", type=float, default=300.0, help="of a peer")
     parser.add_argument("--report", action="store_true", help="only print what is there")
-    parser.add_argument("--figure", type=Path, help="draw the first problem's seconds and peaks")
     asked = parser.parse_args()
     benchmark = Benchmark(asked)
     if not asked.report and not benchmark.compute():
