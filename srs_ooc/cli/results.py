@@ -138,8 +138,10 @@ def features_command(
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
-    if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
-        say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N; all, and every column, with --csv)")
+    most = top or TABLE_ROWS
+    if not (form["as_json"] or form["as_csv"]) and most < n_there:
+        more = "more with --top N; all, and every column, with --csv"
+        say(f"(the best {most} of {n_there}; {more})")
 
 
 def _heading(reading: Ranking) -> str:
