@@ -13,7 +13,16 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import PROGRESS_OPTIONS, STORE, describe_counts, kind_of, say, with_options
+from srs_ooc.cli.output import (
+    MEMORY_OPTION,
+    PROGRESS_OPTIONS,
+    STORE,
+    Brief,
+    describe_counts,
+    kind_of,
+    say,
+    with_options,
+)
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest import censored_of, event_of, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
@@ -111,7 +120,7 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
 
 
-class IngestCommand(click.Command):
+class IngestCommand(Brief):
     """Says what is missing where only one path is given, which may be either."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -206,9 +215,7 @@ _OPTIONS = [
     _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
-    click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True,
-                 help="Cap on the resident memory of the whole process, in megabytes (10^6 "
-                 "bytes)."),
+    MEMORY_OPTION,
     _choice("--code-dtype", WORDS["code_dtype"],
             "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534."),
     _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
@@ -223,7 +230,10 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("ingest", cls=IngestCommand)
+@click.command("ingest", cls=IngestCommand, first=(
+    "--target", "--ignore", "--row-ids", "--covariates", "--groups", "--orient", "--samples",
+    "--id", "--memory-mb", "--dry-run", "--overwrite",
+))  # fmt: skip
 @click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=_PATH)
 @click.argument("store", type=STORE)
 @with_options(_OPTIONS)

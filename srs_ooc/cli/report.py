@@ -8,14 +8,14 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say, write
+from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, Brief, say, write
 from srs_ooc.results.figures import FIGURES, save_figure
 from srs_ooc.results.page import KINDS, default_path, text_of, write_report
 from srs_ooc.results.report import Report
 from srs_ooc.runs.run import Run
 
 
-@click.command("report")
+@click.command("report", cls=Brief, first=("--out", "--format", "--figure", "--overwrite"))
 @click.argument("run", type=FILE)
 @click.option("-o", "--out", type=FILE,
               help="The file to make; - for standard output.  [default: RUN with .html in place "

@@ -17,6 +17,7 @@ from srs_ooc.cli.output import (
     RUN_STORE_OPTION,
     SAFE_OPTION,
     TABLE_ROWS,
+    Brief,
     echo_json,
     say,
     with_options,
@@ -53,7 +54,9 @@ _VERDICT_COLUMNS = {
 }  # fmt: skip
 
 
-@click.command("features")
+@click.command(
+    "features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json")
+)
 @click.argument("run", type=FILE)
 @RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")

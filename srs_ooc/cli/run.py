@@ -43,23 +43,26 @@ MANY = 50
 WORK_OPTIONS = [
     click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total, those already done included.  "
-                 "[default: as last asked for; a new run: as `srs-ooc plan` advises, "
-                 "1000 to 10000]"),
+                 "[default: as `srs-ooc plan` advises, 1000 to 10000; of a run that goes on, "
+                 "as last asked for]"),
     click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
-                 "[default: as last asked for; 512 for a new run]"),
+                 "[default: 512; of a run that goes on, as last asked for]"),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
                  "long as the run, or more.  "
-                 "[default: as last asked for; 0 for a new run]"),
+                 "[default: 0; of a run that goes on, as last asked for]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
     *PROGRESS_OPTIONS,
 ]  # fmt: skip
 
 
-@click.command("run", cls=ByPart)
+@click.command("run", cls=ByPart, first=(
+    "--memory-mb", "--fdr", "--adjust", "--iterations", "--seed", "--exclude", "--halves",
+    "--threads", "--out", "--fresh",
+))  # fmt: skip
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + settled_options())
 @with_cluster
