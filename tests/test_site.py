@@ -47,7 +47,7 @@ def test_no_page_loads_anything_from_the_network(site):
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("reference/commands.html", "Cap on the peak resident memory of the whole"),
+        ("reference/commands.html", "Cap on the memory of the whole process"),
         ("reference/commands.html", "srs-ooc compact"),
         ("reference/python.html", "n_features_to_select"),
     ],

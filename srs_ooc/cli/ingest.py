@@ -14,6 +14,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
+    FILE,
     MEMORY_OPTION,
     PROGRESS_OPTIONS,
     STORE,
@@ -150,9 +151,8 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-_PATH = click.Path(path_type=Path)
 _Option = Callable[[Any], Any]
-_FILE: dict[str, Any] = {"type": _PATH, "metavar": "FILE"}
+_FILE: dict[str, Any] = {"type": FILE, "metavar": "FILE"}
 
 
 def _choice(flag: str, words: Sequence[str], said: str) -> _Option:
@@ -189,8 +189,8 @@ _OPTIONS = [
     _text("--groups", "NAME", "Column of groups of rows that belong together."),
     click.option("--aggregate", type=click.Choice(WORDS["aggregate"]),
                  help="Make one row of each group, of the known values of its rows."),
-    _text("--covariates", "NAMES", "Columns, separated by commas, that are kept beside the "
-          "features and never searched: age, sex, batch."),
+    _text("--covariates", "NAMES", "Columns to adjust for, such as age,sex,batch. They are kept "
+          "beside the features and never searched."),
     _choice("--missing-covariates", WORDS["missing_covariates"],
             "Keep rows without a value of a covariate, or leave them out."),
     _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
@@ -208,10 +208,10 @@ _OPTIONS = [
                  ".npy. [default: f0, f1, ...]"),
     click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "
                  "[default: --target]"),
-    _choice("--orient", ["samples", "features"], "What a row of a text table is; of a feature the "
+    _choice("--orient", ["samples", "features"], "What a row of a text table is. Of a feature the "
             "first column is the name, and the header holds the sample ids."),
-    click.option("--samples", **_FILE, help="With --orient features: text table of the samples "
-                 "that holds --id and all columns that are named but features."),
+    click.option("--samples", **_FILE, help="With --orient features: text table of the samples. "
+                 "It holds --id and all columns that are named but features."),
     _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
@@ -234,7 +234,7 @@ _OPTIONS = [
     "--target", "--ignore", "--row-ids", "--covariates", "--groups", "--orient", "--samples",
     "--id", "--memory-mb", "--dry-run", "--overwrite",
 ))  # fmt: skip
-@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=_PATH)
+@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=FILE)
 @click.argument("store", type=STORE)
 @with_options(_OPTIONS)
 def ingest_command(
@@ -249,14 +249,16 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
+    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz and svmlight are read
+    as they are. All columns but those named otherwise are features: numbers, or texts, which are
+    categories.
+
+    An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
+    whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
+
     Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
     They are coded one by one, or by the workers of --dask, and put together; the same command again
     does those that are missing.
-
-    Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
-    but those named otherwise are features: numbers, or texts, which are categories. Missing values
-    are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
     options, side = _options_of(given)
     for source in tables:

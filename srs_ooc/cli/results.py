@@ -54,9 +54,7 @@ _VERDICT_COLUMNS = {
 }  # fmt: skip
 
 
-@click.command(
-    "features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json")
-)
+@click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
 @click.argument("run", type=FILE)
 @RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
@@ -72,6 +70,9 @@ def features_command(
     **form: Any,
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
+
+    Selected features come first. The table has some of the columns, --csv has all; --help-all says
+    what they mean.
 
     Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
@@ -142,7 +143,8 @@ def features_command(
     ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
     if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
-        say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N; all, and every column, with --csv)")
+        more = "more with --top N; all, and every column, with --csv"
+        say(f"(the best {top or TABLE_ROWS} of {n_there}; {more})")
 
 
 def _heading(reading: Ranking) -> str:
