@@ -65,9 +65,9 @@ EXAMPLES = {
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
     "network": [
         "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
-        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
-        "srs-ooc network genes.zarr --method srs --out edges.csv",
-        "srs-ooc network genes.zarr --method prs --joint 0.001 --epochs 300 --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv",
+        "srs-ooc network genes.zarr --method srs --out edges.csv --top 1000",
+        "srs-ooc network genes.zarr --method prs --joint 0.001 --out edges.csv",
     ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
@@ -78,7 +78,7 @@ srs-ooc finds the columns of a wide table that tell something about a target.
 A first session, where the last column of data.csv is the target:
 
   srs-ooc ingest data.csv data.zarr  put the table on disk
-  srs-ooc run data.zarr              search it; stopped, the same command goes on
+  srs-ooc run data.zarr              search it; the same command again goes on
   srs-ooc features data.run          list what was found, the best first
   srs-ooc report data.run            write it as a page with plots: data.html
 

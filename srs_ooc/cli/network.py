@@ -40,7 +40,9 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
 
 
-@click.command("network", cls=ByPart)
+@click.command("network", cls=ByPart, first=(
+    "--out", "--regulators", "--targets", "--method", "--top", "--seed", "--memory-mb",
+))  # fmt: skip
 @click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip

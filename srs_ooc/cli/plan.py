@@ -16,7 +16,9 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 
 
-@click.command("plan", cls=ByPart)
+@click.command("plan", cls=ByPart, first=(
+    "--memory-mb", "--n-rows", "--n-features", "--n-classes", "--adjust", "--halves", "--json",
+))  # fmt: skip
 @click.argument("store", required=False, type=STORE)
 @click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
 @click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")

@@ -69,7 +69,7 @@ def features_command(
     why: str | None,
     **form: Any,
 ) -> None:
-    """Rank the features of RUN by importance; also while it goes on.
+    """List the features of RUN, the best first; also while it goes on.
 
     Selected features come first. The table has some of the columns, --csv has all; --help-all says
     what they mean.
