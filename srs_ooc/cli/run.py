@@ -51,8 +51,8 @@ MANY = 50
 WORK_OPTIONS = [
     click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total. Those already done are included.  "
-                 "[default: 1000 to 10000; as `srs-ooc plan` advises, or of a run that goes on, "
-                 "as last asked for]"),
+                 "[default: 1000 to 10000; of a new run as `srs-ooc plan` advises, of one that "
+                 "goes on as last asked for]"),
     memory_option("512; of a run that goes on, as last asked for"),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
