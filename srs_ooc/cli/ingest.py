@@ -121,24 +121,6 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
 
 
-class IngestCommand(Brief):
-    """Says what is missing where only one path is given, which may be either."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a table alone gets a command to copy."""
-        files = [arg for arg in args if not arg.startswith("-") and Path(arg).is_file()]
-        try:
-            return super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            if len(files) != 1:
-                raise
-            store = quote(str(Path(files[0]).with_suffix(".zarr")))
-            raise UsageError(
-                f"expected SOURCE and STORE, found only {files[0]}. Name the store to make, too: "
-                f"srs-ooc ingest {quote(files[0])} {store}"
-            ) from error
-
-
 def check_single(tables: tuple[Path, ...], option: str) -> None:
     """Refuse what pieces cannot have.
 
@@ -230,11 +212,11 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("ingest", cls=IngestCommand, first=(
+@click.command("ingest", cls=Brief, first=(
     "--target", "--ignore", "--row-ids", "--covariates", "--groups", "--orient", "--samples",
     "--id", "--memory-mb", "--dry-run", "--overwrite",
 ))  # fmt: skip
-@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=FILE)
+@click.argument("tables", metavar="SOURCE...", nargs=-1, type=FILE)
 @click.argument("store", type=STORE)
 @with_options(_OPTIONS)
 def ingest_command(
@@ -260,6 +242,13 @@ def ingest_command(
     They are coded one by one, or by the workers of --dask, and put together; the same command again
     does those that are missing.
     """
+    if not tables:
+        is_store = Path(str(store)).suffix == ".zarr"
+        pair = ("TABLE", store) if is_store else (store, Path(str(store)).with_suffix(".zarr"))
+        raise UsageError(
+            f"expected SOURCE and STORE, found only {store}. Name both: "
+            f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
+        )
     options, side = _options_of(given)
     for source in tables:
         if source.is_fifo() or source.is_char_device():

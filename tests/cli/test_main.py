@@ -399,6 +399,12 @@ def test_a_wrong_option_or_a_missing_argument_names_the_help_to_read(words, whic
     assert error_of(*words).endswith(f" See `{which}`.")
 
 
+def test_one_path_to_ingest_gets_a_command_to_copy():
+    assert error_of("ingest", "a b.csv").endswith("Name both: srs-ooc ingest 'a b.csv' 'a b.zarr'")
+    assert error_of("ingest", "t.zarr").endswith("Name both: srs-ooc ingest TABLE t.zarr")
+    assert "Missing argument 'STORE'. See `srs-ooc ingest --help`." in error_of("ingest")
+
+
 def test_the_program_alone_shows_a_first_session_that_works_as_printed(tmp_path):
     done = srs_ooc()
     assert done.stderr == ""
