@@ -267,8 +267,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         what altering a feature costs on rows that a tree was not grown on (docs/methods/rfest.md).
         Default: impurity.
     adjust : str, or sequence of names or places, optional
-        With judge tests: Covariates of the store that features are tested beside, by name and
-        separated by commas, or all (docs/methods/adjusting.md). Default: none.
+        With judge tests: Covariates of the store to adjust for: names separated by commas, or all.
+        Features are tested beside them (docs/methods/adjusting.md). Default: none.
     probe_min_draws : int, optional
         With judge probe: A feature must have been drawn more often than this. Default: 10.
     probe_min_wins : float, optional

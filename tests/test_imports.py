@@ -65,3 +65,19 @@ def test_what_extensions_need_is_loaded_when_it_is_asked_for(tmp_path: Path) -> 
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True
     )
     assert json.loads(done.stdout) == [["srs_ooc.extend"], False, False]
+
+
+@pytest.mark.parametrize("words", [[], ["--version"], ["--help"]])
+def test_no_command_is_loaded_where_none_is_named(tmp_path: Path, words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from srs_ooc.cli import main\n"
+        "try:\n"
+        f"    main({words})\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "print([name for name in sys.modules if name.startswith('srs_ooc.cli.')])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -47,8 +47,9 @@ def test_no_page_loads_anything_from_the_network(site):
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("reference/commands.html", "Cap on the peak resident memory of the whole"),
+        ("reference/commands.html", "Cap on the memory of the process"),
         ("reference/commands.html", "srs-ooc compact"),
+        ("reference/commands.html", "--cache-dir DIR"),  # not in the help of one screen
         ("reference/python.html", "n_features_to_select"),
     ],
 )

@@ -233,7 +233,7 @@ def test_a_format_from_outside_is_ingested_by_the_command_line(tmp_path, monkeyp
 def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     values, labels = noise_table(80, 150, n_relevant=3)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    text = srs_ooc("run", "--help").stdout
+    text = srs_ooc("run", "--help-all").stdout
     assert "dealt" in text
     section = text.partition("With --method dealt:")[2]
     assert "Draw every so many features only." in " ".join(section.split())

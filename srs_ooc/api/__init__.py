@@ -129,8 +129,8 @@ def run(
         True: a bar. A callable gets each :class:`srs_ooc.base.records.Step`.
     **options
         Any other option of a run's identity, such as ``alpha``, ``subspace_size`` (or ``q``),
-        ``max_features`` (or ``k``), ``fdr``, ``seed``: all that ``srs-ooc run --help`` lists, with
-        underscores. :func:`options` returns them with what they mean.
+        ``max_features`` (or ``k``), ``fdr``, ``seed``: all that ``srs-ooc run --help-all`` lists,
+        with underscores. :func:`options` returns them with what they mean.
 
     Returns
     -------

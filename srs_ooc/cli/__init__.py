@@ -20,9 +20,8 @@ from srs_ooc.base.text import visible
 EXAMPLES = {
     "ingest": [
         "srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512",
-        "srs-ooc ingest data.csv data.zarr --ignore id,date --strata plate --overwrite",
-        "srs-ooc ingest betas.tsv.gz data.zarr --orient features --samples pheno.csv --id ID "
-        "--target Group",
+        "srs-ooc ingest betas.tsv.gz data.zarr --orient features \\\n"
+        "      --samples pheno.csv --id ID --target Group",
     ],
     "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
     "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
@@ -66,14 +65,29 @@ EXAMPLES = {
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
     "network": [
         "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
-        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
-        "srs-ooc network genes.zarr --method srs --out edges.csv",
-        "srs-ooc network genes.zarr --method prs --joint 0.001 --epochs 300 --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv",
+        "srs-ooc network genes.zarr --method srs --out edges.csv --top 1000",
+        "srs-ooc network genes.zarr --method prs --joint 0.001 --out edges.csv",
     ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
 }
 """Command lines by command."""
+FIRST_SESSION = """\
+srs-ooc finds the columns of a wide table that tell something about a target.
+A first session, where the last column of data.csv is the target:
+
+  srs-ooc ingest data.csv data.zarr  put the table on disk
+  srs-ooc run data.zarr              search it; the same command again goes on
+  srs-ooc features data.run          list what was found, the best first
+  srs-ooc report data.run            write it as a page with plots: data.html
+
+A table to try them on:
+  srs-ooc synth madelon data.csv --rows 500 --features 3000 --relevant 20
+
+`srs-ooc --help` lists all commands, `srs-ooc COMMAND --help` says more of one.
+"""
+"""What the program says that is called alone."""
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
@@ -98,6 +112,14 @@ COMMANDS = {
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }
+GROUPS = {
+    "A first session": "ingest run features report",
+    "Before a run": "inspect verify plan components scores",
+    "Runs that there are": "resume status compare runs remove",
+    "More of what a run found": "compact export predict sensitivity",
+    "Other": "network synth theory",
+}
+"""Commands as the help lists them."""
 MOST_CHARACTERS = 4000
 """A message that quotes a file is no longer than this."""
 INTERRUPTED = 128 + signal.SIGINT
@@ -133,14 +155,19 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:11}", COMMANDS[name][1]) for name in names.split()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, invoke_without_command=True,
+             context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
 @click.version_option(__version__, prog_name="srs-ooc")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Feature selection for tables too wide for memory."""
+    if context.invoked_subcommand is None:
+        click.echo(FIRST_SESSION, nl=False)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -154,14 +181,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(status)
     except SrsOocError as error:
         _fail(str(error), 2)
-    except click.NoSuchOption as error:
-        from srs_ooc.runs.spec import who_left  # of a command that has options of runs
-
-        left = who_left(error.option_name.lstrip("-").replace("-", "_"))
-        _fail(left or f"{error.format_message()} See `srs-ooc --help`.", 2)
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "srs-ooc"
-        _fail(f"{error.format_message()} See `{command} --help`.", 2)
+        _fail(_usage(error), 2)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
     except click.Abort:
@@ -179,6 +200,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _let_go()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 2)
+
+
+def _usage(error: click.UsageError) -> str:
+    """Return what was wrong, and the help to read: of an option, the one that lists them all."""
+    if isinstance(error, click.NoSuchOption):
+        from srs_ooc.runs.spec import who_left  # of a command that has options of runs
+
+        if left := who_left(error.option_name.lstrip("-").replace("-", "_")):
+            return left
+    path = error.ctx.command_path if error.ctx else "srs-ooc"
+    first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
+    which = "--help-all" if first and not isinstance(error, click.MissingParameter) else "--help"
+    return f"{error.format_message()} See `{path} {which}`."
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -13,7 +13,9 @@ from srs_ooc.cli.output import (
     FILE,
     PROGRESS_OPTIONS,
     RUN_STORE_OPTION,
+    THREADS_OPTION,
     echo_json,
+    memory_option,
     stream_csv,
     stream_table,
     with_options,
@@ -49,12 +51,8 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               help="Folds of the rows, each held out once.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
               help="How often the rows are split into folds anew.")  # fmt: skip
-@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
-              help="Cap on the peak resident memory of the whole process.  "
-              "[default: the run's]")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Workers; results do not depend on it.  "
-              "[default: the cores there are]")  # fmt: skip
+@memory_option("the run's")
+@THREADS_OPTION
 @with_cluster
 @with_options(PROGRESS_OPTIONS)
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")

@@ -13,7 +13,17 @@ import numpy as np
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import PROGRESS_OPTIONS, STORE, describe_counts, kind_of, say, with_options
+from srs_ooc.cli.output import (
+    FILE,
+    MEMORY_OPTION,
+    PROGRESS_OPTIONS,
+    STORE,
+    Brief,
+    describe_counts,
+    kind_of,
+    say,
+    with_options,
+)
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest import censored_of, event_of, made_first_at, make_at, make_store
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
@@ -111,24 +121,6 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
 
 
-class IngestCommand(click.Command):
-    """Says what is missing where only one path is given, which may be either."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a table alone gets a command to copy."""
-        files = [arg for arg in args if not arg.startswith("-") and Path(arg).is_file()]
-        try:
-            return super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            if len(files) != 1:
-                raise
-            store = quote(str(Path(files[0]).with_suffix(".zarr")))
-            raise UsageError(
-                f"expected SOURCE and STORE, found only {files[0]}. Name the store to make, too: "
-                f"srs-ooc ingest {quote(files[0])} {store}"
-            ) from error
-
-
 def check_single(tables: tuple[Path, ...], option: str) -> None:
     """Refuse what pieces cannot have.
 
@@ -141,9 +133,8 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-_PATH = click.Path(path_type=Path)
 _Option = Callable[[Any], Any]
-_FILE: dict[str, Any] = {"type": _PATH, "metavar": "FILE"}
+_FILE: dict[str, Any] = {"type": FILE, "metavar": "FILE"}
 
 
 def _choice(flag: str, words: Sequence[str], said: str) -> _Option:
@@ -180,8 +171,8 @@ _OPTIONS = [
     _text("--groups", "NAME", "Column of groups of rows that belong together."),
     click.option("--aggregate", type=click.Choice(WORDS["aggregate"]),
                  help="Make one row of each group, of the known values of its rows."),
-    _text("--covariates", "NAMES", "Columns, separated by commas, that are kept beside the "
-          "features and never searched: age, sex, batch."),
+    _text("--covariates", "NAMES", "Columns to adjust for, such as age,sex,batch. They are kept "
+          "beside the features and never searched."),
     _choice("--missing-covariates", WORDS["missing_covariates"],
             "Keep rows without a value of a covariate, or leave them out."),
     _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
@@ -199,16 +190,14 @@ _OPTIONS = [
                  ".npy. [default: f0, f1, ...]"),
     click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "
                  "[default: --target]"),
-    _choice("--orient", ["samples", "features"], "What a row of a text table is; of a feature the "
+    _choice("--orient", ["samples", "features"], "What a row of a text table is. Of a feature the "
             "first column is the name, and the header holds the sample ids."),
-    click.option("--samples", **_FILE, help="With --orient features: text table of the samples "
-                 "that holds --id and all columns that are named but features."),
+    click.option("--samples", **_FILE, help="With --orient features: text table of the samples. "
+                 "It holds --id and all columns that are named but features."),
     _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
-    click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True,
-                 help="Cap on the resident memory of the whole process, in megabytes (10^6 "
-                 "bytes)."),
+    MEMORY_OPTION,
     _choice("--code-dtype", WORDS["code_dtype"],
             "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534."),
     _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
@@ -223,8 +212,11 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-@click.command("ingest", cls=IngestCommand)
-@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True, type=_PATH)
+@click.command("ingest", cls=Brief, first=(
+    "--target", "--ignore", "--row-ids", "--covariates", "--groups", "--orient", "--samples",
+    "--id", "--memory-mb", "--dry-run", "--overwrite",
+))  # fmt: skip
+@click.argument("tables", metavar="SOURCE...", nargs=-1, type=FILE)
 @click.argument("store", type=STORE)
 @with_options(_OPTIONS)
 def ingest_command(
@@ -239,15 +231,24 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
+    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz and svmlight are read
+    as they are. All columns but the target and those that an option names are features: numbers, or
+    texts, which are categories.
+
+    An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
+    whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
+
     Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
     They are coded one by one, or by the workers of --dask, and put together; the same command again
     does those that are missing.
-
-    Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
-    but those named otherwise are features: numbers, or texts, which are categories. Missing values
-    are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
+    if not tables:
+        is_store = Path(str(store)).suffix == ".zarr"
+        pair = ("TABLE", store) if is_store else (store, Path(str(store)).with_suffix(".zarr"))
+        raise UsageError(
+            f"expected SOURCE and STORE, found only {store}. Name both: "
+            f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
+        )
     options, side = _options_of(given)
     for source in tables:
         if source.is_fifo() or source.is_char_device():

@@ -18,6 +18,7 @@ from srs_ooc.cli.output import (
     PROGRESS_OPTIONS,
     SAFE_OPTION,
     STORE,
+    THREADS_OPTION,
     echo_json,
     say,
     with_options,
@@ -35,16 +36,13 @@ from srs_ooc.networks.network_run import (
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.store.opening import open_store
 
-
-def _constant(n: int) -> str:
-    return f" ({n:,} constant, without edges)" if n else ""
-
-
 _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
 
 
-@click.command("network", cls=ByPart)
+@click.command("network", cls=ByPart, first=(
+    "--out", "--regulators", "--targets", "--method", "--top", "--seed", "--memory-mb",
+))  # fmt: skip
 @click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
@@ -58,8 +56,7 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
               help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N heaviest edges.  [default: all above 0]")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Workers; no result depends on it.  [default: the cores there are]")  # fmt: skip
+@THREADS_OPTION
 @click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
 @click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
@@ -112,7 +109,8 @@ def _done(network: Network) -> str:
 def _report(network: Network, memory_mb: int) -> None:
     edges, regulators = counted(network.n_edges, "edge"), counted(network.n_regulators, "regulator")
     targets = counted(network.n_targets, "target")
-    say(f"{network.out}: {edges} from {regulators} to {targets}{_constant(network.n_constant)}")
+    constant = f" ({network.n_constant:,} constant, without edges)" * bool(network.n_constant)
+    say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
     say(
         f"{network.seconds:.1f} s of work; peak memory {network.peak_mb:.0f} MB of {memory_mb} MB. "
         f"What is done is kept in {network.run}."

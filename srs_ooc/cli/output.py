@@ -3,8 +3,10 @@
 import csv
 import dataclasses
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from inspect import cleandoc
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,31 +20,30 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import LINES, NOTHING
 
 FILE = click.Path(path_type=Path)
-MEMORY_OPTION = click.option(
-    "--memory-mb",
-    type=click.IntRange(1),
-    default=512,
-    show_default=True,
-    metavar="MB",
-    help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.",
-)
+
+
+def memory_option(said: str, default: int | None = None) -> Callable[[Any], Any]:
+    """Return the option of the cap; ``said`` of its default."""
+    text = "Cap on the memory of the process. It is the peak resident size, in MB of 10^6 bytes."
+    return click.option("--memory-mb", type=click.IntRange(1), default=default, metavar="MB",
+                        help=f"{text}  [default: {said}]")  # fmt: skip
+
+
+MEMORY_OPTION = memory_option("512", 512)
 SAFE_OPTION = click.option(
-    "--safe-csv",
-    is_flag=True,
+    "--safe-csv", is_flag=True,
     help="Put ' before texts in cells that start with = + - @ tab or CR, which a spreadsheet would "
     "take for formulas.",
-)
-
-
+)  # fmt: skip
+THREADS_OPTION = click.option(
+    "--threads", type=click.IntRange(1), metavar="N",
+    help="Workers; results do not depend on it.  [default: the cores there are]",
+)  # fmt: skip
 TOP_OPTION = click.option(
-    "--top",
-    type=click.IntRange(1),
-    metavar="N",
+    "--top", type=click.IntRange(1), metavar="N",
     help="Only the N best.  [default: 50 in a table, all in CSV and JSON]",
-)
-CSV_OPTION = click.option(
-    "--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below."
-)
+)  # fmt: skip
+CSV_OPTION = click.option("--csv", "as_csv", is_flag=True, help="CSV with a header, every column.")
 PROGRESS_OPTIONS = [
     click.option("-q", "--quiet", "shows", flag_value=NOTHING, default=None,
                  help="Show no progress."),
@@ -53,12 +54,73 @@ PROGRESS_OPTIONS = [
 RECORD_OPTIONS = [
     TOP_OPTION,
     CSV_OPTION,
-    click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below."),
+    click.option("--json", "as_json", is_flag=True, help="A JSON list, every key."),
     SAFE_OPTION,
     MEMORY_OPTION,
 ]
 """Of commands that write records."""
 TABLE_ROWS = 50
+
+
+# Help of one screen, of commands that have more options than a first session needs.
+
+
+class Brief(click.Command):
+    """A command whose help has only its ``first`` options where there are any, in that order.
+
+    Of texts it has the first two paragraphs of the command's, the first sentence of an option's
+    and the first part of its default; ``--help-all`` says all.
+    """
+
+    def __init__(self, *arguments: Any, first: Collection[str] = (), **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.first = first
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, ``--help-all`` among them."""
+        return super().get_params(ctx) + [_HELP_ALL] * bool(self.first)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the screen."""
+        if not self.first:
+            super().format_help(ctx, formatter)
+            return
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            for paragraph in cleandoc(self.help or "").split("\n\n")[:2]:
+                formatter.write_text(paragraph)
+        found = [option.get_help_record(ctx) or ("", "") for option in self.params]
+        records = [record for record in found if record[0].startswith("-")]
+        of_flag = {flag: each for each in records for flag in re.findall(r"--[\w-]+", each[0])}
+        shown = [(of_flag[flag][0], _first_sentence(of_flag[flag][1])) for flag in self.first]
+        with formatter.section("Options"):
+            formatter.write_dl(shown, col_max=20)
+        self.format_epilog(ctx, formatter)
+        n_others = len(records) - len(shown)
+        formatter.write_paragraph()
+        said = f"`{ctx.command_path} --help-all` lists the other {n_others} options and says more."
+        formatter.write_text(said)
+
+
+def _first_sentence(said: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", said.removeprefix("With --judge tests: "))[0]
+    default = re.search(r"\[default: [^];]*", said)  # what follows a semicolon are exceptions
+    return f"{sentence}  {default[0]}]" if default else sentence
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        formatter = ctx.make_formatter()
+        click.Command.format_help(ctx.command, ctx, formatter)
+        click.echo(formatter.getvalue().rstrip("\n"))
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all,
+    help="Show all options and exit.",
+)  # fmt: skip
 
 
 def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:

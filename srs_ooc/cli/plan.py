@@ -6,7 +6,7 @@ import click
 
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, echo_json, say, with_options
+from srs_ooc.cli.output import STORE, THREADS_OPTION, echo_json, memory_option, say, with_options
 from srs_ooc.cli.run_options import ByPart, only_store, request_of, settled_options, with_cache
 from srs_ooc.planning.run_plan import draft_asked, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND, cold_seconds
@@ -16,17 +16,16 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 
 
-@click.command("plan", cls=ByPart)
+@click.command("plan", cls=ByPart, first=(
+    "--memory-mb", "--n-rows", "--n-features", "--n-classes", "--adjust", "--halves", "--json",
+))  # fmt: skip
 @click.argument("store", required=False, type=STORE)
 @click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
 @click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")
 @click.option("--n-classes", type=click.IntRange(2), metavar="C",
               help="... classes, of equal size.  [default: 2]")  # fmt: skip
-@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
-              help="Cap on the peak resident memory of the run, in MB of 10^6 bytes.  "
-              "[default: 512]")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Workers.  [default: the cores there are]")  # fmt: skip
+@memory_option("512")
+@THREADS_OPTION
 @with_options(settled_options())
 @with_cache
 @click.option("--halves", type=click.IntRange(0), metavar="N",

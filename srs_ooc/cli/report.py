@@ -8,16 +8,16 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say, write
+from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, Brief, memory_option, say, write
 from srs_ooc.results.figures import FIGURES, save_figure
 from srs_ooc.results.page import KINDS, default_path, text_of, write_report
 from srs_ooc.results.report import Report
 from srs_ooc.runs.run import Run
 
 
-@click.command("report")
+@click.command("report", cls=Brief, first=("--out", "--format", "--figure", "--overwrite"))
 @click.argument("run", type=FILE)
-@click.option("-o", "--out", type=FILE,
+@click.option("-o", "--out", type=FILE, metavar="FILE",
               help="The file to make; - for standard output.  [default: RUN with .html in place "
                    "of .run]")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(KINDS),
@@ -27,9 +27,7 @@ from srs_ooc.runs.run import Run
               help="One figure alone, to a file .svg, .png or .pdf.")  # fmt: skip
 @RUN_STORE_OPTION
 @click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
-@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
-              help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
-                   "[default: the run's]")  # fmt: skip
+@memory_option("the run's")
 def report_command(
     run: Path,
     out: Path | None,
@@ -41,9 +39,11 @@ def report_command(
 ) -> None:
     """Write what RUN found, and how sure that is, as one page to look at.
 
-    The page is one file that opens without a network: what was asked and found, warnings, the
-    features with a small plot of each against the target, figures, and how to repeat it
-    (docs/report.md). It takes `pip install 'srs-ooc[report]'`; Markdown and JSON take nothing.
+    The page is one file that opens without a network: what was asked and found, warnings, a plot of
+    each listed feature, and how to repeat it. Pages and figures need
+    `pip install 'srs-ooc[report]'`; Markdown and JSON need no library.
+
+    The page is described in docs/report.md.
     """
     process_nbytes()  # of the program alone, before there is work
     kind, target = _asked(run, out, kind, figure)

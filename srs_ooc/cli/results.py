@@ -17,6 +17,7 @@ from srs_ooc.cli.output import (
     RUN_STORE_OPTION,
     SAFE_OPTION,
     TABLE_ROWS,
+    Brief,
     echo_json,
     say,
     with_options,
@@ -53,7 +54,7 @@ _VERDICT_COLUMNS = {
 }  # fmt: skip
 
 
-@click.command("features")
+@click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
 @click.argument("run", type=FILE)
 @RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
@@ -68,7 +69,10 @@ def features_command(
     why: str | None,
     **form: Any,
 ) -> None:
-    """Rank the features of RUN by importance; also while it goes on.
+    """List the features of RUN, the best first; also while it goes on.
+
+    Selected features come first. The table has some of the columns, --csv has all; --help-all says
+    what they mean.
 
     Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
@@ -138,10 +142,9 @@ def features_command(
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     n_there = len(reading.positions) if among is None else len(among)
-    most = top or TABLE_ROWS
-    if not (form["as_json"] or form["as_csv"]) and most < n_there:
+    if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
         more = "more with --top N; all, and every column, with --csv"
-        say(f"(the best {most} of {n_there}; {more})")
+        say(f"(the best {top or TABLE_ROWS} of {n_there}; {more})")
 
 
 def _heading(reading: Ranking) -> str:

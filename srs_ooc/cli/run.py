@@ -10,7 +10,15 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli.output import FILE, PROGRESS_OPTIONS, STORE, say, with_options
+from srs_ooc.cli.output import (
+    FILE,
+    PROGRESS_OPTIONS,
+    STORE,
+    THREADS_OPTION,
+    memory_option,
+    say,
+    with_options,
+)
 from srs_ooc.cli.run_options import (
     ByPart,
     Count,
@@ -42,24 +50,23 @@ MANY = 50
 """Selected features beyond which a small set is suggested."""
 WORK_OPTIONS = [
     click.option("--iterations", type=Count(1), metavar="T",
-                 help="Iterations in total, those already done included.  "
-                 "[default: as last asked for; a new run: as `srs-ooc plan` advises, "
-                 "1000 to 10000]"),
-    click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
-                 help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
-                 "[default: as last asked for; 512 for a new run]"),
+                 help="Iterations in total. Those already done are included.  "
+                 "[default: 1000 to 10000; of a new run as `srs-ooc plan` advises, of one that "
+                 "goes on as last asked for]"),
+    memory_option("512; of a run that goes on, as last asked for"),
     click.option("--halves", type=Count(0), metavar="N",
                  help="Then repeat the search on N random halves of the rows, such as 20 (an even "
                  "number, at most 1000), to say how stable the selection is. Each takes half as "
                  "long as the run, or more.  "
-                 "[default: as last asked for; 0 for a new run]"),
-    click.option("--threads", type=click.IntRange(1), metavar="N",
-                 help="Workers; results do not depend on it.  [default: the cores there are]"),
+                 "[default: 0; of a run that goes on, as last asked for]"),
+    THREADS_OPTION,
     *PROGRESS_OPTIONS,
 ]  # fmt: skip
 
 
-@click.command("run", cls=ByPart)
+@click.command("run", cls=ByPart, first=(
+    "--memory-mb", "--fdr", "--adjust", "--iterations", "--seed", "--exclude", "--out", "--fresh",
+))  # fmt: skip
 @click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + settled_options())
 @with_cluster
@@ -72,8 +79,8 @@ WORK_OPTIONS = [
 @click.option("--fresh", is_flag=True,
               help="Begin another run beside those there are.")  # fmt: skip
 @click.option("--out", type=FILE, metavar="RUN",
-              help="Folder of the run.  [default: the store's stem with .run, beside it; of a "
-              "store at a URL, in the current folder]")  # fmt: skip
+              help="Folder of the run.  [default: x.run beside x.zarr; of a store at a URL, in the "
+              "current folder]")  # fmt: skip
 def run_command(
     store: Place | None,
     shows: str | None,

@@ -13,7 +13,7 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.cli.output import FILE, with_options
+from srs_ooc.cli.output import FILE, Brief, with_options
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
@@ -91,13 +91,13 @@ _SECTIONS: dict[str, Collection[str]] = {
     "Stores at a URL": ("cache_mb", "cache_dir"),
     "Output": (
         *("shows", "save_trees", "config", "fresh", "only_plan", "out", "run", "top"),
-        *("as_json", "safe_csv", "help"),
+        *("as_json", "safe_csv", "help", "help_all"),
     ),
 }
 
 
-class ByPart(click.Command):
-    """A command whose help has its options in sections, those of methods last."""
+class ByPart(Brief):
+    """A command whose whole help has its options in sections, those of methods last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""

@@ -19,6 +19,7 @@ from srs_ooc.cli.output import (
     RUN_STORE_OPTION,
     SAFE_OPTION,
     STORE,
+    THREADS_OPTION,
     TOP_OPTION,
     echo_json,
     say,
@@ -124,9 +125,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @click.option("--repeats", type=click.IntRange(1, MOST_REPEATS), metavar="N",
               default=REPEATS, show_default=True,
               help="Permutations, of which the mean is taken.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Threads that share the rows; they change no result.  "
-              "[default: the cores]")  # fmt: skip
+@THREADS_OPTION
 @TOP_OPTION
 @CSV_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as below.")

@@ -39,13 +39,9 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
 @click.command("scores")
 @click.argument("store", type=STORE)
 @with_options([option_of(name, option) for name, option in ScoreParams.options().items()])
-@click.option(
-    "--seed",
-    type=click.INT,
-    default=0,
-    show_default=True,
-    help="Seed of the passes over more than 3000 rows, which draw by chance.",
-)
+@click.option("--seed", type=click.INT, default=0, show_default=True,
+              help="Seed of the passes over more than 3000 rows, which draw by "
+              "chance.")  # fmt: skip
 @with_options([*TABLE_OPTIONS, *RECORD_OPTIONS, *PROGRESS_OPTIONS])
 def scores_command(
     store: Place,

@@ -40,8 +40,8 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       state                     "running", "stopped" or "finished"
       iterations, iterations_asked
       n_selected                features selected so far
-      method, judge, alpha, ...  every option of a run's identity, as `run --help` lists
-                                them; null where it does not apply. model and what
+      method, judge, alpha, ...  every option of a run's identity, as `run --help-all`
+                                lists them; null where it does not apply. model and what
                                 goes with it only where it is not tree
       rows, excluded            "all" and "none", or how many and their digest
       memory_mb, peak_rss_mb    cap and largest resident size, MB of 10^6 bytes

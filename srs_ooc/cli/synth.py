@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.cli.output import say, with_options
+from srs_ooc.cli.output import FILE, say, with_options
 
 if TYPE_CHECKING:
     from srs_ooc.synthetic.problems import Problem
 
-_OUT = click.argument("out", type=click.Path(path_type=Path))
-_FEATURES = click.option(
-    "--features", "n_features", type=int, required=True, metavar="P", help="Features."
-)
-_RELEVANT = click.option(
-    "--relevant", "n_relevant", type=int, required=True, metavar="R", help="Relevant features."
-)
+_OUT = click.argument("out", type=FILE)
+_FEATURES = click.option("--features", "n_features", type=int, required=True, metavar="P",
+                         help="Features.")  # fmt: skip
+_RELEVANT = click.option("--relevant", "n_relevant", type=int, required=True, metavar="R",
+                         help="Relevant features.")  # fmt: skip
 _ROWS = click.option("--rows", "n_rows", type=int, required=True, metavar="N", help="Rows.")
 _SEED = click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed.")
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.errors import UsageError
 from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
 
 
 @click.command("theory")
 @click.argument("scenario", type=click.Choice(SCENARIOS))
-@click.option("--n-features", "-p", type=int, help="p, all features.")
-@click.option("--q", "-q", "subspace_size", type=int, help="q, features in memory at once.")
-@click.option("--n-relevant", "-r", type=int, help="r, relevant features.")
+@click.option("--n-features", "-p", type=int, required=True, help="p, all features.")
+@click.option("--q", "-q", "subspace_size", type=int, required=True,
+              help="q, features in memory at once.")  # fmt: skip
+@click.option("--n-relevant", "-r", type=int, required=True, help="r, relevant features.")
 @click.option(
     "--alpha",
     default="1",
@@ -21,38 +21,16 @@ from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
     help="For SRS: share of the subspace held for features already found (no significance level).",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-def theory_command(
-    *,
-    scenario: str,
-    n_features: int | None,
-    subspace_size: int | None,
-    n_relevant: int | None,
-    alpha: str,
-    as_json: bool,
-) -> None:
+def theory_command(scenario: str, alpha: str, as_json: bool, **sizes: int) -> None:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
     SCENARIO: chain (each feature is seen only beside all the ones before it), clique (each only
     beside all the others) or marginal (each by itself). Infinite samples, K = q, the paper's
     simplified trees; see docs/research/theory.md.
     """
-    sizes = _required(n_features, subspace_size, n_relevant)
-    rs, srs = (Setting(scenario, *sizes, a) for a in ("0", alpha))
+    rs, srs = (Setting(scenario, alpha=each, **sizes) for each in ("0", alpha))
     summary = compare(rs, srs)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
-
-
-def _required(
-    n_features: int | None, subspace_size: int | None, n_relevant: int | None
-) -> tuple[int, int, int]:
-    """Return p, q and r, or name the one that is missing."""
-    if n_features is None:
-        raise UsageError("missing --n-features, the number of all features (p)")
-    if subspace_size is None:
-        raise UsageError("missing --q, the number of features in memory at once")
-    if n_relevant is None:
-        raise UsageError("missing --n-relevant, the number of relevant features (r)")
-    return n_features, subspace_size, n_relevant
 
 
 def summary_lines(summary: dict[str, Any]) -> list[str]:

@@ -129,8 +129,8 @@ class TestsJudge(Judge):
     )
     adjust: str = option(
         Text(),
-        "Covariates of the store that features are tested beside, by name and separated by commas, "
-        "or all (docs/methods/adjusting.md).",
+        "Covariates of the store to adjust for: names separated by commas, or all. Features are "
+        "tested beside them (docs/methods/adjusting.md).",
         default=NOT_ADJUSTED,
         metavar="NAMES",
     )

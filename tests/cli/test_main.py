@@ -19,7 +19,7 @@ from stores import make_store, noise_table
 
 from srs_ooc import cli as program
 from srs_ooc.base.records import Step
-from srs_ooc.cli import COMMANDS, EXAMPLES, cli
+from srs_ooc.cli import COMMANDS, EXAMPLES, GROUPS, cli
 from srs_ooc.results import exporting
 from srs_ooc.results.live import LINES, NOTHING, RunProgress
 
@@ -295,7 +295,7 @@ def test_a_count_that_begins_anew_has_a_time_left_of_its_own(monkeypatch, capsys
 
 @pytest.mark.parametrize("name", ["run", "plan"])
 def test_help_has_options_in_sections(name):
-    said = srs_ooc(name, "--help").stdout
+    said = srs_ooc(name, "--help-all").stdout
     titles = re.findall("^([A-Z].*):$", said, re.MULTILINE)
     assert titles[:3] == ["Data and size", "Evidence", "Trees"]
     assert {"With --method srs", "With --method prs or rase", "With --method less"} < set(titles)
@@ -310,13 +310,13 @@ def test_help_has_options_in_sections(name):
 
 
 def test_help_of_a_network_has_sections_and_plan_the_options_of_a_url():
-    said = srs_ooc("network", "--help").stdout
+    said = srs_ooc("network", "--help-all").stdout
     parts = re.split("^(?=[A-Z].*:$)", said, flags=re.MULTILINE)
     by_title = {part.partition(":")[0]: part for part in parts}
     assert "Options" not in by_title
     assert "--alpha SHARE" in by_title["With --method srs"]
     assert all(f"--{name} " in by_title["Output"] for name in ("out", "run", "safe-csv"))
-    assert "--cache-mb MB" in srs_ooc("plan", "--help").stdout
+    assert "--cache-mb MB" in srs_ooc("plan", "--help-all").stdout
 
 
 def test_every_command_that_shows_progress_can_be_quiet():
@@ -334,11 +334,110 @@ def test_quiet_shows_nothing(shown):
     assert shown(NOTHING) == []
 
 
+LINES_AT_MOST = 30
+"""Of a help that is one screen; most take 24."""
+
+
+def flags_in(said):
+    """The long flags that a help's rows of options begin with."""
+    rows = re.findall(r"^  (-.*?)(?:  |$)", said, re.MULTILINE)
+    return {flag for row in rows for flag in re.findall(r"--[\w-]+", row)}
+
+
+def visible_flags(name):
+    found = cli.get_command(None, name).params
+    shown = [each for each in found if isinstance(each, click.Option) and not each.hidden]
+    return shown, {flag for option in shown for flag in option.opts if flag.startswith("--")}
+
+
+@pytest.mark.parametrize("name", ["ingest", "run", "features", "report", "plan", "network"])
+def test_help_is_one_screen_and_all_options_are_one_option_away(name):
+    said = srs_ooc(name, "--help").stdout
+    assert said == srs_ooc(name, "-h").stdout
+    lines = said.splitlines()
+    assert len(lines) <= LINES_AT_MOST
+    assert max(map(len, lines)) <= 80
+    assert "\n  Examples:\n    srs-ooc " in said
+    assert lines[0].startswith(f"Usage: srs-ooc {name} [OPTIONS]")
+    options, flags = visible_flags(name)
+    first = flags_in(said)
+    assert first > {"--memory-mb"} or name in ("features", "report")
+    assert first < flags
+    n_first = sum(bool(first & set(option.opts)) for option in options)
+    others = f"lists the other {len(options) - n_first} options and says more."
+    assert lines[-1] == f"`srs-ooc {name} --help-all` {others}"
+    everything = srs_ooc(name, "--help-all").stdout
+    assert flags_in(everything) >= flags | {"--help-all", "--help"}
+    assert " ".join(lines[2].split()) in " ".join(everything.split())
+
+
+def test_a_short_help_has_the_first_sentence_and_the_default():
+    said = " ".join(srs_ooc("run", "--help").stdout.split())
+    assert "--iterations T Iterations in total. [default: 1000 to 10000] --seed" in said
+    assert "--adjust NAMES Covariates of the store to adjust for" in said
+    assert "With --judge tests" not in said
+    whole = " ".join(srs_ooc("run", "--help-all").stdout.split())
+    assert "Iterations in total. Those already done are included." in whole
+
+
+def test_a_help_that_was_one_screen_has_no_other():
+    assert "No such option '--help-all'" in error_of("status", "--help-all")
+
+
+@pytest.mark.parametrize(
+    ("words", "which"),
+    [
+        (["run", "--nonsense"], "srs-ooc run --help-all"),
+        (["report", "x.run", "--format", "doc"], "srs-ooc report --help-all"),
+        (["features"], "srs-ooc features --help"),
+        (["status", "--nonsense"], "srs-ooc status --help"),
+        (["--nonsense"], "srs-ooc --help"),
+        (["theory", "chain"], "srs-ooc theory --help"),
+    ],
+)
+def test_a_wrong_option_or_a_missing_argument_names_the_help_to_read(words, which):
+    assert error_of(*words).endswith(f" See `{which}`.")
+
+
+def test_one_path_to_ingest_gets_a_command_to_copy():
+    assert error_of("ingest", "a b.csv").endswith("Name both: srs-ooc ingest 'a b.csv' 'a b.zarr'")
+    assert error_of("ingest", "t.zarr").endswith("Name both: srs-ooc ingest TABLE t.zarr")
+    assert "Missing argument 'STORE'. See `srs-ooc ingest --help`." in error_of("ingest")
+
+
+def test_the_program_alone_shows_a_first_session_that_works_as_printed(tmp_path):
+    done = srs_ooc()
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert all(f"`srs-ooc {words}`" in lines[-1] for words in ("--help", "COMMAND --help"))
+    commands = [line.strip().split("  ")[0] for line in lines if line.startswith("  srs-ooc ")]
+    *session, table = [shlex.split(command)[1:] for command in commands]
+    assert [words[0] for words in session] == ["ingest", "run", "features", "report"]
+    assert table[: table.index("--rows")] == ["synth", "madelon", "data.csv"]
+    small = {"--rows": "60", "--features": "30", "--relevant": "4"}
+    before = ["", *table[:-1]]
+    replaced = [small.get(flag, word) for flag, word in zip(before, table, strict=True)]
+    assert len(set(replaced) - set(table)) == len(small)
+    for words in (replaced, *session):
+        srs_ooc(*words, cwd=tmp_path)
+    assert (tmp_path / "data.html").is_file()
+
+
+def test_help_lists_every_command_in_a_group():
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(COMMANDS)
+    said = srs_ooc("--help").stdout
+    rows = dict(re.findall(r"^  (\w+) +(.*)$", said, re.MULTILINE))
+    assert all(rows[name] == summary for name, (_, summary) in COMMANDS.items())
+    assert all(f"\n{title}:\n" in said for title in GROUPS)
+
+
 def test_every_command_has_examples_that_its_options_allow():
     assert list(EXAMPLES) == list(COMMANDS)
     for lines in EXAMPLES.values():
         for line in lines:
-            words = shlex.split(line.partition(" > ")[0])
+            words = shlex.split(line.partition(" > ")[0].replace("\\\n", ""))
             assert words.pop(0) == "srs-ooc"
             context = click.Context(cli, **cli.context_settings)  # help is made once in a process
             name, command, rest = cli.resolve_command(context, words)
@@ -358,3 +457,5 @@ def test_the_shell_completes_commands_and_options(monkeypatch, capsys):
 
     assert "plain,ingest" in completions("in")
     assert "plain,--memory-mb" in completions("run", "--mem")
+    assert "plain,--help-all" in completions("run", "--help")
+    assert "plain,--halves" in completions("run", "--hal")  # which the short help leaves out

@@ -78,9 +78,9 @@ def test_a_reader_sees_both_methods(capsys):
     [
         ([], "Missing argument '{chain|clique|marginal}'"),
         (["ring"], "'ring' is not one of"),
-        (["chain"], "missing --n-features"),
-        (["chain", "-p", "9"], "missing --q"),
-        (["chain", "-p", "9", "-q", "3"], "missing --n-relevant"),
+        (["chain"], "Missing option '--n-features'"),
+        (["chain", "-p", "9"], "Missing option '--q'"),
+        (["chain", "-p", "9", "-q", "3"], "Missing option '--n-relevant'"),
         (["chain", "-p", "9", "-q", "10", "-r", "2"], "q: found 10, expected 1 to 9"),
         (["chain", "-p", "9", "-q", "3", "-r", "2", "--alpha", "2"], "between 0 and 1"),
         (["chain", "-p", "x"], "not a valid integer"),

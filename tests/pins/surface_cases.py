@@ -77,8 +77,8 @@ def _options():
     return {name: found for name, found in keys.items() if found is not None}
 
 
-def help_of(name):
-    words = [*name.split(), "--help"] if name != "srs-ooc" else ["--help"]
+def help_of(name, flag="--help"):
+    words = [*name.split(), flag] if name != "srs-ooc" else [flag]
     result = CliRunner(env={"COLUMNS": "80"}).invoke(
         commands()["srs-ooc"], words, prog_name="srs-ooc", terminal_width=80
     )
@@ -91,6 +91,11 @@ NAMES = {
     "entry points": lambda: GROUPS,
     "keys of configuration files": _options,
     **{f"help of {name}": functools.partial(help_of, name) for name in commands()},
+    **{
+        f"all help of {name}": functools.partial(help_of, name, "--help-all")
+        for name, command in commands().items()
+        if getattr(command, "first", ())
+    },
 }
 
 
