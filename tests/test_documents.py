@@ -162,6 +162,8 @@ BEFORE = {
     "docs/study.md": cohort,
 }
 """What a page's reader has at the beginning."""
+SHORT = {"README.md": 1200, "docs/words.md": 300, "docs/r.md": 400}
+"""The most words of a page."""
 
 
 def shell(folder, text):
@@ -225,12 +227,37 @@ def the_leak_shows(known, *_):
     assert known["wrong"] > known["right"] + 0.2
 
 
-AFTER = {"docs/tutorial.md": digits_are_told, "docs/howto.md": the_leak_shows}
+def words_are_printed(_, folder, printed):
+    makes = "srs-ooc ingest data.csv w.zarr; srs-ooc run w.zarr --iterations 100 --halves 2"
+    shell(folder, "srs-ooc report data.run -o words.md")
+    told = [shell(folder, f"{makes}; srs-ooc features w.run"), (folder / "words.md").read_text()]
+    assert [word for word in terms() if word not in " ".join(told).replace("_", "-")] == []
+
+
+AFTER = {
+    "docs/tutorial.md": digits_are_told,
+    "docs/howto.md": the_leak_shows,
+    "docs/report.md": words_are_printed,
+}
 """What a page says of its results, checked."""
 
 
-def test_readme_is_read_in_five_minutes():
-    assert len(PAGES["README.md"].read_text(encoding="utf-8").split()) <= 1200
+def terms():
+    """Return the terms that the page of words explains."""
+    return re.findall(
+        r"^\| (?!here)(\w[\w -]*) \|", PAGES["docs/words.md"].read_text(), re.MULTILINE
+    )
+
+
+def test_pages_for_a_first_look_are_short():
+    lengths = {name: len(PAGES[name].read_text(encoding="utf-8").split()) for name in SHORT}
+    assert {name: n for name, n in lengths.items() if n > SHORT[name]} == {}
+    assert len(terms()) == 10
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_the_words_are_linked_from_where_a_reader_begins(name):
+    assert re.search(r"\]\((docs/)?words\.md\)", PAGES[name].read_text(encoding="utf-8"))
 
 
 def test_every_exception_is_still_in_a_page():
