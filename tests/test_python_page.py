@@ -9,7 +9,7 @@ pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "python.md"
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(page):
@@ -18,13 +18,15 @@ def blocks_of(page):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
-def test_the_blocks_of_the_page_run_and_what_it_says_of_its_result_is_so(tmp_path, monkeypatch):
+def test_the_blocks_run_and_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     known = {}
     found = blocks_of(PAGE)
-    for number, block in enumerate(found):
+    for number, (block, shown) in enumerate(found):
         exec(compile(block, f"python, block {number}", "exec"), known)
+        printed = capsys.readouterr().out
+        assert not shown or printed == shown
     assert found
     assert set(known["result"].selected) >= {"f0", "f1", "f2"}
     assert known["same"].n_iterations == 2500

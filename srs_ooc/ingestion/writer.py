@@ -370,7 +370,7 @@ class ColumnsWriter:
 
 
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # R's NA is a signalling NaN
         narrow = values.astype(np.float32)
     for wide_row, narrow_row in zip(values, narrow, strict=True):
         if not np.array_equal(wide_row, narrow_row, equal_nan=True):

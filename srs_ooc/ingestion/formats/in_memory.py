@@ -55,15 +55,15 @@ def as_float64(array: NDArray[Any], what: str) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If it holds no numbers, or an integer beyond 2**53 that float64 does not hold.
+        If it holds no numbers, an integer beyond 2**53 that float64 does not hold, or R's NA.
     """
     check_dtype(array.dtype, what)
     wide = np.ascontiguousarray(array, dtype=np.float64)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        low, high = int(array.min()), int(array.max())
-        if high > EXACT or low < -EXACT:
-            found = high if high > EXACT else low
-            raise too_large(found, what)
+    is_long = array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size > 0
+    if is_long and abs(found := max(int(array.min()), int(array.max()), key=abs)) > EXACT:
+        raise too_large(found, what)
+    if array.dtype == np.int32 and np.any(array == np.iinfo(np.int32).min):
+        raise InputError(f"{what}: expected doubles, found -2147483648, R's NA. Give `x + 0`.")
     return wide
 
 

@@ -95,6 +95,14 @@ def test_objects_that_are_neither(tmp_path, cells, match):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_missing_value_of_integers_of_r_is_refused(tmp_path):
+    cells = np.arange(12, dtype=np.int32).reshape(6, 2)
+    cells[2, 1] = np.iinfo(np.int32).min
+    with pytest.raises(InputError, match=r"found -2147483648, R's NA\. Give `x \+ 0`"):
+        srs_ooc.ingest(cells, tmp_path / "r.zarr", target=[0, 1] * 3)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_dtypes_by_other_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     arrow = pytest.importorskip("pyarrow")
