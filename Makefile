@@ -7,6 +7,7 @@
 #   make test-slow      all other tests but campaigns, and properties on all of their examples
 #   make test-campaign  the tests that take hours
 #   make sanitize       tests of the kernel under address, undefined-behaviour and thread sanitizers
+#   make arm            tests of the kernel, and results, on an emulated aarch64
 #   make docs           the site
 #
 # But for `make dev`, the package is installed as users get it (a built wheel with the kernel for
@@ -24,7 +25,7 @@ PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo dev environment test test-slow test-campaign sanitize lint docs clean
+.PHONY: demo dev environment test test-slow test-campaign sanitize arm lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -49,6 +50,9 @@ test-campaign: $(VENV)/.installed-test
 
 sanitize: $(VENV)/.installed-test
 	.ci/sanitize
+
+arm: $(VENV)/.installed-test
+	.ci/arm
 
 environment: $(VENV)/.installed-test
 

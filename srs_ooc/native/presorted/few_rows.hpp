@@ -49,8 +49,7 @@ struct FewRowsLanes : Simd {
         Found best;
         for (int64_t from = 0; from < n_lanes; from += WIDTH) {
             for (int32_t i = 0; i < n; ++i)
-                line(i) = (__builtin_convertvector(*reinterpret_cast<const HalfK *>(lines + rows[i] * n_lanes + from), U) << 16) |
-                          static_cast<uint32_t>(i);
+                line(i) = (widened(lines + rows[i] * n_lanes + from) << 16) | static_cast<uint32_t>(i);
             merge_exchange(n, [&](int64_t low, int64_t high) { exchange(low, high); });
             if (kind == DEVIATIONS) pass<DEVIATIONS>(members, from, ties, best);
             else if (kind == NUMBERS) pass<NUMBERS>(members, from, ties, best);

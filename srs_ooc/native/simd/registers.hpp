@@ -8,6 +8,8 @@
 #include <cstdint>
 #if defined(__AVX2__)
 #include <immintrin.h> // inlined always: no clone can get another's
+#elif defined(__aarch64__)
+#include <arm_neon.h> // the same
 #endif
 
 #ifndef SRS_ISA // set by CMakeLists.txt
@@ -44,6 +46,23 @@ struct Simd {
         return out;
     }
 
+    // WIDTH numbers of 16 or of 8 bits in a register. For NEON GCC 12 would take their lanes apart.
+    static SRS_INLINE U widened(const uint16_t *from) {
+#if defined(__aarch64__)
+        return (U)vmovl_u16(vld1_u16(from));
+#else
+        return __builtin_convertvector(load<HalfK>(from), U);
+#endif
+    }
+    static SRS_INLINE U widened(const uint8_t *from) {
+#if defined(__aarch64__)
+        return (U)vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(load<uint32_t>(from)))));
+#else // by two steps, which are an instruction each
+        typedef uint8_t Few __attribute__((vector_size(WIDTH), may_alias));
+        return __builtin_convertvector(__builtin_convertvector(load<Few>(from), HalfK), U);
+#endif
+    }
+
     // A bit for each lane that is not 0.
     static SRS_INLINE uint32_t lanes_of(const I mask) {
 #if defined(__AVX512F__)
@@ -53,6 +72,8 @@ struct Simd {
 #elif defined(__SSE2__)
         typedef float Four __attribute__((vector_size(16)));
         return static_cast<uint32_t>(__builtin_ia32_movmskps((Four)mask));
+#elif defined(__aarch64__)
+        return vaddvq_u32((uint32x4_t)(mask & I{1, 2, 4, 8}));
 #else
         uint32_t bits = 0;
         for (int l = 0; l < WIDTH; ++l) bits |= static_cast<uint32_t>(mask[l] & 1) << l;

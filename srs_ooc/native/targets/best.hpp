@@ -82,9 +82,7 @@ struct SortedLanes {
         const int32_t *columns;
         int64_t first;
 
-        SRS_INLINE Simd::I line(int64_t i) const {
-            return __builtin_convertvector(*reinterpret_cast<const Simd::HalfK *>(keys + i * KEYS), Simd::I);
-        }
+        SRS_INLINE Simd::I line(int64_t i) const { return (Simd::I)Simd::widened(keys + i * KEYS); }
     };
 
     SRS_INLINE void sort() { // all lanes at once

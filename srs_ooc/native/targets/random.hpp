@@ -46,7 +46,6 @@ SRS_INLINE void offer_lanes(const TileScan<uint8_t> &scan, const Simd::I good, c
 struct RandomLanes {
     static constexpr int WIDTH = Simd::WIDTH;
     static constexpr int64_t TILED = 48; // rows up to which it is faster where all lanes of a tile are in use
-    typedef uint8_t Few __attribute__((vector_size(Simd::WIDTH), may_alias));
     const TileScan<uint8_t> &scan;
     const Deviations &own;
 
@@ -74,11 +73,7 @@ struct RandomLanes {
     }
 
   private:
-    static SRS_INLINE Simd::I line(const uint8_t *codes) {
-        Few few; // by two steps, which are an instruction each
-        __builtin_memcpy(&few, codes, sizeof few);
-        return __builtin_convertvector(__builtin_convertvector(few, Simd::HalfK), Simd::I);
-    }
+    static SRS_INLINE Simd::I line(const uint8_t *codes) { return (Simd::I)Simd::widened(codes); }
 
     // Both terms of the scores; lanes whose sides are too small are not good.
     template <typename Int, typename Lines>
