@@ -9,6 +9,7 @@
 #   make sanitize       tests of the kernel under address, undefined-behaviour and thread sanitizers
 #   make arm            tests of the kernel, and results, on an emulated aarch64
 #   make docs           the site
+#   make wheel          a wheel for other machines, tried where nothing can be compiled
 #
 # But for `make dev`, the package is installed as users get it (a built wheel with the kernel for
 # every instruction set, not an editable link). Tests run from inside .venv: the source folder, which
@@ -25,7 +26,7 @@ PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo dev environment test test-slow test-campaign sanitize arm lint docs clean
+.PHONY: demo dev environment test test-slow test-campaign sanitize wheel arm lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -60,6 +61,9 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+
+wheel: $(VENV)/.installed-test
+	.ci/wheel
 
 docs: $(VENV)/.installed-test
 	$(VENV)/bin/python -P -m mkdocs build --strict

@@ -81,3 +81,19 @@ def test_no_command_is_loaded_where_none_is_named(tmp_path: Path, words: list[st
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", ["import srs_ooc", "import srs_ooc.cli"])
+def test_a_start_loads_no_library_but_click(command: str) -> None:
+    """What takes time is imports: this holds the start of `--version` and of `import srs_ooc`."""
+    show = "import sys; before = set(sys.modules); "
+    names = "{name.partition('.')[0] for name in set(sys.modules) - before}"
+    shown = f"print(*sorted({names} - sys.stdlib_module_names))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{show}{command}; {shown}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = {"srs_ooc"} if command == "import srs_ooc" else {"click", "srs_ooc"}
+    assert set(done.stdout.split()) == expected
