@@ -12,7 +12,7 @@ def test_commands_say_and_write_what_is_pinned(name, tmp_path):
 
 def test_every_command_is_among_them():
     lines = [step["line"] for pin in PINS.values() for step in pin["lines"] if not step["status"]]
-    done = {line.split()[0] for line in lines}
+    done = {line.split()[0] for line in lines if line}  # without one: the first screen
     assert done >= {
         "ingest", "inspect", "verify", "scores", "plan", "run", "resume", "status", "features",
         "compare", "report", "compact", "export", "predict", "sensitivity", "runs", "remove",

@@ -343,7 +343,8 @@ def test_one_cap_is_named_for_the_run_and_its_halves(tmp_path, n_rows):
     run = tmp_path / "t.run"
     resumed = named(error_of("resume", run, "--halves", 4, "--memory-mb", 1))
     assert resumed == new
-    assert f"--memory-mb {new}." in error_of("resume", run, "--halves", 4, "--memory-mb", new - 5)
+    less = new - 20  # what a process holds as it begins differs by some megabytes
+    assert f"--memory-mb {new}." in error_of("resume", run, "--halves", 4, "--memory-mb", less)
     srs_ooc("resume", run, "--halves", 2, "--memory-mb", new)
 
 
