@@ -444,7 +444,8 @@ def write_store(
     kinds = kinds or all_numbers(columns)
     shape = Shape(kinds.kept.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
-    _native.reuse_blocks()  # those of compressing; the memory plan counts them
+    if n_threads > 1:  # which a tight cap does not allow
+        _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
         work = ColumnsWriter(store, shape, form, kinds)
         work.write(columns, batch, n_threads, progress)
