@@ -269,6 +269,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     adjust : str, or sequence of names or places, optional
         With judge tests: Covariates of the store to adjust for: names separated by commas, or all.
         Features are tested beside them (docs/methods/adjusting.md). Default: none.
+    pairs : str, optional
+        With judge tests: Pairs of features that are looked at for what shows only together, beside
+        those that the search finds: all; auto: all of up to 77,000 features; none. Default: auto.
     probe_min_draws : int, optional
         With judge probe: A feature must have been drawn more often than this. Default: 10.
     probe_min_wins : float, optional
@@ -376,6 +379,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         keep: int | None = None,
         closing: str | None = None,
         adjust: Any = None,
+        pairs: str | None = None,
         probe_min_draws: int | None = None,
         probe_min_wins: float | None = None,
         max_features: int | float | str | None = None,

@@ -19,7 +19,7 @@ from srs_ooc.base.text import MB, ceil_div, megabytes
 PROCESS_NBYTES = 56 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
 
-GROWTH_NBYTES = 8 * MB
+GROWTH_NBYTES = 6 * MB
 """What a process may still load and leave unreturned after its budget is drawn up."""
 
 

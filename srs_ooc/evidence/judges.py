@@ -20,6 +20,8 @@ IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
 NOT_ADJUSTED = "none"
 """In place of names of covariates."""
+ALL, AUTO, NONE = "all", "auto", "none"
+"""Pairs of features that are looked at."""
 LEADERS = 10
 """Leading features that are held in every other subspace where no option says how many."""
 
@@ -108,7 +110,7 @@ class ProbeJudge(Judge):
 class TestsJudge(Judge):
     """A final verdict by tests of features, alone and beside others (docs/evidence.md)."""
 
-    versions: ClassVar[Mapping[str, int]] = {"evidence": 8, "stages": 3}
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 9, "stages": 3}
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",
@@ -134,6 +136,12 @@ class TestsJudge(Judge):
         default=NOT_ADJUSTED,
         metavar="NAMES",
     )
+    pairs: str = option(
+        Choice((AUTO, ALL, NONE)),
+        "Pairs of features that are looked at for what shows only together, beside those that the "
+        "search finds: all; auto: all of up to 77,000 features; none.",
+        default=AUTO,
+    )
 
     @property
     def n_leaders(self) -> int:
@@ -142,7 +150,7 @@ class TestsJudge(Judge):
 
     def values(self) -> dict[str, Any]:
         """Return the settled values by name; of what is seldom asked for only where it was."""
-        usual = {"closing": IMPURITY, "adjust": NOT_ADJUSTED}
+        usual = {"closing": IMPURITY, "adjust": NOT_ADJUSTED, "pairs": AUTO}
         return {k: v for k, v in super().values().items() if usual.get(k) != v}
 
     @classmethod
@@ -152,6 +160,11 @@ class TestsJudge(Judge):
         if not 0 < exact_share(params.fdr) < 1:
             raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
         return params
+
+
+def pairs_of(judging: Params) -> str:
+    """Return which pairs of features a judge looks at."""
+    return judging.pairs if isinstance(judging, TestsJudge) else NONE
 
 
 def closes_by_sensitivity(judging: Params) -> bool:

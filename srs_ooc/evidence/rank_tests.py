@@ -302,10 +302,15 @@ CERTAIN = 0.009
 level of 0.01 or more selects them without these shares too."""
 
 
+FIRST_SHARES = np.array([2.0, 0.5, 0.5])
+"""What each contrast counts before any feature is counted: most that differ differ in location."""
+
+
 def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the share of the level that each contrast of a feature gets, from the other features.
 
-    Laplace's rule of succession: one, and the other features that show it for certain.
+    As of Laplace's rule of succession: ``FIRST_SHARES``, and the other features that show it for
+    certain.
 
     Parameters
     ----------
@@ -318,7 +323,7 @@ def shares_beside(counts: NDArray[np.integer], own: NDArray[np.uint8]) -> NDArra
     -------
     float64 (n, 3)
     """
-    others = 1.0 + counts - (own[:, None] == np.arange(NO_CONTRAST))
+    others = FIRST_SHARES + counts - (own[:, None] == np.arange(NO_CONTRAST))
     shares: NDArray[np.float64] = others / others.sum(axis=1)[:, None]
     return shares
 

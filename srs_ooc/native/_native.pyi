@@ -257,6 +257,27 @@ def put_rows(
     panel: NDArray[np.float64],
     first: int,
 ) -> tuple[int, bool]: ...
+def halve_columns(
+    codes: NDArray[Any],
+    rows: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    missing_code: int,
+    other: bool,
+    tiles: NDArray[np.uint64],
+    first: int,
+) -> None: ...
+def scan_pairs(
+    tiles: NDArray[np.uint64],
+    n_columns: int,
+    bounds: NDArray[np.int64],
+    coefficients: NDArray[np.float64],
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    pairs: NDArray[np.int32],
+    n_threads: int = 1,
+    isa: str = "",
+) -> None: ...
 def rank_tests(
     columns: NDArray[Any],
     n_codes: int,

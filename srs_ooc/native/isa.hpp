@@ -12,7 +12,8 @@ namespace srs {
 
 #define SRS_CLONE(isa)                                                                                                 \
     {#isa, isa::grow, isa::scratch_nbytes, isa::judge_subsets, isa::subset_scratch_nbytes, isa::grow_sorted,           \
-     isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back, isa::lay_out}
+     isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back, isa::lay_out,   \
+     isa::scan_pairs}
 
 struct Isa {
     const char *name;
@@ -26,6 +27,7 @@ struct Isa {
     decltype(&baseline::tridiagonalise) tridiagonalise;
     decltype(&baseline::reflect_back) reflect_back;
     decltype(&baseline::lay_out) lay_out;
+    decltype(&baseline::scan_pairs) scan_pairs;
 };
 
 // The instruction sets this machine can run, best first.
@@ -45,6 +47,15 @@ inline const std::vector<Isa> &isas() {
         return list;
     }();
     return available;
+}
+
+// Whether this machine has an instruction that counts the bits of words of a register.
+inline bool counts_words() {
+#ifdef SRS_HAVE_AVX512
+    return __builtin_cpu_supports("avx512vpopcntdq");
+#else
+    return false;
+#endif
 }
 
 inline const Isa &find_isa(const std::string &name) {

@@ -131,6 +131,28 @@ struct TileJob {
     void *tile;              // [n_kept][TILE]
 };
 
+struct FoundPair {
+    double score;
+    int32_t left, right; // columns
+};
+
+// All pairs of 64 columns of bits with 64 others, or with themselves (pairs/pairs.cpp).
+struct PairJob {
+    const uint64_t *left, *right; // [n_words][TILE] a bit a row, by section of rows, each of whole words
+    const int64_t *bounds;        // [n_sections + 1] words where sections begin
+    int64_t n_sections, n_targets;
+    const double *coefficients;   // [n_targets][n_sections] of the rows of a section: a target less its mean
+    const double *scales;         // [n_targets] of scores
+    // [2 + n_targets][TILE] of the columns of a tile: sums of signs, weights, sums of signs times each target
+    const double *left_sums, *right_sums;
+    int64_t n_rows;
+    int64_t n_left, n_right;      // columns in use
+    double least;                 // score from which a pair is found
+    bool counts_words;            // there is an instruction for it
+    int32_t *counts;              // [n_sections][TILE] scratch
+    FoundPair *found;             // [TILE * TILE] by place in the tiles
+};
+
 // What each instruction set has a clone of. A job needs scratch of as many bytes as the function after it says.
 #define SRS_DECLARE(isa)                                                                                                   \
     namespace isa {                                                                                                        \
@@ -144,6 +166,7 @@ struct TileJob {
     void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, double *factors, double *scratch);         \
     void reflect_back(const double *a, int64_t n, const double *factors, double *vectors, int64_t count, double *scratch); \
     void lay_out(const TileJob &job);                                                                                      \
+    int64_t scan_pairs(const PairJob &job);                                                                                \
     }
 SRS_DECLARE(baseline)
 SRS_DECLARE(avx2)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import floor_share
 from srs_ooc.base.text import MB, ceil_div, describe_seconds
-from srs_ooc.evidence.conditional_tests import MOST_ROWS, PAIRS_ROWS, can_scan, n_looked_at
+from srs_ooc.evidence.conditional_tests import MOST_ROWS, n_looked_at
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.native.numerics import exp, log, log1p
-from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside, of_best_pairs
+from srs_ooc.runs.feature_tests import MarginalTests, add_tests_beside
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import LONG_READ_NBYTES, RunBudget, trial_of
 from srs_ooc.runs.screening import closed, survivors_of
@@ -365,8 +365,9 @@ def _tests_seconds(resources: Resources) -> float:
     n_rows, n_scores = table.task.n_rows, table.target().n_scores
     most = min(n_features, n_looked_at(min(n_rows, MOST_ROWS), n_scores))
     seconds = alone + _scaled(beside, len(best), most)
-    if most < n_features and can_scan(n_features, min(n_rows, PAIRS_ROWS), n_scores):
-        seconds += _scaled(lambda n: of_best_pairs(table, neg_log10_p(n)), len(best), n_features)
+    if most < n_features and (n_halves := tests.n_halves(n_features)):
+        find = partial(tests.best_pairs, most=n_halves)
+        seconds += _scaled(lambda n: find(neg_log10_p(n)), len(best), n_features)
     return seconds
 
 

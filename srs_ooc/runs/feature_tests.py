@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,15 @@ from srs_ooc.base.seeds import derive_array
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.conditional_tests import (
     MOST_ROWS,
-    PAIRS_ROWS,
-    Halved,
     beside_others,
-    best_pairs,
-    can_scan,
     cost,
     n_looked_at,
 )
 from srs_ooc.evidence.correlation import RankColumns
 from srs_ooc.evidence.effects import EffectTarget, Times
+from srs_ooc.evidence.judges import pairs_of
+from srs_ooc.evidence.pairs import MOST_ROWS as PAIRS_ROWS
+from srs_ooc.evidence.pairs import Halves, Scanned, most_halves
 from srs_ooc.evidence.rank_tests import (
     CENSORING_LEVEL,
     CERTAIN,
@@ -56,6 +56,7 @@ TESTS = "tests"
 """Name of the stage."""
 STRENGTHS = "strengths-"
 """Begins the names of the ledger's arrays with what tests found, by page, before a verdict."""
+_PAIRS = f"{STRENGTHS}pairs"
 _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
@@ -246,7 +247,7 @@ class TestedFeatures:
 class MarginalTests:
     """Rank tests of features against the target, one at a time, within strata where there are any.
 
-    Contrasts have equal shares of the level until :meth:`split_level`. What is found of all
+    Contrasts have their first shares of the level until :meth:`split_level`. What is found of all
     features is kept in the ledger, where there is one.
 
     Attributes
@@ -316,6 +317,65 @@ class MarginalTests:
         self._kept, self._kept_log_p = tested.promising()
         self.location = tested.counts
         return tested.neg_log10_p
+
+    def n_halves(self, n_features: int) -> int:
+        """Return how many halves of so many features are looked at in pairs; 0 where none are."""
+        n_classes = max(1, len(self.table.task.classes))
+        return most_halves(pairs_of(self._resources.spec.judging), n_features, n_classes)
+
+    def best_pairs(self, neg_log10_p: NDArray[np.float32], most: int) -> NDArray[np.uint32]:
+        """Return the pairs of all tested features that show most together; uint32 (n, 2).
+
+        Parameters
+        ----------
+        neg_log10_p : float32 (n_features,)
+            NaN where not tested.
+        most : int
+            Halves that are looked at: of three levels those at both cuts, if so many allow it.
+        """
+        table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
+        rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
+        halves = Halves(table.target(rows), rows, table.missing_code, most)
+        are_three: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+        for columns in table.columns(features):
+            at = len(halves.features)
+            halves.add(columns, range(at, at + len(columns)), other=False)
+            are_three.append(halves.three_levels(columns))
+            self.tell()
+        three = np.flatnonzero(np.concatenate(are_three))
+        if len(features) + len(three) <= most:
+            places = iter(three.tolist())
+            for columns in table.columns(features[three]):
+                halves.add(columns, islice(places, len(columns)), other=True)
+        return features[halves.best(self._scanned(halves))[0]]
+
+    def _scanned(self, halves: Halves) -> Scanned:
+        """Look at all pairs; what is found is kept meanwhile, where there is a ledger."""
+        ledger, evidence = self._ledger, self._resources.spec.judging.versions["evidence"]
+        kept = None if ledger is None else ledger.read_arrays(_PAIRS)
+        begun = None
+        if kept is not None and kept["evidence"] == evidence:
+            begun = Scanned(int(kept["left"]), int(kept["n_tiles"]), kept["scores"], kept["pairs"])
+        found, due = begun, commit_due()
+
+        def keep() -> float:
+            start = time.monotonic()
+            if ledger is not None and found is not None:
+                arrays = {name: np.asarray(value) for name, value in found._asdict().items()}
+                ledger.write_arrays(_PAIRS, arrays | {"evidence": np.array(evidence)})
+            return commit_due(time.monotonic() - start)
+
+        try:
+            for found in halves.scan(self._resources.n_testers, begun):
+                if time.monotonic() >= due:
+                    due = keep()
+                due_tiles, total = (n * (n + 1) // 2 for n in (found.left, found.n_tiles))
+                self.tell(Step("pairs", total - due_tiles, total, unit="pieces"))
+        except StoppedError:
+            keep()
+            raise
+        assert found is not None
+        return found
 
     def inflation(self) -> dict[str, Any]:
         """Return lambda of all features (:func:`srs_ooc.evidence.rank_tests.inflation_of`).
@@ -498,8 +558,8 @@ def strongest_alone(
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """Return as many features as are looked at beside one another, the strongest alone first.
 
-    And their -log10 p. Those given are by equal shares of the contrasts: no feature has a part in
-    those of others.
+    And their -log10 p. Those given are by the first shares of the contrasts: no feature has a part
+    in those of others.
     """
     n_rows, n_scores = min(tests.table.task.n_rows, MOST_ROWS), tests.table.target().n_scores
     features = strongest(neg_log10_p, key, n_looked_at(n_rows, n_scores))
@@ -549,9 +609,9 @@ def add_tests_beside(
         first = first[: most // 2]
     neg_log10_p -= np.float32(cost(0, n_tested))
     with ThreadpoolController().limit(limits=1):  # sums this short take longer on several
-        if most < n_tested and can_scan(n_tested, min(len(rows), PAIRS_ROWS), target.n_scores):
-            tests.tell()
-            closing = np.concatenate([of_best_pairs(table, neg_log10_p), closing])
+        if most < n_tested and (n_halves := tests.n_halves(n_tested)):
+            pairs = tests.best_pairs(neg_log10_p, n_halves)
+            closing = np.concatenate([pairs.reshape(-1), closing])
             tests.tell()
         features = _promising(leaders[0], len(first), closing)
         codes, missing_code = _codes_of(table, features, rows)
@@ -577,16 +637,6 @@ def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     ends = np.arange(most + 1) * n_rows // most if n_rows > most else np.arange(n_rows + 1)
     sizes = np.diff(ends).astype(np.uint64)
     return (ends[:-1] + derive_array(0, np.arange(len(sizes))) % sizes).astype(np.intp)
-
-
-def of_best_pairs(table: TestTable, neg_log10_p: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return the features of the best of all pairs."""
-    features = np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
-    rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
-    halved = Halved(len(rows))
-    for columns in table.columns(features):
-        halved.add(columns[:, rows], table.missing_code)
-    return features[best_pairs(halved, table.target(rows))]
 
 
 def _promising(

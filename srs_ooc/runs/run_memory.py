@@ -14,7 +14,8 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
-from srs_ooc.evidence.judges import NOT_ADJUSTED, closes_by_sensitivity
+from srs_ooc.evidence.judges import NOT_ADJUSTED, closes_by_sensitivity, pairs_of
+from srs_ooc.evidence.pairs import scan_nbytes
 from srs_ooc.learners.models import LIBRARY_NBYTES, TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.spec import RunSpec
@@ -237,7 +238,9 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     code_nbytes = 2 if shape.has_groups else shape.code_nbytes
     sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
     beside = held_nbytes(*sizes, adjusts=shape.n_basis > 0)
-    closing = TESTS_NBYTES + max(beside, shape.tested_row_nbytes * n_rows)
+    asked, strata = pairs_of(spec.judging), shape.has_strata
+    pairs = scan_nbytes(asked, *sizes[:3], has_strata=strata)
+    closing = TESTS_NBYTES + max(beside, pairs, shape.tested_row_nbytes * n_rows)
     groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [
         Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features),

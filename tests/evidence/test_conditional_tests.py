@@ -8,13 +8,9 @@ from scipy import stats
 
 from srs_ooc.evidence.conditional_tests import (
     LEADING,
-    PAIRS,
     Beside,
-    Halved,
     Looked,
     beside_others,
-    best_pairs,
-    can_scan,
     cost,
     halves,
     leading,
@@ -318,38 +314,6 @@ def test_a_target_within_some_rows_has_their_strata() -> None:
     assert found.rows.tolist() == [0, 1, 3, 9, 10, 11]  # of the second stratum one row is left
     assert found.starts.tolist() == [0, 3, 6]
     assert found.targets.tolist() == (found.rows % 2).tolist()
-
-
-@pytest.mark.parametrize("n_classes", [1, 2, 3])
-def test_the_best_pairs_are_those_of_all(n_classes: int) -> None:
-    rng = np.random.default_rng(n_classes)
-    codes = noise(n_classes, 515, 90)  # two tiles, the second of three features
-    labels = rng.integers(0, max(n_classes, 2), 90)
-    target = RankTarget.of_classes(labels, n_classes)
-    if n_classes == 1:
-        target = RankTarget.of_values(labels.astype(float))
-    halved = Halved(90)
-    for some in np.array_split(codes, 4):
-        halved.add(some, MISSING)
-    assert len(halved) == 515
-    signs = 2.0 * halves(codes, MISSING) - 1
-    assert np.array_equal(halved.signs(100, 300), signs[100:300])
-    found: dict[tuple[int, int], float] = {}
-    for c in range(n_classes) if n_classes > 2 else [1]:
-        is_in = labels == c
-        sums = np.abs((signs * (90.0 * is_in - is_in.sum())) @ signs.T)
-        for left, right in zip(*np.nonzero(np.tril(sums, -1)), strict=True):
-            found[left, right] = max(found.get((left, right), 0), sums[left, right])
-    bar = sorted(found.values())[-PAIRS]
-    chosen = set(best_pairs(halved, target).tolist())
-    assert {place for pair, value in found.items() if value > bar for place in pair} <= chosen
-    assert len(chosen) <= 2 * PAIRS
-
-
-def test_pairs_of_too_many_features_are_left_to_the_search() -> None:
-    assert can_scan(5000, 1000, 1)
-    assert not can_scan(50_000, 1000, 1)
-    assert not can_scan(5000, 1000, 100)
 
 
 @pytest.mark.parametrize("n_left", [0, 1, 2, 9, 29])

@@ -599,11 +599,12 @@ def test_in_pairs_it_is_nearly_wilcoxons_signed_rank_test():
 
 @given(counts=st.tuples(*[st.integers(0, 50)] * 3), owns=st.lists(st.integers(0, 3), max_size=9))
 def test_a_feature_has_no_part_in_the_shares_of_its_contrasts(counts, owns):
-    """Laplace's rule over the others, in exact fractions."""
+    """The first shares and the others, in exact fractions."""
     own = np.array([c if c == NO_CONTRAST or counts[c] else NO_CONTRAST for c in owns], np.uint8)
     found = shares_beside(np.array(counts), own)
     for shares, mine in zip(found, own.tolist(), strict=True):
-        others = [1 + n - (c == mine) for c, n in enumerate(counts)]
+        first = [Fraction(2), Fraction(1, 2), Fraction(1, 2)]
+        others = [first[c] + n - (c == mine) for c, n in enumerate(counts)]
         expected = [Fraction(n, sum(others)) for n in others]
         np.testing.assert_allclose(shares, np.array(expected, float), rtol=1e-15)
 

@@ -391,6 +391,33 @@ CALLS = {
             "first": 3,
         },
     ),
+    "halve_columns": lambda: (
+        _native.halve_columns,
+        {
+            "codes": bytes_of(N_COLUMNS, N_ROWS),
+            "rows": np.arange(N_ROWS, dtype=np.int32),
+            "bounds": of(np.int64, 0, 5, N_ROWS),
+            "missing_code": 255,
+            "other": False,
+            "tiles": np.zeros((1, 2, 64), np.uint64),
+            "first": 61,
+        },
+    ),
+    "scan_pairs": lambda: (
+        _native.scan_pairs,
+        {
+            "tiles": np.full((2, 2, 64), 5, np.uint64),
+            "n_columns": 70,
+            "bounds": of(np.int64, 0, 5, N_ROWS),
+            "coefficients": np.array([[7.0, -5.0]]),
+            "first": 0,
+            "last": 2,
+            "scores": np.zeros(8),
+            "pairs": np.zeros((8, 2), np.int32),
+            "n_threads": 2,
+            "isa": "",
+        },
+    ),
     "rank_tests": lambda: (
         _native.rank_tests,
         {
@@ -534,6 +561,7 @@ OUTPUTS = {
     *("n_missing", "n_codes of code_columns", "exact", "kinds of code_columns", "lows", "highs"),
     *("panel of set_panel", "panel of put_rows", "log_p", "contrasts", "symmetric"),
     *("values of top_eigenvectors", "vectors", "items of sort_items"),
+    *("tiles of halve_columns", "scores of scan_pairs", "pairs"),
 }
 """Arguments that are written to; of a function alone where others have one of the name."""
 
@@ -553,6 +581,7 @@ ANY_LENGTH = {
     *("values of top_eigenvectors", "rows of put_rows", "rows of grow", "fitted", "values of grow"),
     "which of level_tests",
     "which of adjusted_level_tests",
+    *("codes of halve_columns", "coefficients"),
 }
 """Arguments of which a length that differs by one says something else, and nothing wrong."""
 

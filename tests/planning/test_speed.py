@@ -386,7 +386,7 @@ def test_closing_and_tests_are_of_all_their_trees_and_features(stored, clock, mo
     monkeypatch.setattr(speed, "closed", closes)
     monkeypatch.setattr(MarginalTests, "of", tests_alone)
     monkeypatch.setattr(speed, "add_tests_beside", tests_beside)
-    monkeypatch.setattr(speed, "of_best_pairs", lambda *_: None)
+    monkeypatch.setattr(MarginalTests, "best_pairs", lambda *_, **how: None)
     draft = RunDraft.of(Store.open(stored("classes")), Request(memory_mb=1000))
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
     later = speed_of(draft, memory_plan(draft)).later

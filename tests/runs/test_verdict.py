@@ -15,9 +15,15 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import RunError, StoreError
-from srs_ooc.evidence import correlation
+from srs_ooc.evidence import conditional_tests, correlation, pairs
 from srs_ooc.evidence.conditional_tests import beside_others, cost
-from srs_ooc.evidence.rank_tests import CERTAIN, Contrast, RankTarget, strongest_contrasts
+from srs_ooc.evidence.rank_tests import (
+    CERTAIN,
+    FIRST_SHARES,
+    Contrast,
+    RankTarget,
+    strongest_contrasts,
+)
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Ranking
@@ -277,8 +283,8 @@ def test_features_are_tested_as_their_columns(tmp_path, task):
         tested = RankTarget.of_classes(labels, labels.max() + 1)
     else:
         tested = RankTarget.of_values(target)
-    equal = np.full(3, 1 / 3)  # until the other features are known
-    expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested, shares=equal)
+    begun = FIRST_SHARES / 3  # until the other features are known
+    expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested, shares=begun)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
@@ -300,11 +306,11 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
         tested = RankTarget.of_values(target)
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
-    even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
-    alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
+    begun = np.tile(FIRST_SHARES / 3, (TESTED_FEATURES, 1))  # none is certain alone
+    alone = strongest_contrasts(codes, 255, tested, shares=begun)[0] - cost(0, TESTED_FEATURES)
     order = np.argsort(-alone, kind="stable")
     leaders = order, alone[order]
-    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
+    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, begun)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.neg_log10_p))
     levels = stats.false_discovery_control(p_values)[found["stored"]]
     np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
@@ -337,14 +343,14 @@ def test_contrasts_share_the_level_by_what_the_other_features_show(level, tmp_pa
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
     tested = RankTarget.of_classes(labels, 2)
-    even = np.full(3, 1 / 3)
-    alone, contrasts = strongest_contrasts(codes, 255, tested, shares=even)
+    begun = FIRST_SHARES / 3
+    alone, contrasts = strongest_contrasts(codes, 255, tested, shares=begun)
     np.testing.assert_array_equal(before, alone.astype(np.float32))
     certain = alone >= np.log10(TESTED_FEATURES / CERTAIN)
     assert np.count_nonzero(certain & (contrasts == Contrast.SPREAD)) >= 8
     for i in range(TESTED_FEATURES):
         others = [np.count_nonzero(certain & (contrasts == c)) for c in Contrast]
-        shares = np.array(others, float) + 1
+        shares = np.array(others) + FIRST_SHARES
         if certain[i]:
             shares[contrasts[i]] -= 1
         expected, contrast = strongest_contrasts(
@@ -374,9 +380,9 @@ def test_who_leads_is_found_by_strengths_in_which_no_other_feature_has_a_part(
     monkeypatch.setattr("srs_ooc.runs.feature_tests.beside_others", seen)
     by_default(tmp_path, values, labels)
     codes, missing_code, target, alone, (order, leading) = given[0][:5]
-    even = np.full(3, 1 / 3)
+    begun = FIRST_SHARES / 3
     columns = np.ascontiguousarray(codes)
-    expected, _ = strongest_contrasts(columns, missing_code, target, shares=even)
+    expected, _ = strongest_contrasts(columns, missing_code, target, shares=begun)
     expected = expected.astype(np.float32) - cost(0, TESTED_FEATURES)
     np.testing.assert_allclose(leading, expected[order], atol=1e-6)
     assert (np.diff(leading) <= 0).all()
@@ -658,11 +664,11 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
     ranks = stats.rankdata(values, axis=1).reshape(TESTED_FEATURES, 3, n_groups).sum(axis=1)
     codes = stats.rankdata(ranks, axis=1, method="dense").astype(np.uint8) - 1
     codes, tested = codes[stored_positions(TESTED_FEATURES)], RankTarget.of_classes(labels, 2)
-    even = np.full((TESTED_FEATURES, 3), 1 / 3)  # none is certain alone
-    alone = strongest_contrasts(codes, 255, tested, shares=even)[0] - cost(0, TESTED_FEATURES)
+    begun = np.tile(FIRST_SHARES / 3, (TESTED_FEATURES, 1))  # none is certain alone
+    alone = strongest_contrasts(codes, 255, tested, shares=begun)[0] - cost(0, TESTED_FEATURES)
     order = np.argsort(-alone, kind="stable")
     leaders = order, alone[order]
-    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, even)
+    beside = beside_others(codes, 255, tested, alone, leaders, TESTED_FEATURES, begun)
     p_values = np.minimum(1, 10.0 ** -np.maximum(alone, beside.neg_log10_p))
     levels = stats.false_discovery_control(p_values)[found["stored"]]
     np.testing.assert_allclose(found["q_value"], levels, rtol=1e-5)
@@ -757,6 +763,33 @@ def test_tests_beside_others_end_when_told_to(by_pieces, tmp_path):
     assert read(tmp_path / "left.run", TESTED_BY_PIECES)[2] is None
     work_on_run(by_pieces, tmp_path / "left.run", request)
     assert_same(tmp_path / "whole.run", tmp_path / "left.run", TESTED_BY_PIECES)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("ends_by", ["kill", "stop"])
+def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, monkeypatch, ends_by):
+    """Stopped or killed after each piece: no piece is looked at twice."""
+    monkeypatch.setattr(conditional_tests, "MOST_FEATURES", 30)
+    monkeypatch.setattr(pairs, "_AT_ONCE", 1)
+    request = Request(asked(), iterations=40, memory_mb=4000, threads=1)
+    work_on_run(by_pieces, tmp_path / "whole.run", request)
+    left, done = tmp_path / "left.run", []
+
+    def watch(step):
+        if step.stage != "pairs" or step.done in done:
+            return True
+        done.append(step.done)
+        if ends_by == "kill":
+            raise KilledError
+        return False
+
+    while not done or read(left, TESTED_BY_PIECES)[2] is None:
+        with suppress(KilledError):
+            work_on_run(by_pieces, left, request, watch)
+    assert done == [0, 5, 9, 12, 14, 15]
+    assert_same(tmp_path / "whole.run", left, TESTED_BY_PIECES)
+    with closing(Run(left, writable=False)) as ledger:
+        assert ledger.read_arrays(f"{STRENGTHS}pairs") is None
 
 
 def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
@@ -964,7 +997,7 @@ def noted(run, meta=None):
         return ledger.spec if meta is None else ledger.meta(meta)
 
 
-VERSIONS = {"evidence": 8, "stages": 3}
+VERSIONS = {"evidence": 9, "stages": 3}
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ void bind_draws(nb::module_ &module);
 void bind_gather(nb::module_ &module);
 void bind_ingest(nb::module_ &module);
 void bind_statistics(nb::module_ &module);
+void bind_pairs(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -19,4 +20,5 @@ NB_MODULE(_native, module) {
     bind_gather(module);
     bind_ingest(module);
     bind_statistics(module);
+    bind_pairs(module);
 }
