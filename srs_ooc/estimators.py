@@ -347,8 +347,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         did not reach the closing stage.
     effects_ : structured (n_features_in_,)
         With a final verdict, of selected and marginally significant features, alone: ``direction``
-        and ``measure`` (texts, None elsewhere), ``effect`` and its 95% interval ``low``, ``high``
-        (NaN elsewhere). Of the rows of the fit, so likely overstated.
+        and ``measure`` (texts, None elsewhere), ``effect`` and its interval ``low``, ``high``
+        (NaN elsewhere), of which 5% miss on average. Of the rows of the fit, so likely overstated.
     n_selected_ : int
         Features that the test selects, whatever ``n_features_to_select`` and
         ``min_features_to_select``.

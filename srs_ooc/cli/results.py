@@ -97,8 +97,8 @@ def features_command(
     differs_in                what that test saw: location, spread, what is missing,
                               levels of a category
     direction, measure        which way it differs alone; in which measure
-    effect, low, high         how much, with a 95% interval: of the rows that it was
-                              chosen by, so likely overstated
+    effect, low, high         how much, and an interval; of those shown 5% miss, on
+                              average. Of the rows that chose it: likely overstated
     beside                    others beside which it shows more than alone
     Of times to an event:
     censoring_p               that rows differ in censoring, where below 0.05

@@ -1,15 +1,16 @@
-"""Which way a feature differs, by how much, and how sure that is: effects with 95% intervals.
+"""Which way a feature differs, by how much, and how sure that is: effects with intervals.
 
 Of one feature alone, from its codes, which are ranks. Where rows have strata, rows are compared
 within them, and an effect is the weighted mean over strata. Effects decide nothing.
 
-An interval is as wide as for a feature that was named before. Features that are shown because they
-came out large are smaller than they seem (winner's curse), and no interval here knows of that.
+Intervals are of 95% for a feature that was named before. Of features that are shown because of
+what they are, so many intervals miss; :func:`wide_enough` makes them as wide as it takes.
 """
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from math import sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,8 +20,19 @@ from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.native.numerics import exp, log
 
 _Number = TypeVar("_Number", bound=np.number[Any])
-_Z = 1.959963984540054
+Z = 1.959963984540054
 """Of a 95% interval."""
+
+
+def wide_enough(n_shown: int, n_looked_at: int) -> float:
+    """Return how many standard errors an interval of a feature that is shown must reach.
+
+    Of all that are shown, 5% miss on average: the false coverage rate of Benjamini and Yekutieli
+    (2005), J. Am. Stat. Assoc. 100, Definition 1, for independent effects and features chosen by
+    their own.
+    """
+    share = 0.05 * min(1.0, max(1, n_shown) / max(1, n_looked_at))
+    return -NormalDist().inv_cdf(share / 2)
 
 
 class Measure(IntEnum):
@@ -82,7 +94,7 @@ _WORDS = {
 
 
 class Interval(NamedTuple):
-    """An effect, and the ends of its 95% interval; NaN where they are not defined."""
+    """An effect, and the ends of its interval; NaN where they are not defined."""
 
     effect: float
     low: float
@@ -158,7 +170,7 @@ def _weights(n_a: NDArray[np.int64], n_b: NDArray[np.int64]) -> NDArray[np.float
     return weights
 
 
-def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
+def auc(levels: Levels, is_in: NDArray[np.bool_], z: float = Z) -> Interval:
     """Return the chance that a row that is in lies above one that is not; ties count a half.
 
     The variance is that of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44, from the
@@ -194,17 +206,17 @@ def auc(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
     for n, part in zip(totals, parts, strict=True):
         sums = float((weights**2 * part).sum()) * n * n
         variance += (sums + centre * (1 - centre)) / (n + 1) ** 2
-    return _by_logit(found, centre, max(variance, least))
+    return _by_logit(found, centre, max(variance, least), z)
 
 
-def _by_logit(found: float, centre: float, variance: float) -> Interval:
+def _by_logit(found: float, centre: float, variance: float, z: float) -> Interval:
     """Return an effect between 0 and 1 with the interval of its logit, as far from a centre."""
-    reach = exp(_Z * sqrt(variance) / (centre * (1 - centre)))
+    reach = exp(z * sqrt(variance) / (centre * (1 - centre)))
     ends = [a * to / (a * to + (1 - a)) for to in (1 / reach, reach) for a in (found, centre)]
     return Interval(found, min(ends), max(ends))
 
 
-def spearman(x: Levels, y: Levels) -> Interval:
+def spearman(x: Levels, y: Levels, z: float = Z) -> Interval:
     """Return Spearman's rank correlation; within strata that of ranks less their means.
 
     Ranks are divided by the rows of their stratum. The interval is Fisher's, with the variance
@@ -223,12 +235,12 @@ def spearman(x: Levels, y: Levels) -> Interval:
         return Interval(found, np.nan, np.nan)
     most = 1 - 6 / (n * (n * n - 1))
     r = min(max(found, -most), most)
-    middle, reach = log((1 + r) / (1 - r)) / 2, _Z * sqrt((1 + r * r / 2) / (n - 3))
+    middle, reach = log((1 + r) / (1 - r)) / 2, z * sqrt((1 + r * r / 2) / (n - 3))
     low, high = (1 - 2 / (exp(2 * (middle + to)) + 1) for to in (-reach, reach))
     return Interval(found, min(low, found), max(high, found))
 
 
-def spread_ratio(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
+def spread_ratio(levels: Levels, is_in: NDArray[np.bool_], z: float = Z) -> Interval:
     """Return the mean distance of ranks from the middle of all rows: of those in over the others.
 
     One is added to distances of doubled ranks, so that a class all in the middle has some. The
@@ -246,14 +258,17 @@ def spread_ratio(levels: Levels, is_in: NDArray[np.bool_]) -> Interval:
         total = float(n[weights > 0].sum())
         freedom = total / (total - 1) if total > 1 else np.nan
         variance += freedom * float((weights**2 * squares).sum()) / mean**2
-    found, reach = means[0] / means[1], _Z * sqrt(variance)
+    found, reach = means[0] / means[1], z * sqrt(variance)
     if np.isnan(reach):
         return Interval(found, np.nan, np.nan)
     return Interval(found, found * exp(-reach), found * exp(reach))
 
 
 def share_difference(
-    is_it: NDArray[np.bool_], is_in: NDArray[np.bool_], strata: NDArray[np.integer] | None
+    is_it: NDArray[np.bool_],
+    is_in: NDArray[np.bool_],
+    strata: NDArray[np.integer] | None,
+    z: float = Z,
 ) -> Interval:
     """Return the share of rows that are it among those in, less that among the others.
 
@@ -269,16 +284,16 @@ def share_difference(
     for side, n in zip((is_in, ~is_in), sizes, strict=True):
         counts = np.bincount(where[side & is_it], minlength=len(n)) / np.maximum(n, 1)
         shares.append(share := min(float((weights * counts).sum()), 1.0))
-        ends.append(_wilson(share, 1 / float((weights**2 / np.maximum(n, 1)).sum())))
+        ends.append(_wilson(share, 1 / float((weights**2 / np.maximum(n, 1)).sum()), z))
     (p, q), ((p_low, p_high), (q_low, q_high)) = shares, ends
     below, above = (p - p_low) ** 2 + (q_high - q) ** 2, (p_high - p) ** 2 + (q - q_low) ** 2
     return Interval(p - q, p - q - sqrt(below), p - q + sqrt(above))
 
 
-def _wilson(share: float, n: float) -> tuple[float, float]:
+def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Return Wilson's (1927) interval of a share of ``n`` rows."""
-    middle, square = share + _Z * _Z / (2 * n), _Z * _Z / n
-    reach = _Z * sqrt(share * (1 - share) / n + square / (4 * n))
+    middle, square = share + z * z / (2 * n), z * z / n
+    reach = z * sqrt(share * (1 - share) / n + square / (4 * n))
     return (middle - reach) / (1 + square), (middle + reach) / (1 + square)
 
 
@@ -303,7 +318,10 @@ class Times(NamedTuple):
 
 
 def concordance(
-    values: NDArray[np.integer], times: Times, strata: NDArray[np.integer] | None = None
+    values: NDArray[np.integer],
+    times: Times,
+    strata: NDArray[np.integer] | None = None,
+    z: float = Z,
 ) -> Interval:
     """Return how often the row that has the event first has the higher value, of two of a stratum.
 
@@ -339,7 +357,7 @@ def concordance(
     squares = float(((ahead - difference * pairs) ** 2).sum()) / total**2
     centre = (n * found + 0.5) / (n + 1)
     variance = (squares * n * n + centre * (1 - centre)) / (n + 1) ** 2
-    return _by_logit(found, centre, variance)
+    return _by_logit(found, centre, variance, z)
 
 
 def _over(
@@ -403,6 +421,7 @@ def effect_of(
     contrast: int = Contrast.LOCATION,
     *,
     is_categorical: bool = False,
+    z: float = Z,
 ) -> tuple[Measure, int, Interval]:
     """Return what a feature's effect is of, toward which class or level it goes, and how large.
 
@@ -418,6 +437,8 @@ def effect_of(
         What its test saw, as numbered by :class:`Contrast`; any other counts as location.
     is_categorical : bool
         Whether codes are names: then the level that differs most is looked for.
+    z : float
+        Standard errors that the interval reaches, as of a normal distribution.
 
     Returns
     -------
@@ -429,24 +450,24 @@ def effect_of(
     """
     is_known = column < missing_code
     if contrast == Contrast.ABSENCE:
-        return _of_indicator(~is_known, target)
+        return _of_indicator(~is_known, target, z)
     if not is_known.all():
         column, target = column[is_known], target.of_rows(is_known)
     if not len(column) or column.min() == column.max():
         return Measure.NONE, -1, UNKNOWN
     if is_categorical:
-        return _of_level(column, target)
+        return _of_level(column, target, z)
     levels, by_spread = Levels.of(column, target.strata), contrast == Contrast.SPREAD
     if not target.n_classes:
         values = np.abs(levels.centred())[levels.cells] if by_spread else column
         if target.times is not None:
             measure = Measure.SPREAD_CONCORDANCE if by_spread else Measure.CONCORDANCE
-            return measure, -1, concordance(values, target.times, target.strata)
+            return measure, -1, concordance(values, target.times, target.strata, z)
         measure = Measure.SPREAD_SPEARMAN if by_spread else Measure.SPEARMAN
         other = Levels.of(target.codes, target.strata)
-        return measure, -1, spearman(Levels.of(values, target.strata), other)
+        return measure, -1, spearman(Levels.of(values, target.strata), other, z)
     measure, of = (Measure.SPREAD_RATIO, spread_ratio) if by_spread else (Measure.AUC, auc)
-    return measure, *_largest(target, measure, lambda is_in: of(levels, is_in))
+    return measure, *_largest(target, measure, lambda is_in: of(levels, is_in, z))
 
 
 def _largest(
@@ -465,19 +486,23 @@ def _largest(
     return best[:2]
 
 
-def _of_indicator(is_it: NDArray[np.bool_], target: EffectTarget) -> tuple[Measure, int, Interval]:
+def _of_indicator(
+    is_it: NDArray[np.bool_], target: EffectTarget, z: float
+) -> tuple[Measure, int, Interval]:
     """Return the effect of what is there or not."""
     if target.times is not None:
-        found = concordance(is_it.astype(np.int64), target.times, target.strata)
+        found = concordance(is_it.astype(np.int64), target.times, target.strata, z)
         return Measure.ABSENCE_CONCORDANCE, -1, found
     if not target.n_classes:
-        return Measure.ABSENCE_AUC, -1, auc(Levels.of(target.codes, target.strata), is_it)
+        return Measure.ABSENCE_AUC, -1, auc(Levels.of(target.codes, target.strata), is_it, z)
     measure = Measure.ABSENCE_SHARES
-    k, found = _largest(target, measure, lambda side: share_difference(is_it, side, target.strata))
+    k, found = _largest(target, measure, lambda of: share_difference(is_it, of, target.strata, z))
     return measure, k, found
 
 
-def _of_level(column: NDArray[Any], target: EffectTarget) -> tuple[Measure, int, Interval]:
+def _of_level(
+    column: NDArray[Any], target: EffectTarget, z: float
+) -> tuple[Measure, int, Interval]:
     """Return the effect of the level that differs most, over all strata."""
     counts = np.bincount(column)
     if not target.n_classes:
@@ -486,9 +511,10 @@ def _of_level(column: NDArray[Any], target: EffectTarget) -> tuple[Measure, int,
         size = np.abs(sums) / np.sqrt(np.maximum(counts * (len(column) - counts), 1))
         level = int(np.argmax(size))
         if target.times is not None:
-            found = concordance((column == level).astype(np.int64), target.times, target.strata)
+            is_it = (column == level).astype(np.int64)
+            found = concordance(is_it, target.times, target.strata, z)
             return Measure.LEVEL_CONCORDANCE, level, found
-        return Measure.LEVEL_AUC, level, auc(ranks, column == level)
+        return Measure.LEVEL_AUC, level, auc(ranks, column == level, z)
     best, level = 0.0, 0
     for _, is_in in target.sides():
         inside, n_in = np.bincount(column[is_in], minlength=len(counts)), np.count_nonzero(is_in)
@@ -497,5 +523,5 @@ def _of_level(column: NDArray[Any], target: EffectTarget) -> tuple[Measure, int,
             best, level = float(apart.max()), int(np.argmax(apart))
     measure = Measure.LEVEL_SHARES
     is_it = column == level
-    k, found = _largest(target, measure, lambda side: share_difference(is_it, side, target.strata))
+    k, found = _largest(target, measure, lambda of: share_difference(is_it, of, target.strata, z))
     return measure, level * target.n_classes + k, found

@@ -31,6 +31,8 @@ MOST_PAIRS = 3 * 10**9
 As many of half of the rows as of all: stability over halves needs no larger cap."""
 FEW_CLASSES = 4
 """With more, fewer pairs are looked at: each is, for each class, by all."""
+MOST_CELLS = 4 * 10**9
+"""Cells of the table, which are read once more for it, at most."""
 MOST_ROWS = 4096
 """Rows that are looked at."""
 PAIRS = 64
@@ -48,32 +50,39 @@ _TILE = 64
 _LEVELS = 3
 
 
-def most_halves(asked: str, n_features: int, n_classes: int) -> int:
+def most_halves(asked: str, n_stored_rows: int, n_features: int, n_classes: int) -> int:
     """Return how many halves of features are looked at, at most; 0 where pairs are not.
 
     Parameters
     ----------
     asked : {'auto', 'all', 'none'}
         The option.
-    n_features : int
-        Features that are tested.
+    n_stored_rows, n_features : int
+        Rows of the store, and features that are tested.
     n_classes : int
         1 of numbers.
     """
+    if asked == NONE or (asked == AUTO and n_stored_rows * n_features > MOST_CELLS):
+        return 0
     n_pairs = MOST_PAIRS * FEW_CLASSES**2 // max(FEW_CLASSES, n_classes) ** 2
     most = min(2 * n_features, isqrt(2 * n_pairs))
-    if asked == NONE or (asked == AUTO and n_features > most):
-        return 0
-    return max(most, n_features)
+    return 0 if asked == AUTO and n_features > most else max(most, n_features)
 
 
 def scan_nbytes(
-    asked: str, n_rows: int, n_features: int, n_classes: int, *, has_strata: bool
+    asked: str,
+    n_rows: int,
+    n_stored_rows: int,
+    n_features: int,
+    n_classes: int,
+    *,
+    has_strata: bool,
 ) -> int:
-    """Return the bytes that looking at all pairs takes, besides a megabyte."""
+    """Return the bytes that looking at all pairs in some rows takes, besides a megabyte."""
     n_sections = max(n_classes, FEW_CLASSES) * (MOST_STRATA if has_strata else 1)
     n_words = ceil_div(min(n_rows, MOST_ROWS), 64) + n_sections
-    return most_halves(asked, n_features, n_classes) * 8 * (n_words + 3 + n_classes)
+    n_halves = most_halves(asked, n_stored_rows, n_features, n_classes)
+    return n_halves * 8 * (n_words + 3 + n_classes)
 
 
 class Halves:

@@ -201,8 +201,9 @@ class CategoryCoder:
             where, text = self._kinds.cell(feature, row, float(numbers[row]))
             wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
             raise InputError(
-                f"{where}: expected at most {most} categories, found another ({text}). Leave the "
-                f"column out with --ignore,{wider} or merge categories."
+                f"{where}: expected at most {most} categories, found another ({text}). If "
+                "they identify the rows, name the column with --row-ids; or leave it out with "
+                f"--ignore,{wider} or merge categories."
             )
 
     def _check_repeated(

@@ -56,9 +56,9 @@ _CAPTIONS = {
     ),
     "effects": (
         "Effects",
-        "How much the first features differ, alone, with 95% intervals; at the right in the units "
-        "of each measure. On the axis a ratio of spreads r is (r - 1) / (r + 1). Effects are "
-        "likely overstated, as the same rows chose the features.",
+        "How much the first features differ, alone, with intervals of which 5% miss on average; at "
+        "the right in the units of each measure. On the axis a ratio of spreads r is "
+        "(r - 1) / (r + 1). Effects are likely overstated, as the same rows chose the features.",
     ),
     "survival": (
         "Time to the event",

@@ -320,8 +320,9 @@ class MarginalTests:
 
     def n_halves(self, n_features: int) -> int:
         """Return how many halves of so many features are looked at in pairs; 0 where none are."""
+        asked, n_rows = pairs_of(self._resources.spec.judging), self._resources.manifest.n_rows
         n_classes = max(1, len(self.table.task.classes))
-        return most_halves(pairs_of(self._resources.spec.judging), n_features, n_classes)
+        return most_halves(asked, n_rows, n_features, n_classes)
 
     def best_pairs(self, neg_log10_p: NDArray[np.float32], most: int) -> NDArray[np.uint32]:
         """Return the pairs of all tested features that show most together; uint32 (n, 2).

@@ -238,8 +238,8 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     code_nbytes = 2 if shape.has_groups else shape.code_nbytes
     sizes = n_rows, shape.n_candidates, shape.n_classes, code_nbytes
     beside = held_nbytes(*sizes, adjusts=shape.n_basis > 0)
-    asked, strata = pairs_of(spec.judging), shape.has_strata
-    pairs = scan_nbytes(asked, *sizes[:3], has_strata=strata)
+    of_pairs = n_rows, max(n_rows, shape.n_stored_rows), *sizes[1:3]
+    pairs = scan_nbytes(pairs_of(spec.judging), *of_pairs, has_strata=shape.has_strata)
     closing = TESTS_NBYTES + max(beside, pairs, shape.tested_row_nbytes * n_rows)
     groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [

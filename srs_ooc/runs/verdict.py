@@ -28,7 +28,7 @@ from srs_ooc.evidence.correlation import (
     sampled_rows,
     single_linkage,
 )
-from srs_ooc.evidence.effects import Measure, effect_of
+from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
 from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
@@ -71,7 +71,7 @@ TABLE = np.dtype(
         ("measure", np.uint8),  # of the effect, alone (srs_ooc.evidence.effects.Measure)
         ("toward", np.int32),  # level * n_classes + class; -1 for neither
         ("effect", np.float64),  # NaN where not looked for
-        ("low", np.float64),  # its 95% interval; NaN of groups of rows
+        ("low", np.float64),  # its interval; NaN of groups of rows
         ("high", np.float64),
     ]
 )
@@ -218,7 +218,8 @@ def verdict_on(
     clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
-    _add_effects(resources, tests.table, table, facts["marginal_cutoff"])
+    n_tested = int(np.count_nonzero(~np.isnan(alone)))
+    _add_effects(resources, tests.table, table, facts["marginal_cutoff"], n_tested)
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
@@ -228,7 +229,7 @@ def verdict_on(
 
 
 def _add_effects(
-    resources: Resources, tested: TestTable, table: NDArray[Any], cutoff: float
+    resources: Resources, tested: TestTable, table: NDArray[Any], cutoff: float, n_tested: int
 ) -> None:
     """Say of selected and marginally significant features which way they differ, and how much."""
     table["measure"], table["toward"] = Measure.NONE, -1
@@ -238,6 +239,7 @@ def _add_effects(
     passes, features = table["p_value"] <= cutoff, table["stored"]
     wanted = np.flatnonzero(table["selected"] | passes)
     wanted = wanted[~tested.ranks_names(features[wanted])]
+    z = wide_enough(len(wanted), n_tested)
     kinds = tested.categorical(features[wanted])
     is_categorical = np.zeros(len(table), np.bool_)
     is_categorical[wanted] = False if kinds is None else kinds
@@ -246,8 +248,8 @@ def _add_effects(
         resources.tell(Step("effects", done, len(wanted), unit="features"))
         for i, column in zip(wanted[done:], columns, strict=False):
             contrast = table["differs_in"][i] if passes[i] else Contrast.LOCATION
-            is_named = bool(is_categorical[i])
-            found = effect_of(column, missing_code, target, contrast, is_categorical=is_named)
+            is_named, given = bool(is_categorical[i]), (column, missing_code, target, contrast)
+            found = effect_of(*given, is_categorical=is_named, z=z)
             table["measure"][i], table["toward"][i], (table["effect"][i], *ends) = found
             if task.groups is None:  # else rows are not independent, and ends would be too close
                 table["low"][i], table["high"][i] = ends

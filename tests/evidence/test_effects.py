@@ -18,6 +18,7 @@ from srs_ooc.evidence.effects import (
     share_difference,
     spearman,
     spread_ratio,
+    wide_enough,
 )
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, Contrast
 
@@ -189,6 +190,32 @@ def test_what_strata_cannot_tell_is_unknown():
     assert np.isnan(spread_ratio(Levels.of(strata, strata), is_in)).all()
     assert np.isnan(share_difference(is_in, is_in, strata)).all()
     assert np.isnan(spearman(Levels.of(strata, strata), Levels.of(strata, strata))).all()
+
+
+def test_intervals_of_what_is_shown_miss_as_often_as_they_may():
+    """Features chosen by their own effects, most of which make no difference."""
+    rng, is_in = np.random.default_rng(0), np.arange(80) < 40
+    true = np.concatenate([ndtr(np.repeat([0.4, 0.8], 10) / sqrt(2)), np.full(280, 0.5)])
+    missed = {"as before selection": [], "wide enough": []}
+    for _ in range(60):
+        values = rng.normal(size=(300, 80))
+        values[:20, is_in] += np.repeat([0.4, 0.8], 10)[:, None]
+        ranks = values.argsort(axis=1).argsort(axis=1)
+        aucs = (ranks[:, is_in].sum(axis=1) - 780) / 1600
+        shown = np.flatnonzero(np.abs(aucs - 0.5) > 0.16)
+        zs = {"as before selection": Z, "wide enough": wide_enough(len(shown), 300)}
+        for name, z in zs.items():
+            found = [auc(Levels.of(ranks[i], None), is_in, z) for i in shown]
+            out = [not one.low <= true[i] <= one.high for i, one in zip(shown, found, strict=True)]
+            missed[name].append(np.mean(out) if out else 0.0)
+    assert np.mean(missed["as before selection"]) > 0.1
+    assert np.mean(missed["wide enough"]) < 0.05
+
+
+def test_intervals_of_all_are_as_before_selection():
+    assert wide_enough(300, 300) == pytest.approx(Z, rel=1e-12)
+    assert wide_enough(20, 10**6) == pytest.approx(-ndtri(0.5e-6), rel=1e-9)
+    assert wide_enough(0, 0) == pytest.approx(Z, rel=1e-12)
 
 
 # Which effect a feature has, and toward what.

@@ -217,15 +217,16 @@ def test_a_scan_that_is_stopped_is_gone_on_with(monkeypatch):
 
 
 def test_how_many_halves_are_looked_at():
-    assert most_halves(AUTO, 20_000, 2) == 40_000  # of dosages those at both cuts
-    assert 50_000 < most_halves(AUTO, 50_000, 2) < 100_000
-    assert most_halves(AUTO, 10**6, 2) == 0
-    assert most_halves(AUTO, 50_000, 4) == most_halves(AUTO, 50_000, 1) > 0
-    assert most_halves(AUTO, 50_000, 20) == 0
-    assert most_halves(ALL, 10**6, 2) == 10**6
-    assert most_halves(ALL, 20_000, 2) == 40_000
-    assert most_halves(NONE, 100, 2) == 0
-    assert scan_nbytes(AUTO, 1000, 10**6, 2, has_strata=False) == 0
-    assert scan_nbytes(ALL, 1000, 10**6, 2, has_strata=False) < 250 * 10**6
-    whole = scan_nbytes(AUTO, 1000, 50_000, 2, has_strata=False)
-    assert scan_nbytes(AUTO, 500, 50_000, 2, has_strata=False) < whole < 20 * 10**6
+    assert most_halves(AUTO, 1000, 20_000, 2) == 40_000  # of dosages those at both cuts
+    assert 50_000 < most_halves(AUTO, 1000, 50_000, 2) < 100_000
+    assert most_halves(AUTO, 1000, 10**6, 2) == 0
+    assert most_halves(AUTO, 10**6, 50_000, 2) == 0  # too large to read once more
+    assert most_halves(AUTO, 9, 50_000, 4) == most_halves(AUTO, 9, 50_000, 1) > 0
+    assert most_halves(AUTO, 9, 50_000, 20) == 0
+    assert most_halves(ALL, 10**6, 10**6, 2) == 10**6
+    assert most_halves(ALL, 1000, 20_000, 2) == 40_000
+    assert most_halves(NONE, 1000, 100, 2) == 0
+    assert scan_nbytes(AUTO, 1000, 1000, 10**6, 2, has_strata=False) == 0
+    assert scan_nbytes(ALL, 1000, 1000, 10**6, 2, has_strata=False) < 250 * 10**6
+    whole = scan_nbytes(AUTO, 1000, 1000, 50_000, 2, has_strata=False)
+    assert scan_nbytes(AUTO, 500, 1000, 50_000, 2, has_strata=False) < whole < 20 * 10**6

@@ -364,7 +364,8 @@ def named(message):
 def test_a_half_needs_no_more_than_a_named_cap_holds(
     n_rows, n_features, dtype, n_classes, by_tests
 ):
-    shape = TrainingShape(n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize)
+    sizes = n_rows, n_features, n_features, n_classes, np.dtype(dtype).itemsize
+    shape = TrainingShape(*sizes, n_stored_rows=n_rows)
     options = Options(subspace_size="1", judge="tests" if by_tests else "probe")
     spec = settle(options, shape, "", 10**12)
     whole, half = (
