@@ -39,7 +39,7 @@ SHARE = 0.9
 """Share of the level for d others: ``SHARE * (1 - SHARE)**d``, a tenth of what is left for more."""
 LEADING = 32
 """Others that lead, at most."""
-_LN10 = log(10.0)
+_LN10, _EULER = log(10.0), 0.5772156649015329
 
 
 def cost(n_others: int, n_tested: int) -> float:
@@ -51,6 +51,16 @@ def cost(n_others: int, n_tested: int) -> float:
     if not ways:
         return np.inf
     return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
+
+
+def dependence_cost(n_tested: int) -> float:
+    """Return what -log10 p loses where features pass whatever their tests have to do with another.
+
+    log10(1 + 1/2 + ... + 1 / n), or slightly more: Benjamini and Yekutieli (2001), Ann. Stat. 29,
+    Theorem 1.3.
+    """
+    n = max(n_tested, 1)
+    return log(log(n) + _EULER + 1 / (2 * n)) / _LN10
 
 
 Progress = Callable[[int, int], object]

@@ -20,6 +20,7 @@ from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
+from srs_ooc.evidence.conditional_tests import cost, dependence_cost
 from srs_ooc.evidence.correlation import (
     HEAD,
     MOST_ROWS,
@@ -208,24 +209,56 @@ def verdict_on(
     first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
     table = np.zeros(len(features), TABLE)
-    table["stored"] = features
-    table["q_value"] = adjusted(neg_log10_p, neg_log10_p[features], MOST_SELECTED)
+    table["stored"], n_tested = features, int(np.count_nonzero(~np.isnan(alone)))
+    strengths, p_values = neg_log10_p[first], p_values_of(alone[features])
+    table["q_value"] = _q_values(alone, neg_log10_p, features, others)
     table["selected"] = (np.arange(len(table)) < len(first)) & (table["q_value"] <= level)
     n_selected = int(np.count_nonzero(table["selected"]))
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
     table["differs_in"] = tests.contrasts_of(features)
-    table["p_value"] = p_values_of(alone[features])
+    table["p_value"] = p_values
     clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
-    n_tested = int(np.count_nonzero(~np.isnan(alone)))
     _add_effects(resources, tests.table, table, facts["marginal_cutoff"], n_tested)
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
-    order, location = _first_by_worth(resources, table, neg_log10_p[first]), tests.location
+    order, location = _first_by_worth(resources, table, strengths), tests.location
     order = order if len(order) else table["stored"]
     return Verdict(table, order, facts, location=np.trim_zeros(location, "b"))
+
+
+def _q_values(
+    alone: NDArray[np.float32],
+    neg_log10_p: NDArray[np.float32],
+    features: NDArray[np.uint32],
+    others: dict[int, list[int]],
+) -> NDArray[np.float64]:
+    """Return the smallest level at which each of some features would be selected.
+
+    By its test alone at :data:`SHARE` of the level, by Benjamini and Hochberg; or by its tests
+    beside others at the rest, by a rule that holds whatever these have to do with one another. So
+    the expected false share is at most the level (docs/research/evidence-method.md).
+
+    Parameters
+    ----------
+    alone, neg_log10_p : float32 (n_features,)
+        Strengths of all tests alone, and of the strongest, the cost of choosing it paid. Both are
+        used up.
+    features : uint32 (n,)
+        Which are asked for.
+    others : dict
+        By feature, where tests beside others show more.
+    """
+    is_tested, won = ~np.isnan(alone), np.array([*others], np.int64)
+    n_tested = int(np.count_nonzero(is_tested))
+    alone -= np.float32(cost(0, n_tested))
+    found = adjusted(alone, alone[features], MOST_SELECTED)
+    beside = neg_log10_p[won] - np.float32(dependence_cost(n_tested))
+    neg_log10_p[is_tested] = 0
+    neg_log10_p[won] = np.maximum(beside, 0)
+    return np.minimum(found, adjusted(neg_log10_p, neg_log10_p[features], MOST_SELECTED))
 
 
 def _add_effects(
