@@ -1142,3 +1142,20 @@ def test_a_run_of_before_has_no_lambda(batched, tmp_path):
         not in srs_ooc("report", tmp_path / "old.run", *given, "--format", "md", "-o", "-").stdout
     )
     assert "lambda" not in srs_ooc("status", tmp_path / "old.run").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pairs_asked", "n_found"), [("auto", 4), ("none", 0)])
+def test_pairs_that_show_only_together_are_found_among_many_features(
+    tmp_path, pairs_asked, n_found
+):
+    """Half of the rows follow one pair, half the other; nothing leads."""
+    rng = np.random.default_rng(11)
+    values = rng.integers(0, 200, (700, 20_000)).astype(np.float32)
+    high = values[:, [5, 11_000, 13_000, 19_999]] > 99
+    labels = np.where(rng.random(700) < 0.5, high[:, 0] ^ high[:, 1], high[:, 2] ^ high[:, 3])
+    package.ingest(values, tmp_path / "t.zarr", target=labels.astype(int))
+    run = package.run(tmp_path / "t.zarr", out=tmp_path / "t.run", pairs=pairs_asked)
+    found = {int(name.lstrip("f")) for name in run.selected}
+    expected = {5, 11_000, 13_000, 19_999}
+    assert len(found & expected) == n_found
