@@ -196,7 +196,9 @@ def _first(records: list[FeatureRecord]) -> str:
     first = records[0]
     if first.q_value is not None:
         differs = [] if first.effect is None else [first.direction or "", size_text(vars(first))]
-        facts = [*filter(None, differs), f"q-value {first.q_value:.2g}"]
+        alone = ["alone"] * bool(first.beside and differs)
+        facts = [" ".join([*alone, *filter(None, differs[:1])]), *differs[1:]]
+        facts = [*filter(None, facts), f"q-value {first.q_value:.2g}"]
     elif first.score is not None:
         facts = [f"score {first.score:.3g}"]
     else:
@@ -204,6 +206,7 @@ def _first(records: list[FeatureRecord]) -> str:
         if first.importance is not None:
             facts.insert(0, f"importance {first.importance:.3g}")
     verb = "comes first" if first.selected else "ranks first, but was not selected"
+    verb += f", beside {first.beside}" if first.beside else ""
     return f"{first.name} {verb} ({', '.join(facts)})."
 
 

@@ -377,7 +377,8 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
     if "groups" in store.manifest.row_columns:
         raise UsageError(
             f"--adjust: expected a store without groups of rows, found {store.place} with groups. "
-            "Make one row of each: ingest the table with --aggregate mean."
+            "Make one row of each: ingest the table with --aggregate mean, or keep one row of "
+            "each where the target differs within groups; or leave --adjust out."
         )
     strata = _of_rows(store.strata(), inputs.rows)
     covariates = _covariates_of(store, inputs, names)
