@@ -208,15 +208,22 @@ def verdict_on(
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
     first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
+    n_tested, strengths = int(np.count_nonzero(~np.isnan(alone))), neg_log10_p[first]
+    p_values = p_values_of(alone[features])
+    q_values = _q_values(alone, neg_log10_p, features, others)
+    is_selected = (np.arange(len(features)) < len(first)) & (q_values <= level)
+    n_selected = int(np.count_nonzero(is_selected))
+    order = np.argsort(~is_selected, kind="stable")  # of two rules one may select the weaker
+    features, strengths = features[order], strengths[order[: len(first)]]
     table = np.zeros(len(features), TABLE)
-    table["stored"], n_tested = features, int(np.count_nonzero(~np.isnan(alone)))
-    strengths, p_values = neg_log10_p[first], p_values_of(alone[features])
-    table["q_value"] = _q_values(alone, neg_log10_p, features, others)
-    table["selected"] = (np.arange(len(table)) < len(first)) & (table["q_value"] <= level)
-    n_selected = int(np.count_nonzero(table["selected"]))
+    table["stored"], table["q_value"], table["selected"] = (
+        features,
+        q_values[order],
+        is_selected[order],
+    )
     table["score"], table["tree_agreement"] = _closing_columns(state, features, n_selected)
     table["differs_in"] = tests.contrasts_of(features)
-    table["p_value"] = p_values
+    table["p_value"] = p_values[order]
     clusters = single_linkage(*_codes_of(resources, features[:CLUSTERED]))
     table["cluster"][: len(clusters)] = 1 + np.unique(clusters, return_inverse=True)[1]
     table["beside"] = [others.get(feature, [NOBODY, NOBODY]) for feature in features.tolist()]
@@ -224,9 +231,9 @@ def verdict_on(
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
-    order, location = _first_by_worth(resources, table, strengths), tests.location
-    order = order if len(order) else table["stored"]
-    return Verdict(table, order, facts, location=np.trim_zeros(location, "b"))
+    shown_first, location = _first_by_worth(resources, table, strengths), tests.location
+    shown_first = shown_first if len(shown_first) else table["stored"]
+    return Verdict(table, shown_first, facts, location=np.trim_zeros(location, "b"))
 
 
 def _q_values(
@@ -239,7 +246,7 @@ def _q_values(
 
     By its test alone at :data:`SHARE` of the level, by Benjamini and Hochberg; or by its tests
     beside others at the rest, by a rule that holds whatever these have to do with one another. So
-    the expected false share is at most the level (docs/research/evidence-method.md).
+    the expected false share is bounded (docs/research/evidence-method.md).
 
     Parameters
     ----------
