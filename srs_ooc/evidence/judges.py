@@ -110,7 +110,7 @@ class ProbeJudge(Judge):
 class TestsJudge(Judge):
     """A final verdict by tests of features, alone and beside others (docs/evidence.md)."""
 
-    versions: ClassVar[Mapping[str, int]] = {"evidence": 9, "stages": 3}
+    versions: ClassVar[Mapping[str, int]] = {"evidence": 10, "stages": 3}
     fdr: str = option(
         Share(),
         "Bound on the expected share of false features among the selected.",

@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.rank_tests import Covariates, RiskSets
+from srs_ooc.evidence.rank_tests import Covariates, RiskSets, even_steps
 from srs_ooc.native.numerics import orthonormal
 
 Floats = NDArray[np.float64]
 
-STEPS = 64
-"""Even steps of the scores of a target: ranks of them would give some of their power away."""
 BASIS_UNIT = 2.0**-30
 """Of the whole numbers that a basis is kept as."""
 RIDGE = 1e-3
@@ -370,14 +368,6 @@ def expected(
 
 
 # What a null model says of rows: scores of the target, strata.
-
-
-def even_steps(values: Floats) -> NDArray[np.int32]:
-    """Return numbers in even steps from 0 to :data:`STEPS`; int32 (n_rows,)."""
-    low, high = float(values.min()), float(values.max())
-    if not low < high:
-        return np.zeros(len(values), np.int32)
-    return np.rint((values - low) * (STEPS / (high - low))).astype(np.int32)
 
 
 def censored_scores(

@@ -85,7 +85,7 @@ def target_of(task: Task, rows: NDArray[np.intp] | None = None) -> RankTarget:
     if task.is_scored:
         out = RankTarget.of_scores(target.astype(np.int64), strata)
     elif task.is_regression:
-        out = RankTarget.of_values(target.astype(np.float64), strata)
+        out = RankTarget.of_numbers(target.astype(np.float64), strata)
     else:
         classes = len(task.classes), strata, task.classes
         out = RankTarget.of_classes(target.astype(np.int64), *classes)

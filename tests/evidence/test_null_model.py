@@ -13,7 +13,6 @@ from srs_ooc.evidence.null_model import (
     BASIS_UNIT,
     FEWEST_ROWS,
     RIDGE,
-    STEPS,
     Censored,
     NullModel,
     basis_of,
@@ -26,6 +25,7 @@ from srs_ooc.evidence.null_model import (
     robust,
     strata_of,
 )
+from srs_ooc.evidence.rank_tests import SCORE_STEPS
 
 RNG = np.random.default_rng(5)
 
@@ -178,7 +178,7 @@ def test_cox_s_slope_is_zero_where_it_ends():
 def test_scores_of_times_are_even_steps_of_event_less_hazard():
     censored = times_of(200, 4, 10**6)
     left = censored.events - hazards(censored, np.ones(200))
-    unit = (left - left.min()) / (left.max() - left.min()) * STEPS
+    unit = (left - left.min()) / (left.max() - left.min()) * SCORE_STEPS
     assert np.abs(censored_scores(censored) - unit).max() <= 0.5 + 1e-9
     strata = np.arange(200) % 2
     apart = censored_scores(censored, strata)
@@ -222,7 +222,7 @@ def test_what_a_null_model_keeps_is_whole_numbers():
         null = NullModel.of(target, [age])
         assert {array.dtype for array in (null.basis, null.strata, null.scores)} == {np.dtype("i4")}
         if not isinstance(target, np.ndarray) or target.dtype.kind == "f":
-            assert (null.scores.min(), null.scores.max()) == (0, STEPS)
+            assert (null.scores.min(), null.scores.max()) == (0, SCORE_STEPS)
         part = null.of_rows(labels == 1)
         assert len(part.basis) == len(part.scores) == labels.sum()
         covariates = null.covariates()

@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 from math import comb, log10
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from scipy import stats
 
 from srs_ooc.evidence.rank_tests import (
     NO_CONTRAST,
+    SCORE_STEPS,
     Contrast,
     Covariates,
     RankTarget,
@@ -847,3 +849,61 @@ def test_rare_features_show_as_much_beside_a_covariate_that_has_no_part_in_them(
     alone, found = (contrasts_log_p(columns, MISSING, one)[:, 0] for one in (target, beside))
     np.testing.assert_allclose(found, alone, rtol=0.2)
     assert np.median(alone) < -20
+
+
+DRAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "uniform": lambda rng, n: rng.random(n),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "two values": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "one far": lambda rng, n: np.where(np.arange(n) == 3, 1e300, rng.random(n)),
+    "most alike": lambda rng, n: np.where(np.arange(n) < 4, rng.random(n), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_numbers_are_tested_by_normal_scores_where_tails_are_light(name):
+    target = DRAWS[name](np.random.default_rng(2), 320)
+    found, ranked = RankTarget.of_numbers(target), RankTarget.of_values(target)
+    assert (found.targets == ranked.targets).all()
+    if name not in {"normal", "uniform"}:
+        assert not len(found.scores)
+        return
+    quantiles = NormalDist().inv_cdf
+    exact = np.array([quantiles((level + 0.5) / 32) for level in range(32)])
+    steps = (exact - exact[0]) / (exact[-1] - exact[0]) * SCORE_STEPS
+    assert np.abs(found.scores - steps).max() <= 0.51
+    assert (found.scores + found.scores[::-1] == SCORE_STEPS).all()
+
+
+def test_numbers_within_strata_and_of_few_levels_are_ranked():
+    rng = np.random.default_rng(2)
+    target = rng.normal(size=400)
+    assert not len(RankTarget.of_numbers(target, np.arange(400) % 2).scores)
+    assert not len(RankTarget.of_numbers(np.round(2 * target)).scores)
+    assert not len(RankTarget.of_numbers(np.zeros(0)).scores)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 30, 200])
+def test_normal_scores_hold_the_level_and_find_more_of_normal_numbers(n_levels):
+    rng = np.random.default_rng(4)
+    n, m = 100, 4_000
+    target = rng.normal(size=n)
+    columns = rng.integers(0, n_levels, (m, n)).astype(np.uint8)
+    tested = RankTarget.of_numbers(target)
+    found = np.exp(contrasts_log_p(columns, MISSING, tested))
+    for contrast, bar in itertools.product((Contrast.LOCATION, Contrast.SPREAD), (0.1, 0.01)):
+        allowed = m * bar
+        passing = np.count_nonzero(found[:, contrast] <= bar)
+        assert passing <= allowed + 4 * np.sqrt(allowed)
+        if n_levels > 2:
+            assert passing >= allowed - 4 * np.sqrt(allowed)
+    if n_levels < 200:
+        return
+    shown = 0.3 * target + rng.normal(size=(m, n))
+    codes = np.argsort(np.argsort(shown, axis=1), axis=1).astype(np.uint8)
+    by_score, by_rank = (
+        contrasts_log_p(codes, MISSING, one, only=Contrast.LOCATION)[:, 0].mean()
+        for one in (tested, RankTarget.of_values(target))
+    )
+    assert by_score < by_rank - 0.05  # natural logarithms of p-values
