@@ -11,8 +11,8 @@ the design, where one can see it. ``--peers`` adds functions of ``selection_peer
 process of its own with a limit, and ``--scan`` a scan of all pairs on designs named XOR.
 
 ``--designs correlated`` stands for correlated noise of 40 to 1,000 rows, ``pairs-table`` for one
-XOR pair by features and rows, ``real`` for each TABLE.csv.gz in the folder SRS_OOC_DATA, its
-target permuted (without the simple test).
+XOR pair by features and rows, ``wide`` for what a search may add to tests, ``real`` for each
+TABLE.csv.gz in the folder SRS_OOC_DATA, its target permuted (without the simple test).
 """
 
 import argparse
@@ -34,6 +34,7 @@ from evidence_designs import (
     FOLLOWING,
     PAIRS,
     SYNTH,
+    WIDE,
     Table,
     real_designs,
     selected_by_test,
@@ -49,8 +50,8 @@ MOST_FALSE, MOST_LOSS = 0.125, 0.03
 """Criteria: what the 95% bounds of the mean false share and of the mean loss of power may be."""
 SURE = 0.95
 REAL = real_designs()
-MADE = DESIGNS | CORRELATED | PAIRS | REAL | FOLLOWING
-SETS = {"correlated": [*CORRELATED], "pairs-table": [*PAIRS], "real": [*REAL]}
+MADE = DESIGNS | CORRELATED | PAIRS | REAL | FOLLOWING | WIDE
+SETS = {"correlated": [*CORRELATED], "pairs-table": [*PAIRS], "wide": [*WIDE], "real": [*REAL]}
 OURS, TEST, SCAN = "ours", "told test", "pair scan"
 PEERS = Path(__file__).parent / "selection_peers.py"
 

@@ -288,6 +288,21 @@ def lone_pair(rng: Rng, n: int, p: int) -> Table:
     return Table(values, target, (0, 1), test="")
 
 
+def wide(rng: Rng, n_relevant: int, score: Callable[[Values, Rng], Values]) -> Table:
+    """Return 20,000 features of 500 rows, the first of which decide; 10% of classes flipped."""
+    values = rng.normal(size=(500, 20_000))
+    is_above = _above(score(values[:, :n_relevant], rng)) == 1
+    target = is_above ^ (rng.random(500) < 0.1)
+    return Table(values, target.astype(np.int64), tuple(range(n_relevant)), test="")
+
+
+def chained(x: Values, rng: Rng) -> Values:
+    """Return the product of the signs of the first i features, i of each row by chance."""
+    products, which = np.cumprod(np.sign(x), axis=1), rng.integers(0, x.shape[1], len(x))
+    chosen: Values = products[np.arange(len(x)), which].astype(np.float64)
+    return chosen + 0.01 * x[:, 0]
+
+
 def pairs(rng: Rng, shift: float) -> Table:
     """Return 40 pairs, one of each class, that have much in common; 20 features shifted."""
     pair, target = np.repeat(np.arange(40), 2), np.tile([0, 1], 40)
@@ -422,6 +437,28 @@ PAIRS: dict[str, Make] = {
     for n in (200, 400, 1000, 2000)
 }
 """One pair by features and rows."""
+
+WIDE: dict[str, Make] = {
+    "wide, beside a leader": partial(
+        wide, n_relevant=2, score=lambda x, _: x[:, 0] + 0.8 * np.sign(x[:, 0]) * x[:, 1]
+    ),
+    "wide, four beside a leader": partial(
+        wide, n_relevant=5, score=lambda x, _: x[:, 0] + np.sign(x[:, 0]) * x[:, 1:].sum(axis=1)
+    ),
+    "wide, chain of 2": partial(wide, n_relevant=2, score=chained),
+    "wide, chain of 3": partial(wide, n_relevant=3, score=chained),
+    "wide, AND": partial(wide, n_relevant=2, score=lambda x, _: x.min(axis=1)),
+    "wide, XOR": partial(wide, n_relevant=2, score=lambda x, _: x[:, 0] * x[:, 1]),
+    "wide, XOR of three": partial(wide, n_relevant=3, score=lambda x, _: x.prod(axis=1)),
+    "wide, tree": partial(
+        wide, n_relevant=3, score=lambda x, _: np.where(x[:, 0] > 0, x[:, 1], x[:, 2])
+    ),
+    "wide, 30 weak": partial(
+        wide, n_relevant=30, score=lambda x, rng: x.sum(axis=1) + 3 * rng.normal(size=len(x))
+    ),
+    "wide, nothing": partial(wide, n_relevant=0, score=lambda x, rng: rng.normal(size=len(x))),
+}
+"""What a search may add to tests where features are many."""
 
 FOLLOWING: dict[str, Make] = {"20 that follow a cause": following}
 """Selected though irrelevant by Definition 1 of the paper: not of the null that is tested."""
