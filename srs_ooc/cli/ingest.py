@@ -192,8 +192,8 @@ _OPTIONS = [
                  "[default: --target]"),
     _choice("--orient", ["samples", "features"], "What a row of a text table is. Of a feature the "
             "first column is the name, and the header holds the sample ids."),
-    click.option("--samples", **_FILE, help="With --orient features: text table of the samples. "
-                 "It holds --id and all columns that are named but features."),
+    click.option("--samples", **_FILE, help="Text table of the samples, joined by --id: with "
+                 "--orient features, or of genotypes, HDF5, Zarr. It holds all named columns."),
     _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
@@ -249,7 +249,10 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
+    by_feature = given["orient"] == "features"
     options, side = _options_of(given)
+    if options.samples and not by_feature:
+        _check_no_text(tables)
     for source in tables:
         if source.is_fifo() or source.is_char_device():
             raise InputError(
@@ -282,6 +285,16 @@ def ingest_command(
     with closing(progress):
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
     report_store(store, manifest, has_samples=options.samples is not None)
+
+
+def _check_no_text(tables: tuple[Path, ...]) -> None:
+    from srs_ooc.ingestion.formats.files import opener_of
+
+    if any(opener_of(table) is None for table in tables):
+        raise UsageError(
+            "--samples: expected --orient features, or a file that is no text table. Of a text "
+            "table with rows of samples the target is a column: name it with --target."
+        )
 
 
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
@@ -331,13 +344,14 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:
-    if orient == "samples":
-        if given["samples"] or given["id_name"] or features:
-            raise UsageError(
-                "expected --samples, --id and --sample-features only with --orient features; with "
-                "rows of samples the target is a column (--target). Leave them out."
-            )
-    elif any(given[name] is None for name in ("samples", "id_name", "target")):
+    if orient == "samples" and (features or (given["samples"] is None) != (not given["id_name"])):
+        raise UsageError(
+            "expected --samples and --id together, and --sample-features only with --orient "
+            "features. Give both, or leave them out."
+        )
+    if orient == "features" and any(
+        given[name] is None for name in ("samples", "id_name", "target")
+    ):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
             "and --event), which say where the target of each sample stands. Give all three."

@@ -16,6 +16,7 @@ from srs_ooc.base.options import path_given
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
+from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
     ByteProgress,
@@ -57,7 +58,7 @@ def open_reading(
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
     from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
 
-    opener = None if options.samples else opener_of(path)
+    opener = opener_of(path)
     if opener is None:
         if side:
             raise InputError(
@@ -79,10 +80,55 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     if isinstance(opened, ArrowFile):
         options, found = _with_index(opened.index_names, options, side)
         side = replace(side, inferred=side.inferred | found)
-    with path.open("rb", buffering=0) as file:
+    if options.samples:
+        options, side = _with_samples(opened, path, options, side)
+    elif opened.annotations:
+        options, side = _with_annotations(opened, path, options, side)
+    return TableReading(opened, source, options, side, work, _origin_of(source))
+
+
+def _with_samples(
+    table: Table, path: Path, options: IngestOptions, side: SideColumns
+) -> tuple[IngestOptions, SideColumns]:
+    """Take the columns that options name from a sample table, by the row ids of the file.
+
+    Raises
+    ------
+    InputError
+        If the file has no row ids, or none of them is in the sample table.
+    """
+    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, unmatched
+
+    if table.default_ids is None:
+        raise InputError(
+            f"{path}: expected row ids, by which --samples is joined, found a format or file with "
+            "none. Put the rows of the sample table in order, and name it with --target-file."
+        )
+    ids, known = [str(one) for one in table.annotations[table.default_ids]], read_samples(options)
+    if known.keys().isdisjoint(ids):
+        raise InputError(
+            f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
+            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
+            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
+        )
+    columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
+    for place, (what, name) in enumerate(asked_of(options)):
+        cells = [known[one][1][place] if one in known else None for one in ids]
+        columns.setdefault(what, []).append((name, cells))
+    settled = replace(
+        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=()
+    )
+    inferred = side.inferred | unmatched(known, ids)
+    return settled, replace(side, columns=columns, inferred=inferred)
+
+
+def _origin_of(source: SourceFile) -> dict[str, Any]:
+    """Return name, size and checksum of a file; of a folder the name."""
+    if not source.path.is_file():
+        return {"name": source.name}
+    with source.path.open("rb", buffering=0) as file:
         crc32, nbytes = crc_of(file)
-    origin = {"name": source.name, "nbytes": nbytes, "crc32": crc32}
-    return TableReading(opened, source, options, side, work, origin)
+    return {"name": source.name, "nbytes": nbytes, "crc32": crc32}
 
 
 def _check_no_text_form(table: object, options: IngestOptions) -> None:
@@ -109,6 +155,41 @@ def _with_index(
     left_out = ", ".join(map(repr, free))
     ignore = (*options.ignore, *free)
     return replace(options, ignore=ignore), {"index": f"{left_out}, saved by pandas, left out"}
+
+
+def _with_annotations(
+    table: Table, path: Path, options: IngestOptions, side: SideColumns
+) -> tuple[IngestOptions, SideColumns]:
+    """Take columns that options name from what a file says of its rows, and its own defaults.
+
+    Raises
+    ------
+    InputError
+        If no target is named, and the file has none.
+    """
+    known, inferred = table.annotations, dict(side.inferred)
+    columns = {what: list(given) for what, given in side.columns.items()}
+    for what, name in options.columns():
+        if name in known:
+            columns.setdefault(what, []).append((name, known[name]))
+    left: dict[str, Any] = {
+        field: None for field in ("target", "row_ids", "weights", "groups", "event")
+        if getattr(options, field) in known
+    }  # fmt: skip
+    for field in ("strata", "covariates"):
+        left[field] = tuple(name for name in getattr(options, field) if name not in known)
+    defaults = {"row_ids": table.default_ids, "target": table.default_target}
+    for what, default in defaults.items():
+        is_free = what not in columns and getattr(options, what) is None
+        if default is not None and is_free and not (what == "target" and options.no_target):
+            columns[what] = [(default, known[default])]
+            inferred[what] = f"{default!r} of the file"
+    if "target" not in columns and options.target is None and not options.no_target:
+        raise InputError(
+            f"{path}: expected --target, as no column of this format is the last, found none. Name "
+            f"one of {', '.join(known)}, or a feature."
+        )
+    return replace(options, **left), replace(side, columns=columns, inferred=inferred)
 
 
 def ingest_table(
@@ -240,7 +321,7 @@ def forecast(
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
-        opener = None if options.samples else opener_of(table)
+        opener = opener_of(table)
         about = "about " if opener is None else ""
         if opener is None:
             look = _look_at_text(table, options, work, has_target=has_target)
@@ -251,7 +332,7 @@ def forecast(
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
     shape = Shape(max(1, n_rows), max(1, n_columns))
-    if options.samples:
+    if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
     scratch, stored = disk_of(shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes)
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free

@@ -4,8 +4,9 @@ Text tables are parsed straight into panels. Every other format is a :class:`Tab
 read by columns or by rows, whichever its layout makes cheap.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,6 +120,11 @@ class Table(Protocol):
         Names of the columns; None if the format has none.
     text_columns : bool (n_columns,) or None
         Which columns hold texts, which are categories; None if the format has no texts.
+    annotations : mapping of str to sequence (n_rows,)
+        What else is known of the rows, by name: numbers or texts, None or NaN where one is missing.
+        None is a feature; options name those that are the target, row ids, covariates and so on.
+    default_ids, default_target : str or None
+        Which of them are row ids, and the target, where none is named.
     pool : TextCoder or None
         Texts that were numbered when the table was opened; None if that is done by reading.
     held, opening : tuple of Lease, or None
@@ -134,6 +140,9 @@ class Table(Protocol):
     narrow: bool
     names: Collection[str] | None = None
     text_columns: NDArray[np.bool_] | None = None
+    annotations: Mapping[str, Sequence[Any]] = MappingProxyType({})
+    default_ids: str | None = None
+    default_target: str | None = None
     pool: TextCoder | None = None
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()

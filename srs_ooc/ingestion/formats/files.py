@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,7 +23,7 @@ from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
@@ -627,7 +628,14 @@ GROUP = "srs_ooc.formats"
 Opener = Callable[[Path, Path, int], Table]
 
 
-_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"
+_BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
+    b"\x93NUMPY": lambda path, scratch, options: NpyTable(path, str(path)),
+    PARQUET: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=True),
+    FEATHER: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=False),
+    genotypes.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
+}
+"""What opens a file, by its first bytes."""
 
 
 def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
@@ -647,11 +655,9 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
             start = file.read(8)
     except OSError:
         start = b""  # the reader of text tables tells what is wrong with it
-    if start.startswith(_NPY):
-        return lambda scratch, options: NpyTable(path, what)
-    if start.startswith((PARQUET, FEATHER)):
-        is_parquet = start.startswith(PARQUET)
-        return lambda scratch, options: ArrowFile(path, what, options, parquet=is_parquet)
+    for magic, opens in _BY_MAGIC.items():
+        if start.startswith(magic):
+            return partial(opens, path)
     if start and is_svmlight(path):
         return lambda scratch, options: SvmlightTable(path, what, options)
     if ending in places_of(GROUP):

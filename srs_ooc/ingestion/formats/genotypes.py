@@ -1,0 +1,168 @@
+"""Genotypes of PLINK 1: a ``.bed`` file, read variant by variant, with its ``.bim`` and ``.fam``.
+
+The formats are described at https://www.cog-genomics.org/plink/1.9/formats.
+"""
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion.formats import Table, TextCoder, hash_text
+from srs_ooc.ingestion.formats.in_memory import item_blocks
+
+MAGIC, _BY_VARIANT = b"\x6c\x1b", 1
+_HEAD = 3  # bytes: the magic, and the mode
+_FIELDS = 6
+_OF_TWO_BITS = np.array([2.0, np.nan, 1.0, 0.0])  # copies of A1
+_DOSAGES = _OF_TWO_BITS[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
+_SEXES = {b"1": "male", b"2": "female"}
+_STATUS = {b"1": "control", b"2": "case"}
+_UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
+
+
+class BedTable(Table):
+    """Dosages of the first allele of each variant, A1: 0, 1, 2, NaN where missing.
+
+    A feature is named by its variant's id; by ``id:position:A2:A1`` where that is "." or repeats.
+    Row annotations are those of the ``.fam`` file, and ``id``: the IID, ``FID:IID`` where IIDs
+    repeat.
+
+    Raises
+    ------
+    InputError
+        If one of the three files is missing, damaged or not of the size that the others say.
+    """
+
+    format = "bed, dosages of A1"
+    narrow = True
+    work_nbytes = 4 * MB
+
+    def __init__(self, path: Path) -> None:
+        self._what = str(path)
+        variants, samples = _beside(path, ".bim"), _beside(path, ".fam")
+        self.annotations = _annotations(samples)
+        self.default_ids = "id"
+        self.default_target = None
+        if any(cell is not None for cell in self.annotations["phenotype"]):
+            self.default_target = "phenotype"
+        self.names: Collection[str] = _Variants(variants)
+        n_samples, n_variants = len(self.annotations["id"]), len(self.names)
+        self.shape: tuple[int, int] = (n_samples, n_variants)
+        self._line = (n_samples + 3) // 4
+        self._file = path.open("rb", buffering=0)
+        self._check(variants, samples)
+        of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
+        self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
+
+    def _check(self, variants: Path, samples: Path) -> None:
+        head, size = self._file.read(_HEAD), os.fstat(self._file.fileno()).st_size
+        if not head.startswith(MAGIC) or len(head) < _HEAD or head[2] != _BY_VARIANT:
+            found = "samples one after another" if head[2:] == b"\0" else f"{head.hex(' ')}"
+            raise InputError(
+                f"{self._what}: expected a .bed file with variants one after another (6c 1b 01), "
+                f"found {found}. Make one with `plink --bfile NAME --make-bed --out NEW`."
+            )
+        wanted = _HEAD + self.shape[1] * self._line
+        if size != wanted:
+            raise InputError(
+                f"{self._what}: expected {wanted:,} bytes for the {self.shape[1]:,} variants of "
+                f"{variants.name} and the {self.shape[0]:,} samples of {samples.name}, found "
+                f"{size:,}. Get the three files again, as they belong together."
+            )
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return the dosages of variants, each a row of the result."""
+        lines = np.empty((len(positions), self._line), np.uint8)
+        for line, position in zip(lines, positions.tolist(), strict=True):
+            at = _HEAD + position * self._line
+            if os.preadv(self._file.fileno(), [line.data], at) < self._line:
+                raise InputError(
+                    f"{self._what}: expected as many bytes as when it was opened, found its end "
+                    "before. Leave the file alone until the ingest has ended."
+                )
+        dosages = _DOSAGES[lines].reshape(len(lines), -1)
+        return np.ascontiguousarray(dosages[:, : self.shape[0]])
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the dosages of a variant in blocks."""
+        return item_blocks(self.read(np.array([position]), TextCoder(0))[0])
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    beside = path.with_suffix(suffix)
+    if not beside.is_file():
+        raise InputError(
+            f"{path}: expected {beside.name} in the same folder, which says what its "
+            f"{'variants' if suffix == '.bim' else 'samples'} are, found none. Put it there."
+        )
+    return beside
+
+
+def _fields_of(path: Path) -> Iterator[list[bytes]]:
+    """Yield the six fields of each line; its length has no bound, as alleles have none."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.split()
+            if len(fields) != _FIELDS:
+                raise InputError(
+                    f"{path}, line {number}: expected {_FIELDS} fields, found {len(fields)}. Get "
+                    "the file again."
+                )
+            yield fields
+
+
+class _Variants(Collection[str]):
+    """Names of variants, read anew each time: a list of ten million would take a gigabyte."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        hashes = np.fromiter((hash_text(fields[1]) for fields in _fields_of(path)), np.uint64)
+        self._n = len(hashes)
+        hashes.sort()
+        self._repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        self._repeated.add(hash_text(b"."))
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == one for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        for chromosome, own, _, position, a1, a2 in _fields_of(self._path):
+            name = own
+            if hash_text(own) in self._repeated:
+                first = chromosome if own == b"." else own
+                name = b":".join((first, position, a2, a1))
+            yield name.decode(errors="replace")
+
+
+def _annotations(path: Path) -> dict[str, list[str | None]]:
+    """Return what a ``.fam`` file says of samples."""
+    found = [*zip(*_fields_of(path), strict=True)] or [()] * _FIELDS
+    family, within, father, mother, sex, phenotype = found
+
+    def texts(cells: tuple[bytes, ...], unknown: Collection[bytes]) -> list[str | None]:
+        return [None if cell in unknown else cell.decode(errors="replace") for cell in cells]
+
+    ids = texts(within, ())
+    if len(set(ids)) < len(ids):
+        ids = [f"{one.decode()}:{other}" for one, other in zip(family, ids, strict=True)]
+    is_status = set(phenotype) <= _STATUS.keys() | _UNKNOWN
+    status = [_STATUS.get(cell) for cell in phenotype]
+    return {
+        "id": ids,
+        "FID": texts(family, ()),
+        "IID": texts(within, ()),
+        "father": texts(father, (b"0",)),
+        "mother": texts(mother, (b"0",)),
+        "sex": [_SEXES.get(cell) for cell in sex],
+        "phenotype": status if is_status else texts(phenotype, _UNKNOWN - {b"0"}),
+    }
