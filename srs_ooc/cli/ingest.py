@@ -30,7 +30,7 @@ from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, 
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
-from srs_ooc.store.manifest import NO_TARGET, Manifest
+from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.
@@ -57,7 +57,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    last = ", the last column" if inferred.get("target") else ""
+    guess = inferred.get("target")
+    last = ", the last column" if guess == LAST_COLUMN else " of the file" if guess else ""
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
     if inferred.get("target") == NO_TARGET:
         say(f"target: {NO_TARGET}")

@@ -10,7 +10,14 @@ from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
-from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, hopeless, too_few_events
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    INTEGER,
+    LAST_COLUMN,
+    NO_TARGET,
+    hopeless,
+    too_few_events,
+)
 from srs_ooc.store.store import Store
 
 MOST_FEATURES = 200_000
@@ -44,7 +51,7 @@ def remarks_of(store: Store) -> Iterator[str]:
     yield from filter(None, [hopeless(manifest)])
     yield from _classes(list(manifest.classes))
     task = manifest.inferred.get("task", "")
-    is_guess = manifest.inferred.get("target") not in (None, NO_TARGET)
+    is_guess = manifest.inferred.get("target") == LAST_COLUMN
     if is_guess and task.startswith("regression"):
         yield (
             f"{manifest.target_name!r}, the last column, was taken for the target, and for a "

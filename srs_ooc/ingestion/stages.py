@@ -31,7 +31,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
+from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
 # Which reading a table gets: by rows or by columns, by its format.
 
@@ -253,7 +253,7 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
             )
         inferred["target"] = NO_TARGET
     if has_target and options.target is None:
-        inferred["target"] = "last column"
+        inferred["target"] = LAST_COLUMN
     roles = choose_roles(reading.source, header, options, has_target=has_target)
     memory = reading.share(roles)
     check_distinct(reading.source, header, "column names", "Rename them.")

@@ -494,7 +494,7 @@ def _check_lengths(m: "Manifest") -> None:
 
 FORMAT, FORMAT_OF_COVARIATES = 3, 4
 """Formats of stores; the second of those with covariates or events, which older versions refuse."""
-NO_TARGET = "none; rows are numbered"
+NO_TARGET, LAST_COLUMN = "none; rows are numbered", "last column"
 """What a manifest says was inferred of the target where the table has none."""
 ATTRIBUTE = "srs_ooc"
 SHA256 = "srs_ooc_sha256"

@@ -56,13 +56,14 @@ class BedTable(Table):
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._line = (n_samples + 3) // 4
-        self._file = path.open("rb", buffering=0)
+        self._path = path
         self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
 
     def _check(self, variants: Path, samples: Path) -> None:
-        head, size = self._file.read(_HEAD), os.fstat(self._file.fileno()).st_size
+        with self._path.open("rb") as file:
+            head, size = file.read(_HEAD), os.fstat(file.fileno()).st_size
         if not head.startswith(MAGIC) or len(head) < _HEAD or head[2] != _BY_VARIANT:
             found = "samples one after another" if head[2:] == b"\0" else f"{head.hex(' ')}"
             raise InputError(
@@ -80,13 +81,14 @@ class BedTable(Table):
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return the dosages of variants, each a row of the result."""
         lines = np.empty((len(positions), self._line), np.uint8)
-        for line, position in zip(lines, positions.tolist(), strict=True):
-            at = _HEAD + position * self._line
-            if os.preadv(self._file.fileno(), [line.data], at) < self._line:
-                raise InputError(
-                    f"{self._what}: expected as many bytes as when it was opened, found its end "
-                    "before. Leave the file alone until the ingest has ended."
-                )
+        with self._path.open("rb", buffering=0) as file:
+            for line, position in zip(lines, positions.tolist(), strict=True):
+                at = _HEAD + position * self._line
+                if os.preadv(file.fileno(), [line.data], at) < self._line:
+                    raise InputError(
+                        f"{self._what}: expected as many bytes as when it was opened, found its "
+                        "end before. Leave the file alone until the ingest has ended."
+                    )
         dosages = _DOSAGES[lines].reshape(len(lines), -1)
         return np.ascontiguousarray(dosages[:, : self.shape[0]])
 

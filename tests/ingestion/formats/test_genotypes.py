@@ -1,0 +1,208 @@
+"""PLINK's .bed becomes the store of its CSV; what .fam says takes roles; damage is found."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from stores import values_of
+
+import srs_ooc
+from srs_ooc.base.errors import InputError
+from srs_ooc.cli import main
+from srs_ooc.ingestion.formats.genotypes import BedTable
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
+from srs_ooc.testing import check_table
+
+BITS = {2.0: 0, 1.0: 2, 0.0: 3}
+RNG = np.random.default_rng(8)
+N_ROWS, N_VARIANTS = 23, 40
+DOSAGES = RNG.integers(0, 3, (N_ROWS, N_VARIANTS)).astype(float)
+DOSAGES[RNG.random(DOSAGES.shape) < 0.1] = math.nan
+NAMES = [f"rs{j}" for j in range(N_VARIANTS)]
+
+
+def ends_with(status: int, *command) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(one) for one in command])
+    assert ended.value.code == status
+
+
+STATUS = [("2", "1")[i % 2] for i in range(N_ROWS)]
+
+
+def write_bed(folder: Path, dosages=DOSAGES, names=NAMES, fam=None, name="g") -> Path:
+    """Write the three files of a table; return the .bed."""
+    n_rows, n_variants = dosages.shape
+    bits = np.zeros((n_variants, 4 * ((n_rows + 3) // 4)), np.uint8)
+    for j, column in enumerate(dosages.T):
+        bits[j, :n_rows] = [BITS.get(dosage, 1) for dosage in column.tolist()]
+    packed = (bits.reshape(n_variants, -1, 4) << np.array([0, 2, 4, 6])).sum(axis=2)
+    (folder / f"{name}.bed").write_bytes(b"\x6c\x1b\x01" + packed.astype(np.uint8).tobytes())
+    (folder / f"{name}.bim").write_text(
+        "".join(f"7\t{one}\t0\t{100 + j}\tA\tACG\n" for j, one in enumerate(names))
+    )
+    lines = fam or [f"F{i // 2} I{i} 0 0 {1 + i % 2} {STATUS[i]}" for i in range(n_rows)]
+    (folder / f"{name}.fam").write_text("".join(f"{line}\n" for line in lines))
+    return folder / f"{name}.bed"
+
+
+def write_csv(folder: Path) -> Path:
+    lines = [",".join(["id", *NAMES, "status"])]
+    for i, row in enumerate(DOSAGES.tolist()):
+        cells = ["" if math.isnan(cell) else f"{cell:g}" for cell in row]
+        lines.append(",".join([f"I{i}", *cells, {"2": "case", "1": "control"}[STATUS[i]]]))
+    (folder / "twin.csv").write_text("\n".join(lines))
+    return folder / "twin.csv"
+
+
+def test_a_bed_file_becomes_the_store_of_its_csv(tmp_path):
+    manifest = srs_ooc.ingest(write_bed(tmp_path), tmp_path / "g.zarr")
+    twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="id")
+    assert manifest.checksums == twin.checksums
+    assert manifest.source["format"] == "bed, dosages of A1"
+    assert manifest.inferred["target"] == "'phenotype' of the file"
+    assert manifest.inferred["row_ids"] == "'id' of the file"
+    np.testing.assert_array_equal(values_of(tmp_path / "g.zarr"), DOSAGES.T)
+
+
+@examples(25)
+@given(st.integers(1, 9), st.integers(2, 12), st.integers(0, 2**16))
+def test_it_keeps_the_contract_of_a_table(tmp_path_factory, n_variants, n_rows, seed):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
+    dosages = rng.choice([0.0, 1.0, 2.0, math.nan], (n_rows, n_variants + 1))
+    names = [f"rs{j}" for j in range(n_variants + 1)]
+    check_table(BedTable(write_bed(folder, dosages, names)), dosages.T.tolist(), names)
+
+
+def test_dosages_are_those_of_bed_reader(tmp_path):
+    bed_reader = pytest.importorskip("bed_reader")
+    path = write_bed(tmp_path)
+    with bed_reader.open_bed(path) as bed:
+        expected = bed.read(dtype="float64")
+    table = BedTable(path)
+    found = table.read(np.arange(N_VARIANTS), None)
+    np.testing.assert_array_equal(found.T, expected)
+
+
+def test_columns_of_fam_take_the_roles_that_are_named(tmp_path, capsys):
+    path = write_bed(tmp_path)
+    options = ["--target", "sex", "--groups", "FID", "--covariates", "phenotype"]
+    ends_with(0, *["ingest", str(path), str(tmp_path / "g.zarr"), *options])
+    group = zarr.open_group(tmp_path / "g.zarr", mode="r")
+    manifest = read_manifest(tmp_path / "g.zarr")
+    assert manifest.classes == ("female", "male")
+    assert len(np.unique(group["groups"][:])) == (N_ROWS + 1) // 2
+    assert "covariates: 'phenotype'" in capsys.readouterr().out
+    assert manifest.n_features == N_VARIANTS
+
+
+def test_a_variant_can_be_the_target(tmp_path):
+    manifest = srs_ooc.ingest(
+        write_bed(tmp_path), tmp_path / "g.zarr", target="rs3", task="classification"
+    )
+    assert (manifest.n_features, manifest.classes) == (N_VARIANTS - 1, ("0", "1", "2"))
+
+
+def test_samples_are_joined_by_id(tmp_path, capsys):
+    path, table = write_bed(tmp_path), tmp_path / "people.tsv"
+    rows = [f"I{i}\t{i % 5}.5\t{40 + i}" for i in reversed(range(2, N_ROWS))]
+    table.write_text("\n".join(["IID\tweight\tage", *rows, "stranger\t1.5\t2"]))
+    store = tmp_path / "g.zarr"
+    options = ["--samples", str(table), "--id", "IID", "--covariates", "age"]
+    ends_with(0, *["ingest", str(path), str(store), "--target", "weight", *options])
+    manifest = read_manifest(store)
+    assert manifest.n_rows == N_ROWS - 2
+    assert list(Names(store, manifest, "row_ids")) == [f"I{i}" for i in range(2, N_ROWS)]
+    assert Store.open(store).target().tolist() == [i % 5 + 0.5 for i in range(2, N_ROWS)]
+    assert "left out" in capsys.readouterr().out
+
+
+def test_samples_that_match_no_id_or_stand_beside_a_text_are_refused(tmp_path, capsys):
+    path, table = write_bed(tmp_path), tmp_path / "people.csv"
+    table.write_text("IID,weight\nx,1\ny,2\n")
+    command = ["--samples", str(table), "--id", "IID", "--target", "weight"]
+    ends_with(2, *["ingest", str(path), str(tmp_path / "g.zarr"), *command])
+    assert "expected row ids as in column 'IID'" in capsys.readouterr().err
+    ends_with(2, *["ingest", str(write_csv(tmp_path)), str(tmp_path / "c.zarr"), *command])
+    assert "--orient features" in capsys.readouterr().err
+    np.save(tmp_path / "x.npy", DOSAGES)
+    ends_with(2, *["ingest", str(tmp_path / "x.npy"), str(tmp_path / "n.zarr"), *command])
+    assert "expected row ids, by which --samples is joined" in capsys.readouterr().err
+
+
+def test_ids_that_repeat_or_are_not_there_are_made_distinct(tmp_path):
+    names = [".", ".", "rs7", "rs7", *NAMES[4:]]
+    fam = [f"F{i} same 0 0 0 {i}.5" for i in range(N_ROWS)]
+    table = BedTable(write_bed(tmp_path, names=names, fam=fam))
+    assert list(table.names)[:5] == [
+        "7:100:ACG:A", "7:101:ACG:A", "rs7:102:ACG:A", "rs7:103:ACG:A", "rs4",
+    ]  # fmt: skip
+    assert table.annotations["id"][:2] == ["F0:same", "F1:same"]
+    assert table.annotations["sex"] == [None] * N_ROWS
+    assert table.annotations["phenotype"][1] == "1.5"
+
+
+def test_without_a_phenotype_a_target_is_asked_for(tmp_path):
+    fam = [f"F{i} I{i} 0 0 1 -9" for i in range(N_ROWS)]
+    path = write_bed(tmp_path, fam=fam)
+    with pytest.raises(InputError, match=r"expected target.*id, FID, IID, father"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+    manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", no_target=True)
+    assert manifest.n_features == N_VARIANTS
+
+
+def test_a_zero_is_an_unknown_status_but_a_value_of_numbers(tmp_path):
+    lines = [f"F{i} I{i} 0 0 1 {i % 3}" for i in range(N_ROWS)]
+    status = BedTable(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
+    assert status[:3] == [None, "control", "case"]
+    lines[5] = "F5 I5 0 0 1 7"
+    numbers = BedTable(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
+    assert numbers[:3] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("suffix", [".bim", ".fam"])
+def test_a_file_that_is_missing_or_ragged_is_named(tmp_path, suffix):
+    path = write_bed(tmp_path)
+    beside = path.with_suffix(suffix)
+    beside.write_text(beside.read_text() + "one two\n")
+    with pytest.raises(InputError, match=rf"{beside.name}, line \d+: expected 6 fields, found 2"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+    beside.unlink()
+    with pytest.raises(InputError, match=rf"expected {beside.name} in the same folder"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+    assert not (tmp_path / "g.zarr").exists()
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 100, -1])
+def test_a_damaged_file_is_refused(tmp_path, size):
+    path = write_bed(tmp_path)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InputError, match="expected"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+
+
+def test_a_file_by_samples_is_refused_with_the_remedy(tmp_path):
+    path = write_bed(tmp_path)
+    path.write_bytes(b"\x6c\x1b\x00" + path.read_bytes()[3:])
+    with pytest.raises(InputError, match=r"samples one after another.*--make-bed"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+
+
+def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
+    table = BedTable(path := write_bed(tmp_path))
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(InputError, match="Leave the file alone"):
+        table.read(np.array([N_VARIANTS - 1]), None)
+
+
+def test_options_of_text_tables_are_refused(tmp_path, capsys):
+    command = ["ingest", "--separator", "comma", str(write_bed(tmp_path)), str(tmp_path / "g.zarr")]
+    ends_with(2, *command)
+    assert "only for text tables" in capsys.readouterr().err
