@@ -174,6 +174,19 @@ class Result:
             best = islice(reading.records(among), whole_given(top, "--top"))
             return frame_of(kind, reading.record_type, best)
 
+    def pairs(self, kind: str = "pandas", *, only_selected: bool = False) -> Any:
+        """Return the features that show more beside another, a row a pair, as ``srs-ooc pairs``.
+
+        The columns are those of :class:`srs_ooc.results.pair_record.PairRecord`; ``kind``,
+        ``only_selected`` and errors are those of :meth:`features`.
+        """
+        from srs_ooc.results.pair_record import PairRecord, pairs_of
+
+        with python_spelling(), self._report(draws=False) as report:
+            check_kind(kind)
+            found = (pair.record for pair in pairs_of(report))
+            return frame_of(kind, PairRecord, (r for r in found if r.selected or not only_selected))
+
     @property
     def cautions(self) -> list[str]:
         """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.

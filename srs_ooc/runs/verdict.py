@@ -205,6 +205,7 @@ def verdict_on(
         facts["groups"] = note
     alone = neg_log10_p.copy()
     others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
+    facts["p_beside"] = dict(zip(others, p_values_of(neg_log10_p[[*others]]).tolist(), strict=True))
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
     first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])
