@@ -435,6 +435,10 @@ class Result:
         """Plot observed against expected p-values of all features; return the axes."""
         return self._plot("qq", ax)
 
+    def plot_pairs(self, ax: Any = None) -> Any:
+        """Plot what the first pairs of features show together; return the axes."""
+        return self._plot("pairs", ax)
+
     def plot_discoveries(self, ax: Any = None) -> Any:
         """Plot features found by so many iterations; return the axes."""
         return self._plot("discoveries", ax)

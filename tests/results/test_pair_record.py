@@ -174,3 +174,76 @@ def test_a_run_of_a_version_that_kept_no_such_p_values_has_none(classes, monkeyp
 
     monkeypatch.setattr(Verdict, "of", older)
     assert two_of(srs_ooc.open_run(classes.run))[0]["p_value"] is None
+
+
+def panels(run, plt):
+    """What is drawn of a run's pairs."""
+    ax = run.plot_pairs(plt.figure().subplots())
+    ax.figure.canvas.draw()
+    return ax.child_axes
+
+
+@pytest.fixture
+def plt():
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def test_a_pair_of_classes_is_drawn_once_with_share_and_rows_of_each_cell(classes, plt):
+    (panel,) = panels(classes, plt)
+    first = classes.pairs("records")[0]
+    assert (panel.get_ylabel(), panel.get_xlabel()) == (first["name"], first["beside"])
+    assert panel.get_title() == first["measure"]
+    for text, name in zip(panel.texts, CELLS, strict=True):
+        assert text.get_text() == f"{first[name]:.0%}\n{first[f'n_{name}']} rows"
+
+
+def test_features_of_three_levels_are_drawn_by_level(tmp_path, plt):
+    rng = np.random.default_rng(3)
+    table = TABLE.copy()
+    table[:, 5:7] = rng.integers(0, 3, (N_ROWS, 2))
+    sick = (table[:, 5] > 0) ^ (table[:, 6] > 0) ^ IS_WRONG
+    srs_ooc.ingest(table, tmp_path / "t.zarr", target=sick.astype(int))
+    (panel,) = panels(srs_ooc.run(tmp_path / "t.zarr", iterations=200, q=10), plt)
+    across, down = (int(name[1:]) for name in (panel.get_xlabel(), panel.get_ylabel()))
+    assert {across, down} == {5, 6}
+    texts = [text.get_text() for text in panel.texts]
+    for i, text in enumerate(texts):
+        rows = (table[:, down] == i // 3) & (table[:, across] == i % 3)
+        assert text == f"{sick[rows].mean():.0%}\n{rows.sum()} rows"
+    assert len(texts) == 9
+
+
+def test_a_pair_of_numbers_is_drawn_as_boxes_by_half(tmp_path, plt):
+    target = 10 + 2 * XOR + RNG.standard_normal(N_ROWS)
+    result = run_on(tmp_path, target, task="regression")
+    (panel,) = panels(result, plt)
+    first, known = result.pairs("records")[0], ~np.isnan(TABLE[:, 2])
+    one, other = (HIGH[:, int(name[1:])] for name in (first["name"], first["beside"]))
+    medians = [line.get_ydata()[0] for line in panel.lines if line.get_color() == "#1d2229"]
+    halves = ((0, 0), (0, 1), (1, 0), (1, 1))
+    expected = [np.median(target[known & (one == a) & (other == b)]) for a, b in halves]
+    assert medians == pytest.approx(expected)
+    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert labels == [f"{half} half of {first['beside']}" for half in ("lower", "upper")]
+    assert panel.get_title() == "target"
+
+
+def test_beside_two_others_both_halves_of_the_second_are_drawn(tmp_path, plt):
+    result = run_on(tmp_path, (XOR ^ HIGH[:, 4] ^ IS_WRONG).astype(int))
+    found = panels(result, plt)
+    assert len(found) == 4
+    assert "lower half of" in found[0].get_title()
+    assert "upper half of" in found[1].get_title()
+
+
+def test_a_report_has_the_figure_of_pairs_where_there_are_some(classes, plt, tmp_path):
+    page = classes.report(tmp_path / "a.html").read_text()
+    assert 'id="figure-pairs"' in page
+    without = srs_ooc.open_run(run_of("classes"))
+    assert 'id="figure-pairs"' not in without.report(tmp_path / "b.html").read_text()
+    said = without.plot_pairs(plt.figure().subplots()).texts[0].get_text()
+    assert said == "No selected feature shows more beside another than alone."
