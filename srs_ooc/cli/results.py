@@ -92,9 +92,9 @@ def features_command(
     entered                   iteration after which it was selected, from 1
     With a final verdict selected features come first, ordered
     by what they are worth together. Of the features that are marginally
-    significant or reached its closing stage:
+    significant or reached the last stage of the search:
     q_value                   smallest level at which it would be selected
-    score, tree_agreement     importance in the closing stage; share of ten batches
+    score, tree_agreement     importance in the last stage; share of ten batches
                               of its trees that put it among as many as are selected
                               (no evidence: that is the q-value)
     cluster                   number of its cluster of rank-correlated features

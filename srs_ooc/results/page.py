@@ -92,7 +92,7 @@ _CAPTIONS = {
 _ON_TOP = ("first", "qq")
 """Figures of the first screen."""
 _LEADING = (
-    "The features that led the search after so many iterations, before the closing stage: how many "
+    "The features that led the search after so many iterations, before the last stage: how many "
     "were selected in the end (a share of the selected, where these are fewer), and how many led "
     "at the point before. Where lines are flat, more iterations would change little. Tests select: "
     "also what never led."
