@@ -150,11 +150,13 @@ class Verdict:
 
     @property
     def clusters_selected(self) -> str | None:
-        """How many clusters hold a selected feature; None where not all their places were seen."""
+        """How many clusters hold a selected feature.
+
+        None where not all their places were seen, or none holds more than one.
+        """
         clusters = self.best["cluster"]
-        if not len(clusters) or not clusters.all():
-            return None
-        return counted(len(np.unique(clusters)), "cluster")
+        n = len(np.unique(clusters))
+        return counted(n, "cluster") if clusters.all() and n < len(clusters) else None
 
     @property
     def n_alone_selected(self) -> int:

@@ -94,6 +94,14 @@ def test_the_command_and_the_result_say_the_same_in_every_form(classes):
     assert len(command("pairs", classes.run, "--top", 1).stdout.splitlines()) == 3
 
 
+def test_the_end_of_a_run_lists_q_values_and_beside_which_other_a_feature_shows(classes):
+    said = command("resume", classes.run).stdout
+    for one in classes.pairs("records", only_selected=True):
+        assert f"\n  {one['name']}  (q-value {one['q_value']:.4g}, beside {one['beside']})" in said
+    by_probe = command("resume", run_of("probe")).stdout
+    assert "(importance " in by_probe
+
+
 def test_a_pair_of_numbers_has_the_means_of_the_target(tmp_path):
     target = 10 + 2 * XOR + RNG.standard_normal(N_ROWS)
     first, _ = two_of(run_on(tmp_path, target, task="regression"))
