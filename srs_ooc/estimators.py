@@ -263,7 +263,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     keep : int, optional
         With judge tests: Leading features held in every other subspace. Default: 10.
     closing : str, optional
-        With judge tests: What the closing stage scores by: the impurity that splits decrease, or
+        With judge tests: What the last stage scores by: the impurity that splits decrease, or
         what altering a feature costs on rows that a tree was not grown on (docs/methods/rfest.md).
         Default: impurity.
     adjust : str, or sequence of names or places, optional
@@ -344,7 +344,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         another model the score by which features are ranked, 0 where it is below.
     q_values_ : float (n_features_in_,)
         With a final verdict: smallest level at which the feature would be selected; NaN where it
-        did not reach the closing stage.
+        did not reach the last stage.
     effects_ : structured (n_features_in_,)
         With a final verdict, of selected and marginally significant features, alone: ``direction``
         and ``measure`` (texts, None elsewhere), ``effect`` and its interval ``low``, ``high``

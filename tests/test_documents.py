@@ -253,7 +253,10 @@ def the_leak_shows(known, *_):
 def words_are_printed(_, folder, printed):
     makes = "srs-ooc ingest data.csv w.zarr; srs-ooc run w.zarr --iterations 100 --halves 2"
     shell(folder, "srs-ooc report data.run -o words.md")
-    told = [shell(folder, f"{makes}; srs-ooc features w.run"), (folder / "words.md").read_text()]
+    told = [
+        shell(folder, f"{makes}; srs-ooc features w.run --csv"),
+        (folder / "words.md").read_text(),
+    ]
     assert [word for word in terms() if word not in " ".join(told).replace("_", "-")] == []
 
 

@@ -124,7 +124,9 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
     stages = [f"{what} {describe_seconds(each)}" for what, each in plan["stage_seconds"].items()]
     is_whole = not draft.spec.concludes or "tests" in plan["stage_seconds"]
     total = f"in all {describe_seconds(plan['total_seconds'])}"
-    stages.append(total if is_whole else "closing and tests are not in this: a store is needed")
+    stages.append(
+        total if is_whole else "the last stage and tests are not in this: a store is needed"
+    )
     lines = [
         f"time: {describe_seconds(plan['seconds_per_iteration'])} an iteration, {kind} "
         f"({plan['seconds_how']}){cold}",

@@ -53,6 +53,11 @@ _VERDICT_COLUMNS = {
     "beside": 16, "halves": 6, "censoring_p": 11,
 }  # fmt: skip
 
+_PAIR_COLUMNS = {
+    "name": 11, "beside": 11, "within": 20, "selected": 8, "q_value": 9, "measure": 14, "effect": 7,
+    "low": 7, "high": 7,
+}  # fmt: skip
+
 
 @click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
 @click.argument("run", type=FILE)
@@ -87,9 +92,9 @@ def features_command(
     entered                   iteration after which it was selected, from 1
     With a final verdict selected features come first, ordered
     by what they are worth together. Of the features that are marginally
-    significant or reached its closing stage:
+    significant or reached the last stage of the search:
     q_value                   smallest level at which it would be selected
-    score, tree_agreement     importance in the closing stage; share of ten batches
+    score, tree_agreement     importance in the last stage; share of ten batches
                               of its trees that put it among as many as are selected
                               (no evidence: that is the q-value)
     cluster                   number of its cluster of rank-correlated features
@@ -141,8 +146,12 @@ def features_command(
             for title, text in grave_cautions(reading, ledger, found):
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
-    n_there = len(reading.positions) if among is None else len(among)
-    if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
+    _say_more(len(reading.positions) if among is None else len(among), top, **form)
+
+
+def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:
+    """Say below a table how many lines it does not have."""
+    if not (as_json or as_csv) and (top or TABLE_ROWS) < n_there:
         more = "more with --top N; all, and every column, with --csv"
         say(f"(the best {top or TABLE_ROWS} of {n_there}; {more})")
 
@@ -170,6 +179,59 @@ def _shown(columns: dict[str, int], ledger: Run) -> dict[str, int]:
     out = {"halves"} if halves_of(ledger) is None else set()
     out |= set() if verdict and verdict.facts.get("censored_by") else {"censoring_p"}
     return {name: width for name, width in columns.items() if name not in out}
+
+
+@click.command("pairs")
+@click.argument("run", type=FILE)
+@RUN_STORE_OPTION
+@click.option("--selected", "only_selected", is_flag=True, help="Only of selected features.")
+@with_options(RECORD_OPTIONS)
+def pairs_command(
+    run: Path,
+    store: Place | None,
+    only_selected: bool,
+    top: int | None,
+    memory_mb: int,
+    **form: Any,
+) -> None:
+    """List the features of RUN that show more beside another than alone, with what both show.
+
+    The rows are parted at the cuts that the test used: the halves of both features make four cells.
+    Where a feature shows beside two others, it has a line for each half of the second. The table
+    has some of the columns, --csv has all.
+
+    \b
+    name, beside              the feature, and the other
+    within                    of two others: which half of the second
+    selected, q_value         as the verdict has them
+    p_value                   of the test beside the others, their choice paid for
+    measure                   what cells are of: share of a class, mean of the target
+    effect                    difference of differences:
+                              (high_high - high_low) - (low_high - low_low)
+    low, high                 its interval; of those shown 5% miss, on average
+    low_low, low_high,        the measure where the feature, and the other, are in
+    high_low, high_high       the lower or the upper half
+    n_low_low ...             rows there
+    """
+    from srs_ooc.results.pair_record import PairRecord, pairs_of
+    from srs_ooc.results.report import Report
+
+    process_nbytes()  # of the program alone, before there is work
+    with closing(Run(run, writable=False)) as ledger:
+        report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
+        found = [pair.record for pair in pairs_of(report)]
+        shown = [record for record in found if record.selected or not only_selected]
+        columns = dict(_PAIR_COLUMNS)
+        if not any(record.within for record in shown):
+            del columns["within"]
+        write_records(PairRecord, shown, columns, top, **form)
+        _say_more(len(shown), top, **form)
+        if not shown:
+            why = "There is no verdict by tests (yet)"
+            if report.reading.verdict is not None:
+                which = "selected feature" if only_selected else "feature"
+                why = f"No {which} shows more beside another than alone"
+            say(f"{why}: no pairs.", err=form["as_csv"] or form["as_json"])
 
 
 @click.command("compare")

@@ -29,7 +29,7 @@ from srs_ooc.cli.run_options import (
     with_cache,
     with_cluster,
 )
-from srs_ooc.results.feature_record import held_text, lambda_text, why_none
+from srs_ooc.results.feature_record import fields_of, held_text, lambda_text, why_none
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.results.ranking import Ranking, grave_cautions
 from srs_ooc.results.standing import Status, status_of
@@ -240,6 +240,16 @@ def _verdict_lines(verdict: Verdict, level: str) -> list[str]:
     ]
 
 
+def _worth(reading: Ranking, stored: int) -> str:
+    """Return what speaks for a selected feature: its q-value, or its importance."""
+    if reading.verdict is not None:
+        said = fields_of(reading.verdict, stored)
+        beside = " and ".join(map(reading.name, said["beside"]))
+        return f"q-value {said['q_value']:.4g}{beside and f', beside {beside}'}"
+    importance = reading.importance(stored)
+    return "never drawn" if importance < 0 else f"importance {importance:.4g}"
+
+
 def _report(ledger: Run, store: Store) -> None:
     status = status_of(ledger)
     spec = ledger.spec
@@ -258,9 +268,7 @@ def _report(ledger: Run, store: Store) -> None:
     if reading.halves is not None:
         say(f"{reading.halves}.")
     for stored in reading.best(SHOWN, only_selected=True):
-        importance = reading.importance(stored)
-        what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
-        say(f"  {reading.name(stored)}  ({what})")
+        say(f"  {reading.name(stored)}  ({_worth(reading, stored)})")
     for title, text in grave_cautions(reading, ledger, store):
         say(f"note: {title}. {text}")
     if reading.n_selected > SHOWN:

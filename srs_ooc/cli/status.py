@@ -62,7 +62,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds.
     """
-    Budget(memory_mb * MB, [Lease("ledger and verdict", READING_NBYTES)]).check()
+    Budget(memory_mb * MB, [Lease("the run's record and verdict", READING_NBYTES)]).check()
     with closing(Run(run, writable=False)) as ledger:
         if (values := network_values(ledger)) is not None:
             lines = _network_lines(values)

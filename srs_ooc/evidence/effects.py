@@ -297,6 +297,62 @@ def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     return (middle - reach) / (1 + square), (middle + reach) / (1 + square)
 
 
+_SIGNS = np.array([1, -1, -1, 1])
+
+
+def interaction(
+    values: NDArray[Any],
+    cells: NDArray[np.integer],
+    strata: NDArray[np.integer] | None,
+    z: float = Z,
+) -> Interval:
+    """Return the difference of differences of means over the cells that halves of two make.
+
+    Of cells 0 to 3, ``(m3 - m2) - (m1 - m0)``: by how much the difference between the halves of one
+    feature is larger in the upper half of the other. Within strata the means are weighted, of those
+    strata that have rows of all four. The interval is that of a normal distribution: for numbers
+    with the variance of each cell, within strata; for shares that of Price and Bonett (2004),
+    Comput. Stat. Data Anal. 45, half a row more of either kind in each cell.
+
+    Parameters
+    ----------
+    values : bool or float64 (n_rows,)
+        Which rows are it, for shares; or numbers.
+    cells : int (n_rows,)
+        From 0 to 3.
+    strata : int (n_rows,), optional
+        From 0.
+    z : float
+        Standard errors that the interval reaches.
+    """
+    are_shares, keys = values.dtype == np.bool_, cells.astype(np.int64)
+    if strata is not None:
+        keys = 4 * strata.astype(np.int64) + keys
+    size = 4 * (int(keys.max(initial=0)) // 4 + 1)
+    known = values.astype(np.float64) - (0.0 if are_shares or not len(values) else values.mean())
+    counts, sums, squares = (
+        np.bincount(keys, of, size).reshape(-1, 4) for of in (np.ones(len(known)), known, known**2)
+    )
+    has_all = counts.all(axis=1)
+    if not has_all.any():
+        return UNKNOWN
+    counts, sums, squares = counts[has_all], sums[has_all], squares[has_all]
+    weights = 1 / (1 / counts).sum(axis=1)
+    weights /= weights.sum()
+    means = weights @ (sums / counts)
+    n = 1 / (weights**2 @ (1 / counts))
+    middle, freedom = means, (counts - 1).sum(axis=0)
+    if are_shares:
+        middle = (n * means + 0.5) / (n + 1)
+        variances = middle * (1 - middle) / (n + 1)
+    else:
+        left = np.maximum(squares - sums**2 / counts, 0).sum(axis=0)
+        variances = np.where(freedom > 0, left / np.maximum(freedom, 1), np.nan) / n
+    found, reach = float(_SIGNS @ means), z * sqrt(variances.sum())
+    low, high = (float(_SIGNS @ middle) + to for to in (-reach, reach))
+    return Interval(found, min(low, found), max(high, found))
+
+
 class Times(NamedTuple):
     """Times to an event.
 

@@ -222,14 +222,14 @@ class Exchangeability:
         if log_number == 0:
             raise UsageError(
                 "expected strata and groups within which targets differ, found that rows which may "
-                "trade places all have the same one: nothing could be distinguished from chance. "
+                "be permuted all have the same one: nothing could be distinguished from chance. "
                 f"{note or 'Leave the target out of the strata'}; or use --judge probe."
             )
         if log_number < log(least) - _ROUNDING:
             raise UsageError(
                 f"expected strata and groups in which the target can be arranged in at least "
-                f"{least:,.0f} ways, 1 / level, found {exp(log_number):,.0f}: a row trades places "
-                "with rows of its stratum, a group with groups of its strata. "
+                f"{least:,.0f} ways, 1 / level, found {exp(log_number):,.0f}: rows are permuted "
+                "within their stratum, groups among those of their strata. "
                 f"{note or 'Use coarser strata or groups'}; or use --judge probe."
             )
 

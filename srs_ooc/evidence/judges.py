@@ -125,7 +125,7 @@ class TestsJudge(Judge):
     )
     closing: str = option(
         Choice((IMPURITY, SENSITIVITY)),
-        "What the closing stage scores by: the impurity that splits decrease, or what altering a "
+        "What the last stage scores by: the impurity that splits decrease, or what altering a "
         "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
         default=IMPURITY,
     )

@@ -243,7 +243,7 @@ class NetworkTask:
         cap_nbytes = request.memory_mb * MB
         named = [side for side in (regulators, targets) if side is not None]
         reading = [side.lease for side in named] + files.leases()
-        reading.append(Lease("ledger", LEDGER_NBYTES))
+        reading.append(Lease("the run's record", LEDGER_NBYTES))
         working = self._leases(
             store.n_rows if files.rows is None else files.rows.n_found,
             store.n_features if regulators is None else regulators.n_found,

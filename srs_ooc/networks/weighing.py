@@ -368,7 +368,7 @@ def network_leases(
         Lease("columns that are compared", compared),
         Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
         Lease("weights on their way to disk", shard),
-        Lease("ledger", LEDGER_NBYTES),
+        Lease("the run's record", LEDGER_NBYTES),
         Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
     ]
     if orders_nbytes is not None:

@@ -187,7 +187,7 @@ def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
     drawn = f"every feature is drawn about {DRAWS} times{beside}"
     if spec.draws_by_weight:
         drawn = f"a feature of mean weight is drawn about {DRAWS} times"
-    return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
+    return max(count, MIN_ITERATIONS), f"{drawn}; the last stage follows"
 
 
 # Where the memory under a cap goes, and the seconds of an iteration.

@@ -177,7 +177,7 @@ def _found(report: Report) -> list[str]:
     if verdict is None:
         return [f"{of}.", f"So says the test of judge {report.spec.judge}."]
     found = [f"{of}{_at_level(report)}."]
-    if n > 1 and (clusters := verdict.clusters_selected):
+    if clusters := verdict.clusters_selected:
         found.append(f"They form {clusters} of correlated features.")
     n_alone = sum(1 for record in records if record.passes_alone)
     among = f" of the {len(records):,} listed" if len(records) < n else " of them"

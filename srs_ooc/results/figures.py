@@ -18,6 +18,7 @@ from srs_ooc.base.text import visible
 from srs_ooc.evidence.conditional_tests import halves
 from srs_ooc.evidence.null_model import Censored, kaplan_meier
 from srs_ooc.results.feature_record import FeatureRecord, lambda_text, size_text
+from srs_ooc.results.pair_record import Pair
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
@@ -34,6 +35,7 @@ _SHORT, _LINE = 24, 64
 MOST_EFFECTS, _NAMED = 30, 6
 """Features of the plot of effects; those that are named in the volcano plot."""
 _MISSING_AT = 1.15
+_HALVES = ["lower half", "upper half"]
 _CURVES, _LEVELS = 6, 4
 """Features whose curves are drawn together; levels of a category that have a curve."""
 
@@ -259,6 +261,73 @@ def _draw_curves(
     _legend(ax, fontsize="x-small", loc="upper right")
 
 
+def draw_pairs(ax: Any, report: Report) -> None:
+    """Draw what the first features that show more beside another show together with it."""
+    if not report.pairs:
+        _say(ax, "No selected feature shows more beside another than alone.")
+        return
+    ax.set_axis_off()
+    each = 1 / -(-len(report.pairs) // 2)
+    for i, pair in enumerate(report.pairs):
+        down, across = divmod(i, 2)
+        part = ax.inset_axes((0.57 * across, 1 - each * (down + 0.78), 0.43, 0.68 * each))
+        measure = pair.record.measure.removeprefix("mean ").removeprefix("of ")
+        within = "" if pair.record.within is None else f"\n{_short(pair.record.within)}"
+        part.set_title(f"{_short(measure)}{within}", fontsize="small", parse_math=False)
+        (_draw_shares if pair.values.dtype == np.bool_ else _draw_boxes)(part, pair)
+
+
+def _draw_shares(ax: Any, pair: Pair) -> None:
+    """Draw the share of a class where both features have so high values, and the rows there."""
+    (high, y), (across, x) = (_levels(pair, which) for which in (0, 1))
+    counts, members = (
+        np.bincount(len(x) * high + across, of, len(x) * len(y)).reshape(len(y), len(x))
+        for of in (None, pair.values)
+    )
+    shares = np.where(counts > 0, members / np.maximum(counts, 1), np.nan)
+    ax.pcolormesh(shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white")
+    for (down, at), share in np.ndenumerate(shares):
+        text = f"{share:.0%}\n{counts[down, at]:,} rows" if counts[down, at] else "no rows"
+        colour = "white" if share > 0.6 else INK
+        style = {"ha": "center", "va": "center", "fontsize": 8 if len(x) == _TWO else 7}
+        ax.text(at + 0.5, down + 0.5, text, color=colour, **style)
+    ax.set_xticks(np.arange(len(x)) + 0.5, x, fontsize="small")
+    ax.set_yticks(np.arange(len(y)) + 0.5, y, fontsize="small", rotation=90, va="center")
+    ax.tick_params(length=0)
+    ax.set_xlabel(_short(pair.record.beside, _SHORT), fontsize="small", parse_math=False)
+    ax.set_ylabel(_short(pair.record.name, _SHORT), fontsize="small", parse_math=False)
+
+
+def _levels(pair: Pair, which: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the level of each row, and their names: of three those, or halves."""
+    used, levels = np.unique(pair.codes[which], return_inverse=True)
+    if len(used) == _FEW_CLASSES:
+        return levels.astype(np.int64), ["lowest", "middle", "highest"]
+    return pair.cells >> (1 - which) & 1, _HALVES
+
+
+def _draw_boxes(ax: Any, pair: Pair) -> None:
+    """Draw the target by halves of a feature, coloured by halves of the other."""
+    boxes = []
+    for cell in range(4):
+        place, colour = cell // 2 + 0.36 * (cell % 2) - 0.18, COLOURS[cell % 2]
+        box = ax.boxplot(
+            [pair.values[pair.cells == cell]], positions=[place], widths=0.3, patch_artist=True,
+            manage_ticks=False, medianprops={"color": INK}, flierprops={"marker": ".", "ms": 2},
+        )["boxes"][0]  # fmt: skip
+        box.set(facecolor=colour, alpha=0.7)
+        boxes.append(box)
+    counts = np.bincount(pair.cells, minlength=4).reshape(2, 2).tolist()
+    named = [
+        f"{half}\n{low:,} + {high:,} rows"
+        for half, (low, high) in zip(_HALVES, counts, strict=True)
+    ]
+    ax.set_xticks([0, 1], named, fontsize="small")
+    ax.set_xlabel(_short(pair.record.name, _SHORT), fontsize="small", parse_math=False)
+    labels = [f"{half} of {_short(pair.record.beside, 12)}" for half in _HALVES]
+    _legend(ax, handles=boxes[:2], labels=labels, fontsize="x-small")
+
+
 def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
     used = max(int(profiles.n_used[0]), 1)
     counts, absent = profiles.counts(0)[:, :used], profiles.counts(0)[:, profiles.n_bins :]
@@ -346,6 +415,7 @@ FIGURES: dict[str, tuple[Callable[[Any, Report], None], tuple[float, float]]] = 
     "first": (draw_first, (5, 3.6)),
     "effects": (draw_effects, (6.4, 5.2)),
     "survival": (draw_survival, (7.2, 8)),
+    "pairs": (draw_pairs, (7.2, 6.4)),
     "qq": (draw_qq, (5, 3.6)),
     "volcano": (draw_volcano, (6.4, 5.2)),
     "discoveries": (draw_discoveries, (6.4, 3)),

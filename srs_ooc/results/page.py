@@ -66,6 +66,13 @@ _CAPTIONS = {
         "features (levels of categories), cut nearest the median; below, how many are at risk. The "
         "same rows chose the features: new rows are likely less far apart.",
     ),
+    "pairs": (
+        "Pairs",
+        "What the first features that show more beside another show together with it: the share of "
+        "a class (three levels apart, other features by halves), or the target by halves of the "
+        "one, coloured by those of the other. The same rows chose the pairs: new rows are likely "
+        "less far apart. `srs-ooc pairs` lists all, with effects.",
+    ),
     "qq": (
         "Observed and expected p-values",
         "Each marginal test of location, all features. Where the points leave the line at the "
@@ -85,7 +92,7 @@ _CAPTIONS = {
 _ON_TOP = ("first", "qq")
 """Figures of the first screen."""
 _LEADING = (
-    "The features that led the search after so many iterations, before the closing stage: how many "
+    "The features that led the search after so many iterations, before the last stage: how many "
     "were selected in the end (a share of the selected, where these are fewer), and how many led "
     "at the point before. Where lines are flat, more iterations would change little. Tests select: "
     "also what never led."
@@ -160,6 +167,7 @@ def _drawn(report: Report) -> list[str]:
     empty = {
         "first": not report.records,
         "survival": not report.records or report.censored is None,
+        "pairs": not report.pairs,
         "effects": not any(record.measure for record in report.records),
         "qq": report.qq is None,
         "volcano": not report.effects,

@@ -363,7 +363,7 @@ def grave_cautions(reading: Ranking, ledger: Run, store: Store) -> list[tuple[st
     }
     found = _of_leading(reading, ledger, store)
     if verdict is not None and (note := verdict.facts.get("groups")):
-        found.append(("Not all groups trade places", f"{note[0].upper()}{note[1:]}."))
+        found.append(("Not all groups are permuted together", f"{note[0].upper()}{note[1:]}."))
     return [*found, *((title, text) for title, (is_so, text) in more.items() if is_so)]
 
 
@@ -664,8 +664,8 @@ def _room_for_order(budget: Budget, ledger: Run, n_features: int, beside_nbytes:
     by_model = 16 if spec.model.scores_features else 0
     scores = (8 if spec.method.ranks_by else by_model) * n
     verdict = READING_NBYTES if spec.concludes else 0
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + 32 * n_kept)
-    budget.grant("ledger", LEDGER_NBYTES)
+    budget.grant(f"counts of {n} features", tally + scores + 6 * n + 32 * n_kept)
+    budget.grant("the run's record", LEDGER_NBYTES)
     budget.grant("what is made of it", beside_nbytes)
     budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
     budget.check()

@@ -6,6 +6,7 @@ A run and its store are read at one commit, in bounded memory.
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from math import log10
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from srs_ooc.evidence.null_model import Censored, censored_scores
 from srs_ooc.evidence.rank_tests import expected_beside, strongest_contrasts
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_features
 from srs_ooc.results.feature_record import FeatureRecord, fields_of
+from srs_ooc.results.pair_record import Pair, pairs_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.feature_tests import effect_target, target_of
@@ -33,6 +35,8 @@ LISTED = 10_000
 """Features that a report lists at most."""
 LISTED_ANYWAY = 200
 """Features that it lists, best first, where none is selected."""
+DRAWN_PAIRS = 4
+"""Pairs that are drawn at most."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
 _CELLS = 1 << 20
@@ -126,6 +130,17 @@ class Report:
     def points(self) -> "list[Point]":
         """What was found, or led the ranking, after how many iterations."""
         return history_of(self.ledger, self.reading)
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """The first pairs of selected features, those that are drawn; each once."""
+        found: dict[frozenset[str | None], Pair] = {}
+        for pair in takewhile(lambda pair: pair.record.selected, pairs_of(self)):
+            record = pair.record
+            found.setdefault(frozenset([record.name, record.beside, record.within]), pair)
+            if len(found) == DRAWN_PAIRS:
+                break
+        return list(found.values())
 
     @cached_property
     def effects(self) -> "list[Effect]":

@@ -174,6 +174,19 @@ class Result:
             best = islice(reading.records(among), whole_given(top, "--top"))
             return frame_of(kind, reading.record_type, best)
 
+    def pairs(self, kind: str = "pandas", *, only_selected: bool = False) -> Any:
+        """Return the features that show more beside another, a row a pair, as ``srs-ooc pairs``.
+
+        The columns are those of :class:`srs_ooc.results.pair_record.PairRecord`; ``kind``,
+        ``only_selected`` and errors are those of :meth:`features`.
+        """
+        from srs_ooc.results.pair_record import PairRecord, pairs_of
+
+        with python_spelling(), self._report(draws=False) as report:
+            check_kind(kind)
+            found = (pair.record for pair in pairs_of(report))
+            return frame_of(kind, PairRecord, (r for r in found if r.selected or not only_selected))
+
     @property
     def cautions(self) -> list[str]:
         """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.
@@ -421,6 +434,10 @@ class Result:
     def plot_qq(self, ax: Any = None) -> Any:
         """Plot observed against expected p-values of all features; return the axes."""
         return self._plot("qq", ax)
+
+    def plot_pairs(self, ax: Any = None) -> Any:
+        """Plot what the first pairs of features show together; return the axes."""
+        return self._plot("pairs", ax)
 
     def plot_discoveries(self, ax: Any = None) -> Any:
         """Plot features found by so many iterations; return the axes."""

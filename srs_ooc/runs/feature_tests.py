@@ -335,7 +335,7 @@ class MarginalTests:
             Halves that are looked at: of three levels those at both cuts, if so many allow it.
         """
         table, features = self.table, np.flatnonzero(~np.isnan(neg_log10_p)).astype(np.uint32)
-        rows = _some_rows(table.task.n_rows, PAIRS_ROWS)
+        rows = some_rows(table.task.n_rows, PAIRS_ROWS)
         halves = Halves(table.target(rows), rows, table.missing_code, most)
         are_three: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
         for columns in table.columns(features):
@@ -391,7 +391,7 @@ class MarginalTests:
         n_targets = max(2, min(ceil_div(n_tests, len(sample)), _PERMUTED // n_rows))
         targets = [self._target.permuted(key) for key in range(n_targets)]
         null, done = np.empty((len(targets), len(sample)), np.intp), 0
-        rows, covariates = _some_rows(n_rows, _SAMPLED), self._target.covariates
+        rows, covariates = some_rows(n_rows, _SAMPLED), self._target.covariates
         kept = np.empty((0, len(rows)), np.uint8)  # what covariates leave of the sample
         for columns in self.table.columns(sample):
             some = slice(done, done + len(columns))
@@ -603,7 +603,7 @@ def add_tests_beside(
 
     n_tested = int(np.count_nonzero(~np.isnan(neg_log10_p)))
     table = tests.table
-    rows = _some_rows(table.task.n_rows, MOST_ROWS)
+    rows = some_rows(table.task.n_rows, MOST_ROWS)
     target = table.target(rows)
     most, first = len(leaders[0]), leaders[0]
     if most < n_tested:  # a half, so that others may be among those looked at
@@ -630,7 +630,7 @@ def add_tests_beside(
     return dict(zip(features[wins].tolist(), others.tolist(), strict=True))
 
 
-def _some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
+def some_rows(n_rows: int, most: int) -> NDArray[np.intp]:
     """Return rows, one of each of ``most`` stretches; all where there are no more.
 
     Which one is as good as random: rows that come in turns are not all of one kind.

@@ -270,8 +270,8 @@ def check_notes(run: Path, resumed: Path, notes: list[Note] | None, ledger: Note
         if not (run / NOTE_FILE).exists():
             raise RunError(
                 f"{run / NOTE_FILE}: expected a note of how far the run was committed, found no "
-                f"file; the ledger stands at iteration {iteration}, and commits after that may be "
-                f"lost. {way_on}"
+                f"file; the run's record stands at iteration {iteration}, and commits after that "
+                f"may be lost. {way_on}"
             )
         return
     if {noted[2] for noted in notes} != {mark}:
@@ -281,7 +281,7 @@ def check_notes(run: Path, resumed: Path, notes: list[Note] | None, ledger: Note
         )
     if commits < notes[-1][0]:
         raise RunError(
-            f"{run}: expected a ledger of {notes[-1][0]} commits, up to iteration "
+            f"{run}: expected a record (ledger.sqlite) of {notes[-1][0]} commits, up to iteration "
             f"{notes[-1][1]}, as was noted, found one of {commits}, up to iteration "
             f"{iteration}: its write-ahead file (-wal) was lost or damaged, or an older copy was "
             f"put in its place. {way_on}"
@@ -428,7 +428,7 @@ def _place_of(row: int) -> tuple[int, int]:
 def _damaged_page(row: int, expected: str, found: str) -> RunError:
     column, page = _place_of(row)
     what = f"expected {expected}, found {found}"
-    return damaged_run(f"page {page} of array {column} of the ledger", what)
+    return damaged_run(f"page {page} of array {column} of ledger.sqlite", what)
 
 
 _SCHEMA = """
@@ -664,7 +664,7 @@ class Ledger:
         with self.reading():
             progress, record = self.progress(), self.meta("state")
             if checksums_digest(self._database) != record["pages"]:
-                what = "pages of the tallies are missing or of another commit"
+                what = "pages of the counts are missing or of another commit"
                 raise damaged_run(self.run / FILE, what)
             layout = record["layout"]
             for name, part in parts.items():
@@ -778,9 +778,9 @@ class Ledger:
             yield
         except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
             raise RunError(
-                f"{self.run / FILE}: the ledger could not be used: {error}. If the disk is full, "
-                "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
-                "started afresh."
+                f"{self.run / FILE}: the run's record could not be used: {error}. If the disk is "
+                "full, make room and resume; if the file is damaged, restore it from a copy. "
+                "Nothing was started afresh."
             ) from error
 
 
@@ -796,7 +796,9 @@ def _require(run: Path) -> None:
     except OSError as error:
         raise RunError(f"{run}: could not be looked into: {error.strerror}.") from error
     if not is_there:
-        found = "a folder without a ledger" if is_folder else "nothing there"
+        found = (
+            "a folder without ledger.sqlite, the record of a run" if is_folder else "nothing there"
+        )
         found = "a store, not a run of it" if (run / "zarr.json").exists() else found
         raise RunError(f"{run}: expected the folder of a run or a network, found {found}.")
 
@@ -804,8 +806,8 @@ def _require(run: Path) -> None:
 def _stride_of(run: Path, version: Any) -> int:
     if type(version) is not int or version not in _STRIDES:
         raise RunError(
-            f"{run}: expected ledger format {FORMAT}, found {version!r}. Use the srs-ooc version "
-            "that wrote it, or start the run again in another folder."
+            f"{run}: expected a record (ledger.sqlite) of format {FORMAT}, found {version!r}. Use "
+            "the srs-ooc version that wrote it, or start the run again in another folder."
         )
     return _STRIDES[version]
 

@@ -243,10 +243,10 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
     closing = TESTS_NBYTES + max(beside, pairs, shape.tested_row_nbytes * n_rows)
     groups = 2 * Exchangeability.nbytes(n_rows)  # a second is made while the first is held
     return [
-        Lease(f"tallies of {n_features} features", FEATURE_NBYTES * n_features),
+        Lease(f"counts of {n_features} features", FEATURE_NBYTES * n_features),
         rows_lease(spec, shape),
-        Lease("ledger", LEDGER_NBYTES),
-        Lease("closing, tests and verdict", tests * closing),
+        Lease("the run's record", LEDGER_NBYTES),
+        Lease("last stage, tests and verdict", tests * closing),
         Lease("means of groups", tests * shape.has_groups * groups),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),

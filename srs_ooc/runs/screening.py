@@ -79,7 +79,7 @@ def closed(
     leaf = floor(LEAF_SHARE * resources.n_rows)
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
-        step = Step("screening, closing", 0, sampler.n_trees, unit="trees")
+        step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")
         closing.advance(sampler.n_trees, partial(_goes_on, closing, step, watch))
     return sampler if sampler.is_over else None
 

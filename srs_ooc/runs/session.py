@@ -277,7 +277,7 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         _scores_file(request.options),
         exclude_missing=request.exclude_missing,
     )
-    reading = [*files.leases(), Lease("ledger", LEDGER_NBYTES)]
+    reading = [*files.leases(), Lease("the run's record", LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
     spare = Budget(cap_nbytes, reading).free_nbytes
     if spare < 0:  # for a cap to name that holds the run, too

@@ -179,7 +179,7 @@ def _check_belong(
     """Refuse a judge that does not go with the rest, and options of what was not chosen."""
     if not model.is_tree and run.judge != "none":
         raise UsageError(
-            f"--judge: expected none with --model {model.model}, found {run.judge}: closing stages "
+            f"--judge: expected none with --model {model.model}, found {run.judge}: last stages "
             "and probes are of trees. Leave it out: features are ranked, with standard errors."
         )
     if model.is_tree and run.judge not in method.judges:

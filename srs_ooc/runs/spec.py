@@ -152,7 +152,7 @@ class RunSpec:
                 null_model=record.get("null_model", NOT_GIVEN["null_model"]),
             )
         except (TypeError, ValueError, KeyError) as error:
-            raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
+            raise RunError(f"the run's identity in ledger.sqlite is damaged: {error!r}.") from error
         for name, version in spec.judging.versions.items():
             if record.get(name, 1) != version:
                 raise RunError(

@@ -217,13 +217,13 @@ class Task:
             strength = whole._strength_of(units.octaves)
             if strength <= _BY_SIZE:  # what is missing is then tested: sizes do not tell the target
                 return replace(whole, untested=whole.untested[:1])
-            alike, unit = octaves, "in their octave of sizes (1, 2-3, 4-7, 8-15 rows, ...)"
+            alike, unit = octaves, "of about their size (1, 2-3, 4-7, 8-15 rows, ...)"
         out = out._alike(alike)
         left = "; differences in spread and in what is missing are not tested"
         note = (
-            f"sizes of groups go with the target (p = {10.0**-strength:.2g}): groups trade places "
-            f"with groups {unit}{left * bool(out.untested)}. Name about as many rows of each group "
-            "with --rows to do without"
+            f"sizes of groups go with the target (p = {10.0**-strength:.2g}): groups are permuted "
+            f"among groups {unit}{left * bool(out.untested)}. Name about as many rows of each "
+            "group with --rows to do without"
         )
         return replace(out, note=note)
 

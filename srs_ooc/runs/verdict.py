@@ -150,11 +150,13 @@ class Verdict:
 
     @property
     def clusters_selected(self) -> str | None:
-        """How many clusters hold a selected feature; None where not all their places were seen."""
+        """How many clusters hold a selected feature.
+
+        None where not all their places were seen, or none holds more than one.
+        """
         clusters = self.best["cluster"]
-        if not len(clusters) or not clusters.all():
-            return None
-        return counted(len(np.unique(clusters)), "cluster")
+        n = len(np.unique(clusters))
+        return counted(n, "cluster") if clusters.all() and n < len(clusters) else None
 
     @property
     def n_alone_selected(self) -> int:
@@ -205,6 +207,7 @@ def verdict_on(
         facts["groups"] = note
     alone = neg_log10_p.copy()
     others = add_tests_beside(tests, neg_log10_p, leaders, state.features)
+    facts["p_beside"] = dict(zip(others, p_values_of(neg_log10_p[[*others]]).tolist(), strict=True))
     n_passing = np.count_nonzero(neg_log10_p >= least_passing(neg_log10_p, level, MOST_SELECTED))
     first = strongest(neg_log10_p, key, min(max(HEAD, int(n_passing)), MOST_SELECTED))
     features = np.concatenate([first, state.features[~np.isin(state.features, first)]])

@@ -142,7 +142,7 @@ def scoring_leases(score: ColumnScore, scan: Scan, n_features: int) -> list[Leas
         Lease("scoring columns", score.nbytes),
         Lease("a block of columns", scan.nbytes),
         Lease(f"weights of {n_features} features", 4 * n_features),
-        Lease("ledger", LEDGER_NBYTES),
+        Lease("the run's record", LEDGER_NBYTES),
     ]
 
 

@@ -345,7 +345,7 @@ def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
 @pytest.mark.parametrize("command", ["status", "features", "resume"])
 def test_commands_on_no_run_say_so(tmp_path, command):
     assert "expected the folder of a run" in error_of(command, tmp_path / "none.run")
-    assert "without a ledger" in error_of(command, tmp_path)
+    assert "without ledger.sqlite" in error_of(command, tmp_path)
 
 
 @pytest.mark.slow

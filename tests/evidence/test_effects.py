@@ -15,6 +15,7 @@ from srs_ooc.evidence.effects import (
     Measure,
     auc,
     effect_of,
+    interaction,
     share_difference,
     spearman,
     spread_ratio,
@@ -413,3 +414,79 @@ def test_intervals_of_differences_of_shares_cover(n, p, q):
         return share_difference(rng.random(n) < np.where(is_in, p, q), is_in, None)
 
     assert abs(covered(3000, make, p - q) - 0.95) < 0.02 + 0.012
+
+
+def four_cells(seed, n=80):
+    rng = np.random.default_rng(seed)
+    cells = np.concatenate([np.arange(4), rng.integers(0, 4, n - 4)])
+    return rng, cells, rng.normal(cells == 3, 1 + cells)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interaction_of_numbers_has_the_variances_of_its_four_cells(seed):
+    _, cells, values = four_cells(seed)
+    parts = [values[cells == cell] for cell in range(4)]
+    means, reach = [part.mean() for part in parts], Z * sqrt(
+        sum(part.var(ddof=1) / len(part) for part in parts)
+    )  # fmt: skip
+    effect = (means[3] - means[2]) - (means[1] - means[0])
+    direct = (effect, effect - reach, effect + reach)
+    assert interaction(values, cells, None) == pytest.approx(direct, rel=1e-9)
+    assert interaction(values + 1e6, cells, None) == pytest.approx(direct, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interaction_of_shares_has_half_a_row_more_of_either_kind_in_each_cell(seed):
+    _, cells, values = four_cells(seed)
+    is_it, signs = values > 0.5, np.array([1, -1, -1, 1])
+    n, k = np.bincount(cells), np.bincount(cells, is_it)
+    more = (k + 0.5) / (n + 1)
+    reach = Z * sqrt((more * (1 - more) / (n + 1)).sum())
+    found = interaction(is_it, cells, None)
+    assert found.effect == pytest.approx(signs @ (k / n))
+    assert found[1:] == pytest.approx((signs @ more - reach, signs @ more + reach))
+
+
+def test_an_interaction_does_not_depend_on_which_feature_is_first_and_changes_sign_with_a_half():
+    _, cells, values = four_cells(5)
+    found, swapped = cells.copy(), np.array([0, 2, 1, 3])[cells]
+    for of in (values, values > 0):
+        found = interaction(of, cells, None)
+        assert interaction(of, swapped, None) == pytest.approx(found)
+        turned = interaction(of, cells ^ 1, None)
+        assert turned == pytest.approx((-found.effect, -found.high, -found.low))
+
+
+def test_an_interaction_within_strata_sees_nothing_of_what_strata_differ_in():
+    rng, cells, values = four_cells(6, 400)
+    strata = rng.integers(0, 3, 400)
+    moved = values + 50 * strata
+    whole = interaction(values, cells, strata)
+    assert interaction(moved, cells, strata) == pytest.approx(whole, rel=1e-6)
+    assert whole.high - whole.low < 0.2 * np.diff(interaction(moved, cells, None)[1:])[0]
+    lacking = np.where(strata == 2, 3, cells)  # a stratum without rows of all four says nothing
+    some = strata < 2
+    expected = interaction(values[some], cells[some], strata[some])
+    assert interaction(values, lacking, strata) == pytest.approx(expected)
+
+
+def test_an_interaction_of_cells_without_rows_is_not_defined():
+    values = np.arange(6.0)
+    for cells in ([0, 0, 1, 1, 2, 2], []):
+        found = interaction(values[: len(cells)], np.array(cells, np.int64), None)
+        assert np.isnan(found).all()
+    found = interaction(np.arange(4.0), np.arange(4), None)  # a row each: nothing of its error
+    assert found.effect == 0
+    assert np.isnan(found[1:]).all()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("shares", [(0.5,) * 4, (0.9, 0.1, 0.1, 0.9), (1.0, 0.02, 0.5, 0.98)])
+def test_intervals_of_an_interaction_of_shares_hold(shares):
+    rng, truth = np.random.default_rng(1), np.array([1, -1, -1, 1]) @ shares
+    hits, n = 0, 1000
+    for _ in range(n):
+        cells = np.repeat(np.arange(4), (12, 20, 9, 15))
+        _, low, high = interaction(rng.random(56) < np.array(shares)[cells], cells, None)
+        hits += low <= truth <= high
+    assert hits > 0.93 * n

@@ -80,7 +80,7 @@ def test_a_run_with_a_verdict_draws_every_feature_often_in_each_lane(options, ex
     """30 times in each of both lanes of 20,000 features, or in one."""
     iterations, reason = recommended_iterations(drafted(judge="tests", **options))
     assert iterations == expected
-    assert "closing stage" in reason
+    assert "last stage" in reason
 
 
 def test_the_largest_subspace_just_fits():

@@ -436,5 +436,5 @@ def test_halves_are_runs_on_half_of_the_rows(stored, monkeypatch):
 def test_of_numbers_alone_what_is_left_out_is_said():
     draft = RunDraft.of_numbers(Request(memory_mb=1000), 100, 1000)
     said = "\n".join(plan_lines(draft, plan_values(draft)))
-    assert "closing and tests are not in this" in said
+    assert "last stage and tests are not in this" in said
     assert "in all" not in said

@@ -90,6 +90,7 @@ def test_a_feature_says_beside_which_others_it_shows():
 def test_places_that_were_not_grouped_are_said():
     assert verdict_of().clusters_selected == "2 clusters"
     assert verdict_of(cluster=np.array([1, 1, 0, 0, 0])).clusters_selected is None
+    assert verdict_of(cluster=np.arange(1, 6)).clusters_selected is None  # one feature in each
     assert verdict_of(selected=np.zeros(5, bool)).clusters_selected is None
 
 

@@ -106,10 +106,10 @@ def assert_same(run, other):
 
 CASES = [
     (None, "screening", 0),
-    (None, "screening, closing", 0),
-    (2, "screening, closing", 0),
+    (None, "screening, last stage", 0),
+    (2, "screening, last stage", 0),
     (2, "half 1 of 2, screening", 1),
-    (2, "half 2 of 2, screening, closing", 2),
+    (2, "half 2 of 2, screening, last stage", 2),
 ]
 
 
@@ -153,13 +153,13 @@ def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, m
 def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     """The files that are open are the same ones: what is in them is not."""
     store, other = stores
-    over = at("screening, closing", lambda: shutil.copytree(other, store, dirs_exist_ok=True))
+    over = at("screening, last stage", lambda: shutil.copytree(other, store, dirs_exist_ok=True))
     with pytest.raises(StoreError, match="was replaced"):
         work_on_run(store, tmp_path / "t.run", request(), over)
     assert found_of(tmp_path / "t.run")[0] is None
 
 
-@pytest.mark.parametrize("stage", ["screening", "screening, closing"])
+@pytest.mark.parametrize("stage", ["screening", "screening, last stage"])
 def test_nothing_read_of_a_store_written_over_is_committed(stores, tmp_path, stage):
     """It would be gone on with once the store is back."""
     store, other = stores
@@ -196,7 +196,7 @@ def flip_a_code(store, _):
 
 
 @pytest.mark.parametrize("change", [write_codes_over, flip_a_code])
-@pytest.mark.parametrize("stage", ["screening", "screening, closing"])
+@pytest.mark.parametrize("stage", ["screening", "screening, last stage"])
 def test_nothing_read_of_codes_written_over_is_committed(stores, tmp_path, stage, change):
     """Though the metadata are still those of the run's store, when it is stopped."""
     store, other = stores

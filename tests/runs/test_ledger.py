@@ -400,7 +400,7 @@ def test_a_loss_in_a_half_names_the_run_and_is_accepted_with_it(tmp_path):
             work_on(ledger, Store.open(store), asked, watch)
             return halves_done(ledger, 2)
 
-    work(lambda step: step.stage != "half 2 of 2, screening, closing")
+    work(lambda step: step.stage != "half 2 of 2, screening, last stage")
     change(run / "halves" / "1", changed_fact("commits", 0))
     with pytest.raises(RunError, match=f"srs-ooc resume {run} --accept-loss"):
         work()

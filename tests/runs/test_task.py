@@ -172,7 +172,7 @@ def test_numbers_go_with_the_size_of_groups_too():
     groups, shuffled = np.repeat(np.arange(24), sizes), np.random.default_rng(1).permutation(24)
     for target, note, n_strata in [
         (sizes + shuffled / 100, "groups of their size. ", 12),
-        (np.frexp(sizes)[1] + shuffled / 100, "groups in their octave of sizes ", 4),
+        (np.frexp(sizes)[1] + shuffled / 100, "groups of about their size ", 4),
         (shuffled, "", 1),
     ]:
         by_group = task_of(target[groups], (), groups).by_group()

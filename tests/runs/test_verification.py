@@ -177,9 +177,8 @@ def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(run):
 @pytest.mark.parametrize("version", [1, 2, 5, None, "4", [3]])
 def test_a_ledger_of_another_format_is_refused_by_name(run, version):
     change(run, changed_fact("format", version))
-    refused = (
-        f"d.run: expected ledger format 4, found {re.escape(repr(version))}.*start the run again"
-    )
+    found = f"of format 4, found {re.escape(repr(version))}.*start the run again"
+    refused = rf"d.run: expected a record \(ledger.sqlite\) {found}"
     with pytest.raises(RunError, match=refused):
         verify_run(run)
     assert f"found {version!r}. Use the srs-ooc version that wrote it" in error_of("resume", run)
@@ -285,7 +284,7 @@ def test_halves_under_way_are_checked_too(store, tmp_path):
             ledger,
             Store.open(small),
             asked,
-            lambda step: step.stage != "half 3 of 4, screening, closing",
+            lambda step: step.stage != "half 3 of 4, screening, last stage",
         )
     third = run / "halves" / "2" / FILE
     assert verify_run(run).nbytes > (run / FILE).stat().st_size + third.stat().st_size
