@@ -171,14 +171,20 @@ class RankTarget(NamedTuple):
     ) -> "RankTarget":
         """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are.
 
-        ``names`` are those of the classes, where a trend is to be tested if they are numbers.
+        ``names`` are those of the classes, where a trend is to be tested if they are numbers. Where
+        none is, classes of fewer rows than :data:`RARE_LEVEL` are taken together, as rare levels of
+        a column are.
         """
         rows, starts = _by_stratum(len(labels), strata)
         sizes = np.bincount(labels, minlength=n_classes)
-        order = np.argsort(sizes, kind="stable").astype(np.int32)
         ascending = _ascending(names) if 2 < len(names) <= TARGET_LEVELS else None
         if ascending is not None and len(np.unique(ascending[sizes > 0])) < 3:
             ascending = None  # two differ alike with a trend and without
+        is_rare = (sizes > 0) & (sizes < RARE_LEVEL)
+        if ascending is None and 1 < is_rare.sum() < np.count_nonzero(sizes):
+            labels = np.where(is_rare, is_rare.argmax(), np.arange(n_classes))[labels]
+            sizes = np.bincount(labels, minlength=n_classes)
+        order = np.argsort(sizes, kind="stable").astype(np.int32)
         return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order, ascending)
 
     @classmethod

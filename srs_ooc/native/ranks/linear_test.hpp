@@ -269,9 +269,16 @@ class TwoLevels {
 };
 
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
-// exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
+// exchangeable, so the p-values are valid one given the other; their normal scores squared are added. Classes of which
+// no row is here would add a degree of freedom and nothing else.
 inline double classes_log_p(const LogFactorials &log_factorial, const Strata &strata, bool in_strata,
-                            const std::vector<std::int32_t> &order, bool by_spread, double shrink = 1) {
+                            const std::vector<std::int32_t> &all, bool by_spread, double shrink = 1) {
+    std::vector<std::int64_t> rows(all.size(), 0);
+    for (const ContingencyTable &table : strata)
+        for (std::size_t i = 0; i < table.cells.size(); ++i) rows[i % table.n_targets] += table.cells[i];
+    std::vector<std::int32_t> order;
+    for (const std::int32_t y : all)
+        if (rows[static_cast<std::size_t>(y)]) order.push_back(y);
     const bool has_two = strata.size() == 1 && !in_strata && !by_spread && strata[0].n_levels == 2 && strata[0].scores.empty();
     std::optional<TwoLevels> two;
     if (has_two) two.emplace(strata[0]);
@@ -285,7 +292,7 @@ inline double classes_log_p(const LogFactorials &log_factorial, const Strata &st
         sum += z * z;
         ++degrees;
     }
-    return log_chi_squared(sum, degrees);
+    return degrees ? log_chi_squared(sum, degrees) : 0;
 }
 
 } // namespace srs
