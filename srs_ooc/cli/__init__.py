@@ -43,6 +43,7 @@ EXAMPLES = {
         "srs-ooc features data.run --why f123",
         "srs-ooc features data.run --csv > features.csv",
     ],
+    "assess": ["srs-ooc assess data.run cohort2.zarr --csv > again.csv"],
     "pairs": ["srs-ooc pairs data.run", "srs-ooc pairs data.run --csv > pairs.csv"],
     "compare": ["srs-ooc compare data.run other.run", "srs-ooc compare a.run b.run --json"],
     "report": [
@@ -102,6 +103,7 @@ COMMANDS = {
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.results", "Rank the features of a run."),
     "pairs": ("srs_ooc.cli.results", "List what two features show together."),
+    "assess": ("srs_ooc.cli.results", "Test what a run selected in another store."),
     "compare": ("srs_ooc.cli.results", "Compare two runs."),
     "report": ("srs_ooc.cli.report", "Write what a run found as a page to look at."),
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
@@ -118,7 +120,7 @@ GROUPS = {
     "A first session": "ingest run features report",
     "Before a run": "inspect verify plan components scores",
     "Runs that there are": "resume status compare runs remove",
-    "More of what a run found": "pairs compact export predict sensitivity",
+    "More of what a run found": "pairs assess compact export predict sensitivity",
     "Other": "network synth theory",
 }
 """Commands as the help lists them."""

@@ -16,6 +16,7 @@ from srs_ooc.cli.output import (
     RECORD_OPTIONS,
     RUN_STORE_OPTION,
     SAFE_OPTION,
+    STORE,
     TABLE_ROWS,
     Brief,
     echo_json,
@@ -36,6 +37,7 @@ from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.verdict import Verdict
+from srs_ooc.store.opening import open_store
 
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
@@ -56,6 +58,12 @@ _VERDICT_COLUMNS = {
 _PAIR_COLUMNS = {
     "name": 11, "beside": 11, "within": 20, "selected": 8, "q_value": 9, "measure": 14, "effect": 7,
     "low": 7, "high": 7,
+}  # fmt: skip
+
+
+_ASSESSED_COLUMNS = {
+    "name": 11, "beside": 11, "measure": 12, "effect": 7, "effect_there": 12, "low_there": 9,
+    "high_there": 10, "same_way": 8, "p_value": 9, "shows_again": 11,
 }  # fmt: skip
 
 
@@ -232,6 +240,48 @@ def pairs_command(
                 which = "selected feature" if only_selected else "feature"
                 why = f"No {which} shows more beside another than alone"
             say(f"{why}: no pairs.", err=form["as_csv"] or form["as_json"])
+
+
+@click.command("assess")
+@click.argument("run", type=FILE)
+@click.argument("other", metavar="OTHER", type=STORE)
+@RUN_STORE_OPTION
+@with_options(RECORD_OPTIONS)
+def assess_command(
+    run: Path,
+    other: Place,
+    store: Place | None,
+    top: int | None,
+    memory_mb: int,
+    **form: Any,
+) -> None:
+    """Test the selected features of RUN again in the store OTHER: a second cohort, plate or site.
+
+    Features are found by name; the target of OTHER is of the same kind, with classes of the same
+    names. Nothing is chosen there, so p-values and intervals are those of features named before.
+    They are of OTHER as it is: no covariates are adjusted for.
+
+    \b
+    name, beside              the feature; beside which others it was found and is tested
+    is_there                  whether OTHER has it, and those others
+    measure                   what the effects are of
+    effect, low, high         in RUN, likely too large: the same rows chose the feature
+    effect_there ...          in OTHER, with an interval of 95%
+    same_way                  whether both go the same way
+    p_value                   in OTHER, by the same test
+    shows_again               p at most 0.05 over the features there are, no other way
+    """
+    from srs_ooc.results.assessment import AssessedRecord, assess, summary
+    from srs_ooc.results.report import Report
+
+    process_nbytes()  # of the program alone, before there is work
+    with closing(Run(run, writable=False)) as ledger:
+        report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
+        found = assess(report, open_store(other))
+    write_records(AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
+    _say_more(len(found), top, **form)
+    for line in summary(found):
+        say(line, err=form["as_csv"] or form["as_json"])
 
 
 @click.command("compare")

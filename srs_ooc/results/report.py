@@ -191,14 +191,21 @@ class Report:
         StoreError
             If the store cannot be read, or was replaced.
         """
-        order = np.argsort(features, kind="stable")
-        size = max(1, min(_COLUMNS, _CELLS // len(rows)))
-        block = Block(size, len(rows), self.manifest.code_nbytes, tiled=False)
-        with self.store.unchanged(), self.store.columns(mapped=False) as columns:
-            for start in range(0, len(order), size):
-                places = order[start : start + size]
-                columns.gather(features[places].astype(np.uint32), block, rows)
-                yield places, block.as_columns(len(places))
+        return columns_of(self.store, features, rows)
+
+
+def columns_of(
+    store: Store, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """Yield places among features of a store and their codes, as :meth:`Report.columns` does."""
+    order = np.argsort(features, kind="stable")
+    size = max(1, min(_COLUMNS, _CELLS // len(rows)))
+    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
+    with store.unchanged(), store.columns(mapped=False) as columns:
+        for start in range(0, len(order), size):
+            places = order[start : start + size]
+            columns.gather(features[places].astype(np.uint32), block, rows)
+            yield places, block.as_columns(len(places))
 
 
 # Each listed feature against the target, in a few bytes: what its small plot is drawn from.

@@ -187,6 +187,34 @@ class Result:
             found = (pair.record for pair in pairs_of(report))
             return frame_of(kind, PairRecord, (r for r in found if r.selected or not only_selected))
 
+    def assess(self, other: Any, kind: str = "pandas") -> Any:
+        """Test the selected features again in another store, as ``srs-ooc assess`` does.
+
+        Parameters
+        ----------
+        other : Store, path or URL
+            Its features are found by name.
+        kind : {'pandas', 'polars', 'records'}
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            A row a feature: :class:`srs_ooc.results.assessment.AssessedRecord`.
+
+        Raises
+        ------
+        RunError, InputError, StoreError
+            If the run has no verdict by tests; if the other target is of another kind, or no
+            feature is there; if a store cannot be read.
+        """
+        from srs_ooc.results.assessment import AssessedRecord, assess
+
+        with python_spelling(), self._report(draws=False) as report:
+            check_kind(kind)
+            store = other if isinstance(other, Store) else open_store(place_of(other))
+            return frame_of(kind, AssessedRecord, assess(report, store))
+
     @property
     def cautions(self) -> list[str]:
         """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.

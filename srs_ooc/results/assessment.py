@@ -1,0 +1,276 @@
+"""What a run's selected features show in another store: a second cohort, plate or site."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import InputError, RunError
+from srs_ooc.evidence.conditional_tests import Looked, halves
+from srs_ooc.evidence.effects import EffectTarget, Interval, effect_of, interaction
+from srs_ooc.evidence.rank_tests import (
+    FIXED_SHARES,
+    Contrast,
+    RankTarget,
+    combined,
+    contrasts_log_p,
+    p_values_of,
+    strongest_of,
+)
+from srs_ooc.native.numerics import log
+from srs_ooc.results.exporting import places_of
+from srs_ooc.results.feature_record import fields_of, none_if_nan
+from srs_ooc.results.pair_record import PairRecord, pairs_of
+from srs_ooc.results.report import Report, columns_of
+from srs_ooc.runs.feature_tests import NOBODY, effect_target, target_of
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.resources import categorical_features
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict import Verdict
+from srs_ooc.store.store import Store
+
+LEVEL = 0.05
+"""Of all features together, by Bonferroni, at which one is said to show again."""
+_AT_ONCE = 16
+_NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
+
+
+@dataclass(frozen=True)
+class AssessedRecord:
+    """A selected feature in its own store and in another; None where a value is not defined.
+
+    ``beside`` names the others beside which it was found; it is tested beside the same there.
+    ``effect``, ``low`` and ``high`` are those of the run (:class:`FeatureRecord`), likely too
+    large, as the same rows chose the feature; ``effect_there`` and the like those of the other
+    store, with an interval of 95%. Beside one other they are the difference of differences of
+    :class:`PairRecord`; beside two there is none. ``same_way`` is whether both go the same way;
+    ``p_value`` is of the other store alone, and ``shows_again`` says that it is at most 0.05 over
+    the features there are, and that the way is not another.
+    """
+
+    name: str
+    is_there: bool
+    beside: str
+    measure: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    effect_there: float | None = None
+    low_there: float | None = None
+    high_there: float | None = None
+    same_way: bool | None = None
+    p_value: float | None = None
+    shows_again: bool = False
+
+
+class _There(NamedTuple):
+    """The other store, as features are tested there."""
+
+    store: Store
+    task: Task
+    target: RankTarget
+    effects: EffectTarget
+    missing_code: int
+    categorical: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, store: Store) -> "_There":
+        task = Task.of(store, Inputs(), exchanges=True).by_group()
+        code = store.manifest.missing_code if task.units is None else task.units.missing_code
+        kinds = categorical_features(store) if task.units is None else None
+        return cls(store, task, target_of(task), effect_target(task), code, kinds)
+
+    def codes(self, features: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the codes of features in all rows, or means of ranks of groups."""
+        rows = np.arange(self.store.manifest.n_rows, dtype=np.int32)
+        found: list[Any] = [None] * len(features)
+        units, missing_code = self.task.units, self.store.manifest.missing_code
+        for places, columns in columns_of(self.store, features, rows):
+            ranked = columns if units is None else units.mean_ranks(columns, missing_code)
+            for place, column in zip(places.tolist(), ranked, strict=True):
+                found[place] = column.copy()
+        return np.array(found)
+
+
+def assess(report: Report, other: Store) -> list[AssessedRecord]:
+    """Return what each selected feature of a run shows in another store, best first.
+
+    Raises
+    ------
+    RunError
+        If the run has no verdict by tests.
+    InputError
+        If the other store has another kind of target or other classes, or none of the features.
+    """
+    verdict = report.reading.verdict
+    if verdict is None:
+        raise RunError(
+            f"{report.name}: expected a run with a verdict by tests, found none (yet). Let it end: "
+            "srs-ooc resume."
+        )
+    _check_target(report.store, other)
+    names = {feature: report.reading.name(feature) for feature in _all_of(verdict)}
+    places = _places_of(other, names.values())
+    chosen = verdict.selected().tolist()
+    n_there = sum(all(names[f] in places for f in _together(verdict, one)) for one in chosen)
+    if chosen and not n_there:
+        raise InputError(
+            f"{other.path}: expected features by the names of {report.name}, such as "
+            f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
+        )
+    there = _There.of(other)
+    pairs = {p.record.name: p.record for p in pairs_of(report) if p.record.within is None}
+    found = []
+    for start in range(0, len(chosen), _AT_ONCE):
+        for one in chosen[start : start + _AT_ONCE]:
+            together = _together(verdict, one)
+            record = _here(verdict, names, together, pairs)
+            if all(names[f] in places for f in together):
+                codes = there.codes(np.array([places[names[f]] for f in together]))
+                kind = there.categorical is not None and there.categorical[places[names[one]]]
+                record = _beside(record, verdict, together, codes, there, bool(kind))
+            found.append(record)
+    return [_judged(record, n_there) for record in found]
+
+
+def _check_target(here: Store, other: Store) -> None:
+    ours, theirs = here.manifest, other.manifest
+    kinds = [
+        (m.task, "events" in m.row_columns, m.classes if len(m.classes) else None)
+        for m in (ours, theirs)
+    ]
+    if kinds[0] != kinds[1]:
+        said = [", ".join(m.classes) or m.task for m in (ours, theirs)]
+        raise InputError(
+            f"{other.path}: expected a target as the run's ({said[0]}), found {said[1]}. Ingest it "
+            "with the same --target and --task, classes named alike."
+        )
+
+
+def _together(verdict: Verdict, feature: int) -> list[int]:
+    return [feature, *(o for o in verdict.row(feature)["beside"].tolist() if o != NOBODY)]
+
+
+def _all_of(verdict: Verdict) -> list[int]:
+    return sorted({f for one in verdict.selected().tolist() for f in _together(verdict, one)})
+
+
+def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:
+    """Return the stored positions of those names that there are."""
+    wanted = set(names)
+    found = {name: source for source, name in enumerate(store.names) if name in wanted}
+    if not found:
+        return {}
+    stored = places_of(store, np.array([*found.values()]))
+    return dict(zip(found, stored.tolist(), strict=True))
+
+
+def _here(
+    verdict: Verdict, names: dict[int, str], together: list[int], pairs: dict[str, PairRecord]
+) -> AssessedRecord:
+    """Return what the run itself shows of a feature."""
+    name, *others = (names[feature] for feature in together)
+    beside = " and ".join(others)
+    if not others:
+        said = fields_of(verdict, together[0])
+        ends = said["effect"], said["low"], said["high"]
+        return AssessedRecord(name, False, beside, said["measure"] if ends[0] else "", *ends)
+    pair = pairs.get(name) if len(others) == 1 else None
+    if pair is None:
+        return AssessedRecord(name, False, beside, "", None, None, None)
+    return AssessedRecord(name, False, beside, pair.measure, pair.effect, pair.low, pair.high)
+
+
+def _beside(
+    record: AssessedRecord,
+    verdict: Verdict,
+    together: list[int],
+    codes: NDArray[Any],
+    there: _There,
+    is_categorical: bool,
+) -> AssessedRecord:
+    """Return the record with what the other store shows."""
+    row, code, kinds = verdict.row(together[0]), there.missing_code, np.array([is_categorical])
+    column = np.ascontiguousarray(codes[:1])
+    if len(together) > 1:
+        looked = Looked(codes, code, there.target)
+        parts = looked.parts([*range(1, len(together))], there.target)
+        log_ps = [contrasts_log_p(column, code, part, categorical=kinds) for part in parts]
+        strength = combined(np.array([strongest_of(one, FIXED_SHARES)[0] for one in log_ps]))
+        found = Interval(np.nan, np.nan, np.nan)
+        if record.measure:
+            found = _interaction(codes, record.measure, there)
+    else:
+        only = Contrast(int(row["differs_in"]) % len(Contrast))
+        log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
+        strength = np.nan_to_num(-log_p[:, only] / log(10.0))
+        found = _effect(column[0], row, there, is_categorical)
+    effect, low, high = map(none_if_nan, found)
+    return replace(
+        record,
+        is_there=True,
+        effect_there=effect,
+        low_there=low,
+        high_there=high,
+        p_value=float(p_values_of(strength)[0]),
+    )
+
+
+def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool) -> Interval:
+    """Return the effect of the same measure; toward the same class, where there are several."""
+    target = there.effects
+    if target.n_classes > 2 and row["toward"] >= 0:
+        k = int(row["toward"]) % target.n_classes
+        target = target._replace(codes=(target.codes == k).astype(np.int32), n_classes=2)
+    if is_categorical:  # levels are numbered by each store in its own way
+        return Interval(np.nan, np.nan, np.nan)
+    measure, _, found = effect_of(column, there.missing_code, target, int(row["differs_in"]))
+    return found if measure else Interval(np.nan, np.nan, np.nan)
+
+
+def _interaction(codes: NDArray[Any], measure: str, there: _There) -> Interval:
+    """Return the difference of differences of a pair; of the class, or the numbers, it is of."""
+    task = there.task
+    is_known = (codes < there.missing_code).all(axis=0)
+    high = halves(codes, there.missing_code)
+    values: NDArray[Any] = task.target.astype(np.float64)
+    if task.classes:
+        values = task.target == task.classes.index(measure.removeprefix("share of "))
+    strata = None if task.strata is None else task.strata[is_known]
+    cells = (2 * high[0].astype(np.int64) + high[1])[is_known]
+    return interaction(values[is_known], cells, strata)
+
+
+def _judged(record: AssessedRecord, n_there: int) -> AssessedRecord:
+    """Return the record with whether the feature goes the same way and shows again."""
+    if record.p_value is None:
+        return record
+    same = None
+    if record.effect is not None and record.effect_there is not None:
+        neutral = _NEUTRAL.get(record.measure, 0.0)
+        same = (record.effect > neutral) == (record.effect_there > neutral)
+    again = same is not False and record.p_value <= LEVEL / n_there
+    return replace(record, same_way=same, shows_again=again)
+
+
+def summary(records: list[AssessedRecord]) -> Iterator[str]:
+    """Yield how many features are there, go the same way and show again."""
+    there = [record for record in records if record.is_there]
+    yield f"{len(there)} of {len(records)} selected features are in the other store."
+    if not there:
+        return
+    told = [record.same_way for record in there if record.same_way is not None]
+    n, same = len(told), sum(told)
+    if n:
+        chance = sum(comb(n, k) for k in range(same, n + 1)) / 2**n
+        yield (
+            f"{same} of {n} go the same way; {n / 2:g} would by chance (so many or more: p = "
+            f"{chance:.2g}, if features are independent)."
+        )
+    again = sum(record.shows_again for record in there)
+    yield (
+        f"{again} of {len(there)} show again: p at most {LEVEL:g} / {len(there)}, and no other way."
+    )

@@ -1,0 +1,144 @@
+"""What a run selected is tested again in another store: by name, the same way, at its own level."""
+
+import numpy as np
+import pytest
+from command import json_of
+from command import srs_ooc as command
+from scipy import stats
+
+import srs_ooc
+from srs_ooc.base.errors import InputError, RunError
+from srs_ooc.results.assessment import LEVEL
+
+N_FEATURES = 20
+NAMES = [f"f{j}" for j in range(N_FEATURES)]
+
+
+def cohort(seed, n=300, flips=0.05, sign=1.0):
+    """Two shifted features, an XOR pair; classes well and ill."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, N_FEATURES))
+    is_ill = (values[:, 2] > 0) ^ (values[:, 3] > 0) ^ (rng.random(n) < flips)
+    values[:, 0] += sign * is_ill
+    values[:, 1] -= is_ill
+    return values, np.where(is_ill, "ill", "well")
+
+
+def store_of(folder, values, target, names=NAMES, **options):
+    srs_ooc.ingest(values, folder, target=list(target), names=names, **options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    result = srs_ooc.run(store_of(folder / "a.zarr", *cohort(1)), iterations=200, q=10)
+    assert {"f0", "f1", "f2", "f3"} <= set(result.selected)
+    return result
+
+
+def by_name(records):
+    return {record["name"]: record for record in records}
+
+
+def test_what_is_there_shows_again_whatever_the_order_of_columns(found, tmp_path):
+    values, target = cohort(2)
+    order = np.random.default_rng(0).permutation(N_FEATURES)
+    names = [NAMES[j] for j in order]
+    store = store_of(tmp_path / "b.zarr", values[:, order], target, names)
+    records = by_name(found.assess(store, "records"))
+    assert list(records) == found.selected
+    assert all(records[name]["shows_again"] for name in ("f0", "f1", "f2", "f3"))
+    shift = records["f0"]
+    ill, well = (values[target == label, 0] for label in ("ill", "well"))
+    expected = stats.mannwhitneyu(well, ill)
+    assert shift["measure"] == "AUC"
+    assert shift["effect_there"] == pytest.approx(
+        expected.statistic / len(ill) / len(well), rel=2e-3
+    )
+    assert np.log(shift["p_value"]) == pytest.approx(np.log(expected.pvalue), rel=0.05)
+    assert shift["low_there"] < shift["effect_there"] < shift["high_there"]
+    assert shift["same_way"]
+    pair = records["f2"]
+    assert pair["beside"] == "f3"
+    assert pair["measure"] == "share of well"
+    assert pair["effect_there"] > 1.5
+    assert pair["same_way"]
+
+
+def test_another_way_is_no_showing_again(found, tmp_path):
+    store = store_of(tmp_path / "b.zarr", *cohort(3, sign=-1.0))
+    record = by_name(found.assess(store, "records"))["f0"]
+    assert record["p_value"] < 1e-6
+    assert record["same_way"] is False
+    assert not record["shows_again"]
+
+
+def test_where_nothing_goes_with_the_target_p_values_are_uniform(found, tmp_path):
+    p_values = []
+    for seed in range(12):
+        values, target = cohort(10 + seed, n=120)
+        np.random.default_rng(seed).shuffle(target)
+        store = store_of(tmp_path / f"{seed}.zarr", values, target)
+        p_values += [one["p_value"] for one in found.assess(store, "records")]
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-3
+    assert np.mean(np.array(p_values) <= LEVEL) < 0.2
+
+
+def test_features_that_are_not_there_are_said(found, tmp_path):
+    values, target = cohort(2)
+    store = store_of(tmp_path / "b.zarr", values[:, :3], target, NAMES[:3])
+    records = by_name(found.assess(store, "records"))
+    assert records["f0"]["is_there"]
+    assert not records["f2"]["is_there"]  # as f3 is not
+    assert records["f2"]["p_value"] is None
+    assert not records["f2"]["shows_again"]
+    done = command("assess", found.run, store)
+    n = len(found.selected)
+    assert f"2 of {n} selected features are in the other store." in done.stdout
+    assert "2 of 2 go the same way; 1 would by chance" in done.stdout
+    assert "2 of 2 show again: p at most 0.05 / 2" in done.stdout
+
+
+def test_the_command_says_what_python_does(found, tmp_path):
+    store = store_of(tmp_path / "b.zarr", *cohort(2))
+    assert json_of("assess", found.run, store, "--json") == found.assess(store, "records")
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "said"),
+    [
+        (["sick", "well"], NAMES, "expected a target as the run's (ill, well), found sick, well"),
+        ([1.5, 2.5], NAMES, "found regression"),
+        (["ill", "well"], [f"g{j}" for j in range(N_FEATURES)], "expected features by the names"),
+    ],
+)
+def test_another_target_or_no_feature_is_refused(found, tmp_path, target, names, said):
+    values, _ = cohort(2, n=40)
+    store = store_of(tmp_path / "b.zarr", values, [target[i % 2] for i in range(40)], names,
+                     task="regression" if target[0] == 1.5 else "classification")  # fmt: skip
+    with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+        found.assess(store)
+
+
+def test_a_run_without_tests_is_refused(tmp_path):
+    store = store_of(tmp_path / "a.zarr", *cohort(1))
+    result = srs_ooc.run(store, judge="probe", iterations=50, q=10)
+    with pytest.raises(RunError, match="expected a run with a verdict by tests"):
+        result.assess(store)
+
+
+def test_numbers_strata_and_groups_are_compared_as_a_run_would(tmp_path):
+    rng = np.random.default_rng(5)
+    values = np.repeat(rng.normal(size=(150, N_FEATURES)), 2, axis=0)
+    target = values[:, 4] + 0.3 * values[:, 5] + np.repeat(rng.normal(size=150), 2)
+    groups = np.repeat(np.arange(150), 2).astype(str)
+    first = store_of(tmp_path / "a.zarr", values, target)
+    result = srs_ooc.run(first, iterations=100, q=10)
+    assert "f4" in result.selected
+    alone = by_name(result.assess(first, "records"))["f4"]
+    grouped = store_of(tmp_path / "b.zarr", values, target, groups=list(groups))
+    parted = store_of(tmp_path / "c.zarr", values, target, strata=list(groups))
+    assert alone["effect"] == pytest.approx(alone["effect_there"])
+    assert by_name(result.assess(grouped, "records"))["f4"]["p_value"] > alone["p_value"] ** 0.8
+    assert by_name(result.assess(parted, "records"))["f4"]["p_value"] == 1  # nothing differs within
