@@ -292,7 +292,7 @@ def test_a_bar_shows_each_stage(store, capfd):
     srs_ooc.run(store, progress=True, **OPTIONS)
     said = capfd.readouterr().err
     assert "300 of 300 iterations" in said
-    assert "closing" in said
+    assert "last stage" in said
     assert "\x1b" not in said
 
 

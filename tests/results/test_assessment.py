@@ -56,7 +56,7 @@ def test_what_is_there_shows_again_whatever_the_order_of_columns(found, tmp_path
     assert shift["effect_there"] == pytest.approx(
         expected.statistic / len(ill) / len(well), rel=2e-3
     )
-    assert np.log(shift["p_value"]) == pytest.approx(np.log(expected.pvalue), rel=0.05)
+    assert np.log(shift["p_value"]) == pytest.approx(np.log(expected.pvalue), rel=0.1)
     assert shift["low_there"] < shift["effect_there"] < shift["high_there"]
     assert shift["same_way"]
     pair = records["f2"]
