@@ -48,6 +48,7 @@ __all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
 
 
 _SEEDS = 1 << 32
+_DROP = "Drop such columns from X, merge their categories, or turn them into numbers."
 FEWEST_ROWS = 2
 MOST_ROWS_OF_VALUES = 512
 """Of more rows only the range of values of each code is kept, which takes less disk."""
@@ -202,7 +203,8 @@ def python_errors() -> Iterator[None]:
         with python_spelling(), growth_counted():
             yield
     except (InputError, UsageError) as error:
-        raise ValueError(str(error)) from error
+        found = getattr(error, "found", None)
+        raise ValueError(f"{found} {_DROP}" if found else str(error)) from error
 
 
 @contextmanager

@@ -282,6 +282,40 @@ def test_all_columns_of_texts_are_named_at_once(tmp_path):
     assert code == 0
 
 
+def test_all_columns_that_can_be_no_features_are_named_at_once(tmp_path):
+    days = [f"2024-03-{1 + i:02d}" for i in range(N)]
+    table = {"day": days, "until": days, "id": [f"p{i}" for i in range(N)]}
+    code, said = ingested(tmp_path, {**table, "x": numbers(), "y": CLASSES})
+    assert code
+    assert "found what looks like dates ('2024-03-01'). The same holds of column" in said
+    assert "Leave dates out with --ignore NAME,NAME, or turn such columns into numbers" in said
+    assert "column 'id': expected a number, or a category that occurs more than once" in said
+    assert all(f"column '{name}'" in said for name in table)
+    assert "row-ids" not in said.partition("column 'id'")[0]
+
+
+@pytest.mark.parametrize(
+    "day", ["2024-1-{}", "2024/01/{} 10:00", "{}.01.2024", "{}/1/24", "{}-Jan-2024", "{}jan2024"]
+)
+def test_dates_are_known_however_written(tmp_path, day):
+    days = [day.format(1 + i) for i in range(N)]
+    assert "looks like dates" in ingested(tmp_path, {"d": days, "x": numbers(), "y": CLASSES})[1]
+
+
+def test_more_dates_than_categories_are_called_dates(tmp_path):
+    days = [str(day) for day in np.arange("2024-01-01", "2024-10-01", dtype="M8[D]")] * 2
+    table = {"day": days, "x": np.arange(len(days)), "y": ["a", "b"] * (len(days) // 2)}
+    code, said = ingested(tmp_path, table)
+    assert code
+    assert "expected numbers or categories, found what looks like dates ('2024-" in said
+
+
+def test_a_date_among_numbers_is_called_one(tmp_path):
+    day = [*range(N - 1), "2024-01-01"]
+    _, said = ingested(tmp_path, {"day": day, "x": numbers(), "y": CLASSES})
+    assert "It looks like a date: turn such columns into numbers" in said
+
+
 @pytest.mark.parametrize("word", ["missing", "unknown", "n/a", "?", "None", "NULL"])
 def test_texts_for_missing_among_categories_are_pointed_out(tmp_path, word):
     table = {"stage": ["I", "II", word] * 8, "x": numbers(), "y": CLASSES}
