@@ -508,7 +508,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         features, covariates = self._parted(X)
         ingest(
             _columns(X, features) if covariates else X,
-            folder / "fit.zarr",
+            folder / "X.zarr",
             target=self._target(y).tolist(),
             task=self._task(),
             weights=weights,
@@ -518,7 +518,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             min_class_rows=self.min_class_rows,
             covariates=covariates,
         )
-        return Store.open(folder / "fit.zarr"), features
+        return Store.open(folder / "X.zarr"), features
 
     def _parted(self, X: Any) -> tuple[NDArray[np.intp], dict[str, Any]]:
         """Return the places of the features, and the values of the covariates by name."""

@@ -207,7 +207,7 @@ class CategoryCoder:
             what = "dates"
         found = self._wrong.setdefault(what, [])
         found.append((feature, row, float(numbers[row]), len(texts)))
-        if len(found) > NAMED + 1:
+        if len(found) > NAMED + 1:  # enough of them for a message
             self.refuse()
 
     def refuse(self) -> None:
@@ -224,9 +224,10 @@ class CategoryCoder:
 
     def _said(self, what: str, found: list[tuple[int, int, float, int]]) -> tuple[str, str]:
         """Say what was found, and what to do."""
-        (where, text), *others = [self._kinds.cell(*cell) for *cell, _ in found[: NAMED + 1]]
+        cells = [self._kinds.cell(feature, row, text) for feature, row, text, _ in found]
+        (where, text), *others = cells[: NAMED + 1]
         named = ", ".join(place.rpartition(": ")[2] for place, _ in others)
-        more = f" The same holds of {named}{', ...' * (len(found) > NAMED + 1)}." if others else ""
+        more = f" The same holds of {named}{', ...' * (len(cells) > NAMED + 1)}." if others else ""
         remedy = "If they identify the rows, name the column with --row-ids"
         if what == "dates":
             said = f"numbers or categories, found what looks like dates ({text})."

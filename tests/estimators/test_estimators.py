@@ -534,6 +534,17 @@ def test_a_column_that_can_be_no_feature_is_refused_with_what_can_be_done_to_x(w
     assert ("df['bad'] = (df['bad'] - df['bad'].min()).dt.days" in said) == (what == "dates")
 
 
+def test_whole_numbers_taken_for_classes_are_told_without_a_path(caplog):
+    values, _ = table()
+    SRSSelector(**FAST).fit(values, np.arange(120) % 41)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("X: the 41 whole numbers of the target were taken for classes.")
+    assert said.endswith('say task="regression".')
+    caplog.clear()
+    SRSSelector(**FAST, task="regression").fit(values, np.arange(120) % 41)
+    assert not caplog.records
+
+
 def test_every_parameter_is_documented():
     page = inspect.getdoc(SRSSelector).partition("Attributes\n")[0]
     documented = set(re.findall(r"\w+", " ".join(re.findall(r"^(\S.*) : ", page, re.MULTILINE))))

@@ -430,6 +430,31 @@ def test_classes_of_one_row_are_refused_only_in_tables_of_some_rows(rows):
     check_counts("t.csv", rows, 1)
 
 
+@pytest.mark.parametrize("name", ["ignore", "covariates", "strata"])
+def test_a_name_does_for_a_list_of_one(tmp_path, name):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": ["u", "v"] * 12, "x": numbers(), "y": CLASSES})
+    one = srs_ooc.ingest(frame, tmp_path / "t.zarr", **{name: "n"})
+    assert (one.n_features, one.target_name) == (1, "y")
+    assert one == srs_ooc.ingest(frame, tmp_path / "t.zarr", **{name: ("n",)}, overwrite=True)
+
+
+def test_covariates_may_be_a_list_of_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": ["u", "v"] * 12, "x": numbers(), "z": numbers(1), "y": CLASSES})
+    found = srs_ooc.ingest(frame, tmp_path / "t.zarr", covariates=["n", "x"])
+    assert found.row_columns == {"covariates": ["n", "x"]}
+
+
+def test_whole_numbers_taken_for_classes_are_told_with_the_remedy_python_has(tmp_path, caplog):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": numbers(), "y": [0, 1, 2, 3] * 6})
+    srs_ooc.ingest(frame, tmp_path / "t.zarr")
+    said = "t.zarr: the 4 whole numbers of the target were taken for classes"
+    assert said in caplog.text
+    assert 'say task="regression"' in caplog.text
+
+
 def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"n": range(N), "code": ["0", "1", "2", "?"] * 6, "x": numbers()})

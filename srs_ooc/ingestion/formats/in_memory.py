@@ -610,8 +610,8 @@ def text_numbers(
     """
     for row, item in enumerate(items, first_row + 1):
         if not isinstance(item, (str, bytes, *_NUMBERS)) and not is_missing(item):
-            found = f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}."
-            raise InputError(f"{found} Convert it, or leave the column out with --ignore.", found)
+            said = f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}."
+            raise InputError(f"{said} Convert it, or leave the column out with --ignore.", said)
     out = np.full(len(items), np.nan)
     texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
     there = np.array([bool(text) for text in texts])
