@@ -99,9 +99,9 @@ def frame_of_columns(
     index, with ``_`` before its name where a column is called so.
     """
     check_kind(kind)
-    if index is not None and kind == "pandas":
+    if kind == "pandas":
         pandas = library(kind, "kind", _REMEDY)
-        return pandas.DataFrame(columns, index=pandas.Index(index[1], name=index[0]))
+        return pandas.DataFrame(columns, index and pandas.Index(index[1], name=index[0]))
     if index is not None:
         name = index[0] or "index"
         while name in columns:

@@ -144,14 +144,22 @@ class TableReader:
         return blob, np.frombuffer(ends, np.uint64)
 
     def counted_nbytes(
-        self, stream: "CsvStream", n_features: int, most_nbytes: float = SAMPLED_NBYTES
+        self,
+        stream: "CsvStream",
+        n_features: int,
+        most_nbytes: float = SAMPLED_NBYTES,
+        take: Callable[[Texts], None] = lambda targets: None,
     ) -> int:
-        """Return what the texts in the first bytes of rows count as, and a quarter more of more."""
+        """Return what the texts in the first bytes of rows count as, and a quarter more of more.
+
+        ``take`` gets the targets of these rows.
+        """
         n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
         panel = anonymous_array((n_features, n_rows))
         self.set_panel(panel)
         for n_fed in fed(stream, self):
             self.take_texts(ROW_ID)
+            take(self.take_texts(TARGET))
             self.take_lines()
             if self.panel_is_full:
                 self.set_panel(panel)
