@@ -48,6 +48,7 @@ __all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
 
 
 _SEEDS = 1 << 32
+_DROP = "Drop such columns from X, merge their categories, or turn them into numbers."
 FEWEST_ROWS = 2
 MOST_ROWS_OF_VALUES = 512
 """Of more rows only the range of values of each code is kept, which takes less disk."""
@@ -202,7 +203,8 @@ def python_errors() -> Iterator[None]:
         with python_spelling(), growth_counted():
             yield
     except (InputError, UsageError) as error:
-        raise ValueError(str(error)) from error
+        found = getattr(error, "found", None)
+        raise ValueError(f"{found} {_DROP}" if found else str(error)) from error
 
 
 @contextmanager
@@ -506,7 +508,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         features, covariates = self._parted(X)
         ingest(
             _columns(X, features) if covariates else X,
-            folder / "fit.zarr",
+            folder / "X.zarr",
             target=self._target(y).tolist(),
             task=self._task(),
             weights=weights,
@@ -516,7 +518,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             min_class_rows=self.min_class_rows,
             covariates=covariates,
         )
-        return Store.open(folder / "fit.zarr"), features
+        return Store.open(folder / "X.zarr"), features
 
     def _parted(self, X: Any) -> tuple[NDArray[np.intp], dict[str, Any]]:
         """Return the places of the features, and the values of the covariates by name."""

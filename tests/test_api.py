@@ -325,6 +325,38 @@ def test_features_of_a_store_are_read_by_name(tmp_path):
         srs_ooc.read(store, ["a", "z"])
 
 
+_IDS = {
+    "numbered": (None, None, [0, 2, 3]),
+    "texts": (["a", "b", "c", "d"], "id", ["a", "c", "d"]),
+    "whole numbers": ([7, 12, -3, 0], "id", [7, -3, 0]),
+    "numbers as texts": (["007", "12", "3", "0"], "id", ["007", "3", "0"]),
+}
+
+
+@pytest.mark.parametrize(("ids", "name", "expected"), _IDS.values(), ids=_IDS)
+def test_values_read_say_which_rows_of_the_users_table_they_are_of(tmp_path, ids, name, expected):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.5, 2, 4, 8], "y": ["u", None, "v", "v"]})
+    if ids is not None:
+        frame = frame.set_index(pandas.Index(ids, name=name))
+    table = frame if ids is None else frame.reset_index()
+    srs_ooc.ingest(table, tmp_path / "t.zarr", target="y", row_ids=name)
+    found = srs_ooc.read(tmp_path / "t.zarr", ["a"])
+    pandas.testing.assert_frame_equal(found, frame.loc[found.index, ["a"]])
+    assert found.index.tolist() == expected
+    records = srs_ooc.read(tmp_path / "t.zarr", ["a"], "records")
+    assert [row[name or "index"] for row in records] == expected
+    assert [row["a"] for row in records] == [1.5, 4, 8]
+
+
+def test_the_column_of_rows_is_called_otherwise_than_features(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"index": [1.5, 2, 4]})
+    srs_ooc.ingest(frame, tmp_path / "t.zarr", target=[0, 1, 1])
+    found = srs_ooc.read(tmp_path / "t.zarr", ["index"], "records")
+    assert found[1] == {"_index": 1, "index": 2}
+
+
 @pytest.mark.slow
 def test_a_plan_is_that_of_the_command_line(store):
     found = srs_ooc.plan(n_rows=72, n_features=850_000, memory_mb=512, threads=2, fdr=0.2)

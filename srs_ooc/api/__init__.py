@@ -3,6 +3,7 @@
 Here stand ``srs_ooc.run``, ``resume``, ``open_run`` and what they need; the others load later.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from srs_ooc.store.remote_cache import CacheOptions
 
 StoreOrPath = Store | str | Path | Url
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""A row id that is a whole number, and the only text for it."""
 
 
 def open_store(path: str | Path | Url, cache: "CacheOptions | None" = None) -> Store:
@@ -249,6 +252,14 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
     kind : {'pandas', 'polars', 'records'}
         A DataFrame with a column a feature, or a list of dicts. Categories are texts.
 
+    Returns
+    -------
+    DataFrame or list of dict
+        Rows without a target are not in a store, so each row says which it is: in pandas the index,
+        else a first column, ``index`` or what the table calls its row ids. Row ids that are whole
+        numbers are integers. A table without row ids has its rows counted from 0, as pandas counts
+        them (the store's own row ids are counted from 1): ``frame.iloc[values.index]``.
+
     Raises
     ------
     UsageError
@@ -269,7 +280,15 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
         with opened.unchanged():
             values = values_of(opened, places)
         columns = {name: values[:, i].tolist() for i, name in enumerate(wanted)}
-        return frame_of_columns(kind, columns)
+        return frame_of_columns(kind, columns, (opened.manifest.row_id_name, _row_labels(opened)))
+
+
+def _row_labels(store: Store) -> list[Any]:
+    """Return what names each row: its id, or its place in a table without ids, from 0."""
+    ids: list[Any] = list(store.row_ids)
+    if all(map(_WHOLE.fullmatch, ids)):
+        ids = [int(text) - (store.manifest.row_id_name is None) for text in ids]
+    return ids
 
 
 def options() -> Mapping[str, str]:

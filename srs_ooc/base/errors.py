@@ -10,7 +10,14 @@ class UsageError(SrsOocError):
 
 
 class InputError(SrsOocError):
-    """A source table that cannot be ingested as asked."""
+    """A source table that cannot be ingested as asked.
+
+    Where columns can be no features, ``found`` says so, without what to do.
+    """
+
+    def __init__(self, message: str, found: str | None = None) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 class StoreError(SrsOocError):

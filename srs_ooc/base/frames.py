@@ -90,9 +90,23 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     return made.DataFrame(series)
 
 
-def frame_of_columns(kind: str, columns: dict[str, list[Any]]) -> Any:
-    """Return columns as ``kind``; parameters and errors as of :func:`frame_of`."""
+def frame_of_columns(
+    kind: str, columns: dict[str, list[Any]], index: tuple[str | None, list[Any]] | None = None
+) -> Any:
+    """Return columns as ``kind``; parameters and errors as of :func:`frame_of`.
+
+    ``index`` is the name and the items of what names the rows: a first column where frames have no
+    index, with ``_`` before its name where a column is called so.
+    """
     check_kind(kind)
+    if kind == "pandas":
+        pandas = library(kind, "kind", _REMEDY)
+        return pandas.DataFrame(columns, index and pandas.Index(index[1], name=index[0]))
+    if index is not None:
+        name = index[0] or "index"
+        while name in columns:
+            name = "_" + name
+        columns = {name: index[1]} | columns
     if kind == "records":
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]

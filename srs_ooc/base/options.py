@@ -378,9 +378,12 @@ def unexpected(name: str, expected: str, value: Any) -> UsageError:
 # Options as Python spells them, in messages that the command line shares.
 
 _COMMAND = re.compile("(`[^`]*`)")
-_SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)")
-"""A file that names given as a list were written to: called as their argument is."""
-_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?: (?=[0-9]))?")
+_SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)(\.zarr\b)?")
+"""A file that an argument was written to: called as the argument is."""
+_FLAG = re.compile(
+    r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])"
+    r"(?: (?:(?=[0-9])|(regression|classification|uint16|drop)\b))?"
+)
 
 
 def spelled(message: str) -> str:
@@ -390,7 +393,8 @@ def spelled(message: str) -> str:
 
 
 def _keyword(match: "re.Match[str]") -> str:
-    return match[1].replace("-", "_") + ("=" if match[0].endswith(" ") else "")
+    value = f'="{match[2]}"' if match[2] else "=" * match[0].endswith(" ")
+    return match[1].replace("-", "_") + value
 
 
 @contextmanager

@@ -89,7 +89,8 @@ def compact_command(
     elif as_csv:
         stream_csv(MemberRecord, small.records)
     else:
-        _show(small, "C-indices" if "events" in place.manifest.row_columns else "Scores")
+        what = "Scores" if place.manifest.classes else "Scores (R squared: variance explained)"
+        _show(small, "C-indices" if "events" in place.manifest.row_columns else what)
 
 
 def _as_json(small: SmallSet) -> dict[str, object]:

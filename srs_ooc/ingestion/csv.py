@@ -144,14 +144,22 @@ class TableReader:
         return blob, np.frombuffer(ends, np.uint64)
 
     def counted_nbytes(
-        self, stream: "CsvStream", n_features: int, most_nbytes: float = SAMPLED_NBYTES
+        self,
+        stream: "CsvStream",
+        n_features: int,
+        most_nbytes: float = SAMPLED_NBYTES,
+        take: Callable[[Texts], None] = lambda targets: None,
     ) -> int:
-        """Return what the texts in the first bytes of rows count as, and a quarter more of more."""
+        """Return what the texts in the first bytes of rows count as, and a quarter more of more.
+
+        ``take`` gets the targets of these rows.
+        """
         n_rows, n_body = max(1, PIECE_NBYTES // (8 * n_features)), 0
         panel = anonymous_array((n_features, n_rows))
         self.set_panel(panel)
         for n_fed in fed(stream, self):
             self.take_texts(ROW_ID)
+            take(self.take_texts(TARGET))
             self.take_lines()
             if self.panel_is_full:
                 self.set_panel(panel)
@@ -379,9 +387,27 @@ def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
     }[fault]
 
 
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DATE = re.compile(
+    rf"(\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.](\d\d?|{_MONTHS})[-/.](\d{{4}}|\d\d)"
+    rf"|\d\d? ?({_MONTHS})[a-z]* ?\d{{4}})([T ].*)?",
+    re.IGNORECASE,
+)
+NAMED = 10
+"""Columns that an error names besides the first."""
+TO_DAYS = "turn such columns into numbers, such as days since a date"
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text looks like a date."""
+    return _DATE.fullmatch(text.strip()) is not None
+
+
 def _hint(text: str) -> str:
     if _DECIMAL_COMMA.fullmatch(text):
         return " If the table writes 1,5 for 1.5, say --decimal comma."
+    if is_date(text):
+        return f" It looks like a date: {TO_DAYS}."
     if re.fullmatch(r"(na|nan|n/a|null|none|missing|unknown|[?.-])?", text.lower()):
         return (
             " If it stands for a missing value, name it with --missing, with the others there are."

@@ -407,7 +407,7 @@ def feature_memory(
 
 
 def _texts_nbytes(
-    source: SourceFile, n_samples: int, options: IngestOptions, **most: float
+    source: SourceFile, n_samples: int, options: IngestOptions, **most: Any
 ) -> int | None:
     """Return what the texts of features count as; None where none was found."""
     form, n_asked = options.text, len(options.columns())

@@ -212,7 +212,7 @@ def ingest(
     target: Any = None,
     names: Any = None,
     row_ids: Any = None,
-    ignore: Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     task: str = "auto",
     missing_target: str = "drop",
     min_class_rows: int | None = None,
@@ -252,8 +252,8 @@ def ingest(
         Names of the columns where the table has none; f0, f1, ... if not given.
     row_ids : str or sequence (n_rows,), optional
         Name of the column of row ids, or the ids; rows are numbered from 1 if not given.
-    ignore : sequence of str
-        Columns to leave out.
+    ignore : str or sequence of str
+        Column or columns to leave out.
     task : {'auto', 'classification', 'regression'}
         What the target is; found out if ``auto``.
     missing_target : {'drop', 'refuse'}
@@ -270,7 +270,7 @@ def ingest(
         Names of the columns whose tuples are the strata, or the strata.
     groups : str or sequence (n_rows,), optional
         Name of the column of groups, or the groups.
-    covariates : str, tuple of str, or mapping of str to sequence (n_rows,), optional
+    covariates : str, tuple or list of str, or mapping of str to sequence (n_rows,), optional
         Names of columns, or columns by name, that are kept beside the features and never searched:
         numbers, or categories. Cells may be missing.
     missing_covariates : {'keep', 'drop'}
@@ -321,6 +321,7 @@ def ingest(
     words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
     words |= {"missing_covariates": missing_covariates}
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
+    ignore = (ignore,) if isinstance(ignore, str) else ignore
     check_names("ignore", ignore)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     named, apart = _columns_given(columns, time, event, strata, covariates)
@@ -348,7 +349,7 @@ def ingest(
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     if isinstance(place, Path):
         for remark in remarks_of(Store.open(place)):
-            _log.warning("%s: %s", place, spelled(remark))
+            _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
 
 
@@ -356,6 +357,8 @@ def _columns_given(
     columns: dict[str, Any], time: Any, event: Any, strata: Any, covariates: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return options of what is given by the name of a column, and all else, by what it is."""
+    if isinstance(covariates, list) and all(isinstance(name, str) for name in covariates):
+        covariates = tuple(covariates)
     if not isinstance(covariates, str | tuple | Mapping):
         raise unexpected("covariates", "names of columns, or columns by name", covariates)
     lists = {"strata": strata, "covariates": covariates}

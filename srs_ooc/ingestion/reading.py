@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder
@@ -160,11 +161,22 @@ class TextReading:
         has_missing |= self.options.drops_more
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def _texts_nbytes(self, roles: Roles, **most: float) -> int | None:
+    def look(self, roles: Roles, target: int) -> Iterator[str]:
+        """Yield what the first rows say of the target and of the features."""
+        rows = RowColumns(self._work.scratch)
+        take = rows.open("target", self._header.get(target).decode()).append
+        self._texts_nbytes(roles, take=take)
+        yield f"kind of target: {rows.look(str(self.source), self.options)}"
+        numbers = int(np.count_nonzero(self._are_numbers))
+        texts = len(self._are_numbers) - numbers
+        yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
+
+    def _texts_nbytes(self, roles: Roles, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
         forced = self.options.kinds.settle(self.source, self._header)
         slots, stream = roles.slots(), self._open()
-        slots[slots < text_tables.IGNORED] = text_tables.IGNORED
+        first = text_tables.TARGET if "take" in how else text_tables.IGNORED
+        slots[slots < first] = text_tables.IGNORED
         reader = text_tables.TableReader(
             slots,
             stream,
@@ -172,10 +184,10 @@ class TextReading:
             max_category_nbytes=ingest_memory.COUNTED_NBYTES,
             counts=True,
         )
-        nbytes = reader.counted_nbytes(stream, roles.n_features, **most)
+        nbytes = reader.counted_nbytes(stream, roles.n_features, **how)
         numbers = (text_tables.NUMBERS, text_tables.ONLY_NUMBERS)
-        holds = ~np.isin(reader.cells()[roles.stored_columns()], numbers)
-        return nbytes if holds.any() else None
+        self._are_numbers = np.isin(reader.cells()[roles.stored_columns()], numbers)
+        return None if self._are_numbers.all() else nbytes
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves."""

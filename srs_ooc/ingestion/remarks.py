@@ -7,7 +7,7 @@ import numpy as np
 
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
-from srs_ooc.ingestion.csv import parse_decimal
+from srs_ooc.ingestion.csv import TO_DAYS, is_date, parse_decimal
 from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (
@@ -30,7 +30,6 @@ MOST_CODES = 12
 MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
@@ -168,7 +167,7 @@ def _texts(store: Store) -> Iterator[str]:
     for feature in texts.tolist():
         labels = categories.of(feature) or []
         name = store.names[int(positions[feature])]
-        if labels and all(_DATE.fullmatch(label.strip()) for label in labels):
+        if labels and all(map(is_date, labels)):
             dates.append(name)
         elif among := texts_among_numbers(labels) or words_for_missing(labels):
             others.append(name)
@@ -176,7 +175,7 @@ def _texts(store: Store) -> Iterator[str]:
     if dates:
         yield (
             f"{_named(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, which were taken for "
-            "categories. Leave them out with --ignore, or write them as numbers, such as days."
+            f"categories. Leave them out with --ignore, or {TO_DAYS}."
         )
     if others:
         yield f"{_named(others)}: {said_of_missing(sorted(words))}, if they are no categories."

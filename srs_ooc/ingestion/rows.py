@@ -335,6 +335,22 @@ class RowColumns:
         for start in range(1, n_rows + 1, NUMBERED):
             spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
 
+    def look(self, where: str, options: IngestOptions) -> str:
+        """Say the kind of the target, which alone was opened, of the first rows of a table."""
+        self._where: Callable[[int], str] = lambda row: f"{where}, row {row + 1}"
+        self._options, self._form = options, options.text
+        (self._column,) = self._columns["target"]
+        codes = ScratchArray(self._scratch / "looked at", np.int32)
+        labels = self._labels(codes, options.task)
+        task = options.task if options.task != "auto" else self._find_task(labels)[0]
+        n_rows = f"in the first {counted(len(self._column), 'row')}"
+        if task == "regression" or options.censored:
+            return f"numbers, {n_rows}"
+        rows = zip(labels, np.bincount(codes[:], minlength=len(labels)).tolist(), strict=True)
+        there = sorted((-n, shown(text)) for text, n in rows if not self._form.is_missing(text))
+        each = ", ".join(f"{text} {-n}" for n, text in there[:NAMED])
+        return f"{len(there)} classes, {n_rows} {each}{', ...' * (len(there) > NAMED)}"
+
     def settle(self, source: object, where: Callable[[int], str], options: IngestOptions) -> None:
         """Settle all of them; ``where`` says where a row stands, for messages.
 

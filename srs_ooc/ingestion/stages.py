@@ -323,8 +323,9 @@ def forecast(
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = opener_of(table)
         about = "about " if opener is None else ""
+        said: list[str] = []
         if opener is None:
-            look = _look_at_text(table, options, work, has_target=has_target)
+            look = _look_at_text(table, options, work, said, has_target=has_target)
             n_columns, n_rows, text_nbytes, memory = look
         else:
             opened = opener(work.scratch, options)
@@ -338,6 +339,7 @@ def forecast(
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
     yield f"columns: {n_columns}"
     yield f"rows: {about}{n_rows}"
+    yield from said
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
     yield f"store: at most {about}{describe_nbytes(stored)}"
     words = "enough" if scratch + stored <= free else "NOT enough"
@@ -348,9 +350,12 @@ def forecast(
 
 
 def _look_at_text(
-    table: Path, options: IngestOptions, work: WorkFolder, *, has_target: bool
+    table: Path, options: IngestOptions, work: WorkFolder, said: list[str], *, has_target: bool
 ) -> tuple[int, int, int, ingest_memory.IngestMemory]:
-    """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
+    """Return columns, rows and bytes of a text table, about, and what its ingest takes.
+
+    What its columns are is ``said`` in lines.
+    """
     source = SourceFile(table)
     header = TextSpool(work.scratch, "header")
     if options.samples:
@@ -366,4 +371,10 @@ def _look_at_text(
     n_rows, text_nbytes = estimate(source, options.text, len(header))
     if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:
         memory = memory.with_rows(n_rows)  # the cap is enough for as many as there can be
+    for what in dict(roles.named):
+        columns = [header.describe(column) for role, column in roles.named if role == what]
+        last = ", the last column" * (what == "target" and options.target is None)
+        said.append(f"{what.replace('_', ' ')}: {', '.join(columns)}{last}")
+    if roles.target is not None:
+        said.extend(reading.look(roles, roles.target))
     return len(header), n_rows, text_nbytes, memory

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion.csv import NAMED, TO_DAYS, is_date
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, many_texts, smallest_batch
@@ -54,8 +55,8 @@ from srs_ooc.store.writing import (
 # its codes, which are its values too, their places in it.
 
 _PIECE_CELLS = 1 << 17
-NAMED = 10
-"""Columns that an error names besides the first."""
+_LOOKED_AT = 100
+"""Texts of a column that are looked at for dates."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class CategoryCoder:
         self.texts = TextsWriter(store, "categories")
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
+        self._wrong: dict[str, list[tuple[int, int, float, int]]] = {}  # by what is wrong
         self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
 
     def code(self, start: int, values: NDArray[np.float64]) -> None:
@@ -162,11 +164,10 @@ class CategoryCoder:
         codes = np.empty(ranks.shape, self._code_dtype)
         width = min(max_codes(self._code_dtype), ranks.shape[1])
         facts = code_columns(ranks, codes, ranges=width)
-        self._check_repeated(start, rows, values, facts.n_codes)
         for i, row in enumerate(rows.tolist()):
             n_codes = int(facts.n_codes[i])
-            self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
             texts = [self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()]
+            self._look(start + row, values[row], texts, exact=bool(facts.exact[i]))
             self.texts.write(*joined(texts))
         values[rows] = np.where(is_there, codes, np.nan)
 
@@ -190,49 +191,62 @@ class CategoryCoder:
                     f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
                 )
 
-    def _check(
-        self, feature: int, n_codes: int, numbers: NDArray[np.float64], *, exact: bool
+    def _look(
+        self, feature: int, numbers: NDArray[np.float64], texts: list[bytes], *, exact: bool
     ) -> None:
+        """Note a feature whose texts, of which ``texts`` are some, are no categories."""
         there = np.flatnonzero(~np.isnan(numbers))
         if not exact:
-            most = max_codes(self._code_dtype)
             firsts = np.sort(np.unique(numbers[there], return_index=True)[1])
-            row = int(there[firsts[most]])
-            where, text = self._kinds.cell(feature, row, float(numbers[row]))
-            wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
-            raise InputError(
-                f"{where}: expected at most {most} categories, found another ({text}). If "
-                "they identify the rows, name the column with --row-ids; or leave it out with "
-                f"--ignore,{wider} or merge categories."
-            )
-
-    def _check_repeated(
-        self,
-        start: int,
-        rows: NDArray[np.intp],
-        values: NDArray[np.float64],
-        n_codes: NDArray[np.integer[Any]],
-    ) -> None:
-        """Refuse features whose texts are all different, as many of them as are known here."""
-        n_there = (~np.isnan(values[rows])).sum(axis=1)
-        is_free = self._kinds.forced[start + rows] == FREE
-        wrong = rows[(n_there > 1) & (n_codes == n_there) & is_free].tolist()
-        if not wrong:
+            what, row = "many", int(there[firsts[max_codes(self._code_dtype)]])
+        elif 1 < len(there) == len(texts) and self._kinds.forced[feature] == FREE:
+            what, row = "different", int(there[0])
+        else:
             return
-        cells = []
-        for row in wrong[: NAMED + 1]:
-            at = int(np.flatnonzero(~np.isnan(values[row]))[0])
-            cells.append(self._kinds.cell(start + row, at, float(values[row, at])))
-        (where, text), *others = cells
-        named = ", ".join(place.rpartition(": ")[2] for place, _ in others[:NAMED])
-        more = f" The same holds of {named}{', ...' * (len(wrong) > NAMED + 1)}." if others else ""
-        raise InputError(
-            f"{where}: expected a number, or a category that occurs more than once in the column, "
-            f"found {text}, and {int(n_there[rows == wrong[0]][0])} different texts in all.{more} "
-            "If they identify the rows, name the column with --row-ids or leave it out with "
-            "--ignore A,B; if they are categories all the same, say --kind NAME=categorical; if "
-            "each row is a feature and each column a sample, say --orient features."
-        )
+        if all(is_date(text.decode()) for text in texts[:_LOOKED_AT]):
+            what = "dates"
+        found = self._wrong.setdefault(what, [])
+        found.append((feature, row, float(numbers[row]), len(texts)))
+        if len(found) > NAMED + 1:  # enough of them for a message
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Refuse the features that were noted, if there are any.
+
+        Raises
+        ------
+        InputError
+            Naming them, and for each fault the cell of one.
+        """
+        if self._wrong:
+            said = [self._said(what, found) for what, found in sorted(self._wrong.items())]
+            raise InputError("\n".join(map(" ".join, said)), "\n".join(found for found, _ in said))
+
+    def _said(self, what: str, found: list[tuple[int, int, float, int]]) -> tuple[str, str]:
+        """Say what was found, and what to do."""
+        cells = [self._kinds.cell(feature, row, text) for feature, row, text, _ in found]
+        (where, text), *others = cells[: NAMED + 1]
+        named = ", ".join(place.rpartition(": ")[2] for place, _ in others)
+        more = f" The same holds of {named}{', ...' * (len(cells) > NAMED + 1)}." if others else ""
+        remedy = "If they identify the rows, name the column with --row-ids"
+        if what == "dates":
+            said = f"numbers or categories, found what looks like dates ({text})."
+            remedy = f"Leave dates out with --ignore NAME,NAME, or {TO_DAYS}."
+        elif what == "different":
+            said = (
+                f"a number, or a category that occurs more than once in the column, found {text}, "
+                f"and {found[0][3]} different texts in all."
+            )
+            remedy += (
+                " or leave it out with --ignore A,B; if they are categories all the same, say "
+                "--kind NAME=categorical; if each row is a feature and each column a sample, say "
+                "--orient features."
+            )
+        else:
+            said = f"at most {max_codes(self._code_dtype)} categories, found another ({text})."
+            wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
+            remedy += f"; or leave it out with --ignore,{wider} or merge categories."
+        return f"{where}: expected {said}{more}", remedy
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -298,6 +312,8 @@ class ColumnsWriter:
                     if progress:
                         size = done[2].shape[1] * done[2].itemsize  # of a column
                         progress("writing", done[1] * size, n_features * size)
+        if self._categories is not None:
+            self._categories.refuse()
 
     def _share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""

@@ -135,7 +135,10 @@ def _effect_text(record: "FeatureRecord") -> str:
     """Say which way a feature differs, and by how much."""
     if record.effect is None:
         return ""
-    said = f"{record.direction or 'no difference'}: {size_text(vars(record))}"
+    neutral = next(one.neutral for one in Measure if one.title == record.measure)
+    low, high = (np.nan if end is None else end for end in (record.low, record.high))
+    way = "no direction" if low < neutral < high else record.direction or "no difference"
+    said = f"{way}: {size_text(vars(record))}"
     p, differs = record.censoring_p, ""
     if p is not None:
         differs = f" Censoring differs, too (p = {p:.2g}): look why rows were lost."

@@ -34,7 +34,7 @@ from srs_ooc.runs.run_memory import LEDGER_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict, kept_names
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.manifest import CONSTANT, Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS
@@ -103,7 +103,7 @@ class Ranking:
         # Before the tallies: checking what is read takes memory that is then free again.
         self.positions = np.empty(manifest.n_features, np.uint32)
         with store.unchanged():
-            self._names = store.names
+            self._names, self._kinds = store.names, store.kinds
             for start, piece in store.pieces("positions"):
                 self.positions[start : start + len(piece)] = piece
         self.tally = Tally(manifest.n_features, wins=not spec.concludes)
@@ -284,6 +284,8 @@ class Ranking:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
+        if self._kinds()[stored] == CONSTANT:
+            return f"{name} is out: its values are all the same, or missing."
         shown = [self.name(other) for other in self.verdict.cluster_of(stored)[:MEMBERS_SHOWN]]
         record = next(self.records(np.array([stored])))
         is_out = self._excluded is not None and stored in self._excluded

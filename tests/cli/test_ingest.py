@@ -323,6 +323,28 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
     assert_refused(run("ingest", "-", tmp_path / "t.zarr", "--dry-run"), "found standard input")
 
 
+KIND = "kind of target:"
+COUNTS = f"{KIND} 20 classes, in the first 42 rows '0' 3, '1' 3, '10' 2, '11' 2, '12' 2, ..."
+ONE = "features: 1 column of numbers, 0 of texts (categories)"
+FORETOLD = {
+    "classes": ("", "target: 'y', the last column", f"{KIND} 2 classes, in the first 42 rows 'u'"),
+    "numbers": ("--target a", "target: 'a'\n", COUNTS, "2 columns of numbers, 2 of texts (cat"),
+    "said": ("--target a --task regression", f"{KIND} numbers, in the first 42 rows"),
+    "time": ("--time a --event y", "target: 'a'\n", "events: 'y'", f"{KIND} numbers,"),
+    "beside": ("--covariates a,b --groups t", "covariates: 'a', 'b'", "groups: 't'", ONE),
+    "none": ("--no-target", "columns: 5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "expected"), [(o, e) for o, *e in FORETOLD.values()])
+def test_a_dry_run_says_what_the_columns_are(tmp_path, run, options, expected):
+    lines = [f"{i % 20},{i / 7},{'pq'[i % 2]},{i % 2},{'uv'[i % 2]}" for i in range(41)]
+    source = make(tmp_path, "\n".join(["a,b,t,c,y", *lines, "1,2,p,0,"]) + "\n")
+    status, out, _ = run("ingest", source, tmp_path / "t.zarr", "--dry-run", *options.split())
+    assert status == 0
+    assert [text for text in expected if text not in out] == []
+
+
 def test_a_dry_run_counts_what_an_archive_unpacks_to(tmp_path, run):
     values = np.arange(600.0).reshape(60, 10)
     np.savez(tmp_path / "t.npz", values)

@@ -268,6 +268,15 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
     assert json.loads(json.dumps(whole)) == whole
 
 
+@pytest.mark.slow
+def test_the_command_names_the_score_of_numbers(tmp_path):
+    values = np.random.default_rng(5).standard_normal((120, 40))
+    package.ingest(values, tmp_path / "t.zarr", target=values[:, 0] + values[:, 1])
+    srs_ooc("run", tmp_path / "t.zarr", "--iterations", 60)
+    said = srs_ooc("compact", tmp_path / "t.run", "--folds", 2, "--repeats", 1).stdout
+    assert "Scores (R squared: variance explained) are of the rows held out." in said
+
+
 def test_excluded_features_never_come_back(tmp_path):
     (tmp_path / "out").write_text("f0\nf7\n")
     table, out = noise_table(N_ROWS, 60), np.isin(stored_positions(60), [0, 7])

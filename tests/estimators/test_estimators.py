@@ -509,6 +509,42 @@ def test_a_target_of_numbers_or_texts_is_found_out_as_by_ingest(tmp_path):
     assert found.ranking_[[0, 1]].max() == 2
 
 
+def _of_columns():
+    pandas = pytest.importorskip("pandas")
+    texts, rng = [f"p{i}" for i in range(300)], np.random.default_rng(0)
+    days = pandas.date_range("2024-01-01", periods=300)
+    mixed = pandas.Series([1, "a"] * 150, dtype=object)
+    columns = {"different texts": texts, "dates": days, "both": mixed, "lists": [[1]] * 300}
+    columns |= {"texts as dates": days.astype(str), "many": [*texts[:299], "p0"]}
+    return rng.standard_normal((300, 3)), columns
+
+
+@pytest.mark.parametrize(
+    "what", ["different texts", "dates", "both", "lists", "texts as dates", "many"]
+)
+def test_a_column_that_can_be_no_feature_is_refused_with_what_can_be_done_to_x(what):
+    values, columns = _of_columns()
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(values).add_prefix("f").assign(bad=columns[what])
+    with pytest.raises(ValueError, match="column 'bad'") as why:
+        SRSSelector(**FAST).fit(frame, values[:, 0] > 0)
+    said = str(why.value)
+    assert "Drop such columns from X" in said
+    assert not re.search(r"ignore|row_ids|code_dtype|kinds|orient", said)
+    assert ("df['bad'] = (df['bad'] - df['bad'].min()).dt.days" in said) == (what == "dates")
+
+
+def test_whole_numbers_taken_for_classes_are_told_without_a_path(caplog):
+    values, _ = table()
+    SRSSelector(**FAST).fit(values, np.arange(120) % 41)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("X: the 41 whole numbers of the target were taken for classes.")
+    assert said.endswith('say task="regression".')
+    caplog.clear()
+    SRSSelector(**FAST, task="regression").fit(values, np.arange(120) % 41)
+    assert not caplog.records
+
+
 def test_every_parameter_is_documented():
     page = inspect.getdoc(SRSSelector).partition("Attributes\n")[0]
     documented = set(re.findall(r"\w+", " ".join(re.findall(r"^(\S.*) : ", page, re.MULTILINE))))

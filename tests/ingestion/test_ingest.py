@@ -282,6 +282,40 @@ def test_all_columns_of_texts_are_named_at_once(tmp_path):
     assert code == 0
 
 
+def test_all_columns_that_can_be_no_features_are_named_at_once(tmp_path):
+    days = [f"2024-03-{1 + i:02d}" for i in range(N)]
+    table = {"day": days, "until": days, "id": [f"p{i}" for i in range(N)]}
+    code, said = ingested(tmp_path, {**table, "x": numbers(), "y": CLASSES})
+    assert code
+    assert "found what looks like dates ('2024-03-01'). The same holds of column" in said
+    assert "Leave dates out with --ignore NAME,NAME, or turn such columns into numbers" in said
+    assert "column 'id': expected a number, or a category that occurs more than once" in said
+    assert all(f"column '{name}'" in said for name in table)
+    assert "row-ids" not in said.partition("column 'id'")[0]
+
+
+@pytest.mark.parametrize(
+    "day", ["2024-1-{}", "2024/01/{} 10:00", "{}.01.2024", "{}/1/24", "{}-Jan-2024", "{}jan2024"]
+)
+def test_dates_are_known_however_written(tmp_path, day):
+    days = [day.format(1 + i) for i in range(N)]
+    assert "looks like dates" in ingested(tmp_path, {"d": days, "x": numbers(), "y": CLASSES})[1]
+
+
+def test_more_dates_than_categories_are_called_dates(tmp_path):
+    days = [str(day) for day in np.arange("2024-01-01", "2024-10-01", dtype="M8[D]")] * 2
+    table = {"day": days, "x": np.arange(len(days)), "y": ["a", "b"] * (len(days) // 2)}
+    code, said = ingested(tmp_path, table)
+    assert code
+    assert "expected numbers or categories, found what looks like dates ('2024-" in said
+
+
+def test_a_date_among_numbers_is_called_one(tmp_path):
+    day = [*range(N - 1), "2024-01-01"]
+    _, said = ingested(tmp_path, {"day": day, "x": numbers(), "y": CLASSES})
+    assert "It looks like a date: turn such columns into numbers" in said
+
+
 @pytest.mark.parametrize("word", ["missing", "unknown", "n/a", "?", "None", "NULL"])
 def test_texts_for_missing_among_categories_are_pointed_out(tmp_path, word):
     table = {"stage": ["I", "II", word] * 8, "x": numbers(), "y": CLASSES}
@@ -394,6 +428,31 @@ def test_classes_of_one_row_are_refused_only_in_tables_of_some_rows(rows):
     else:
         check_counts("t.csv", rows)
     check_counts("t.csv", rows, 1)
+
+
+@pytest.mark.parametrize("name", ["ignore", "covariates", "strata"])
+def test_a_name_does_for_a_list_of_one(tmp_path, name):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": ["u", "v"] * 12, "x": numbers(), "y": CLASSES})
+    one = srs_ooc.ingest(frame, tmp_path / "t.zarr", **{name: "n"})
+    assert (one.n_features, one.target_name) == (1, "y")
+    assert one == srs_ooc.ingest(frame, tmp_path / "t.zarr", **{name: ("n",)}, overwrite=True)
+
+
+def test_covariates_may_be_a_list_of_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": ["u", "v"] * 12, "x": numbers(), "z": numbers(1), "y": CLASSES})
+    found = srs_ooc.ingest(frame, tmp_path / "t.zarr", covariates=["n", "x"])
+    assert found.row_columns == {"covariates": ["n", "x"]}
+
+
+def test_whole_numbers_taken_for_classes_are_told_with_the_remedy_python_has(tmp_path, caplog):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": numbers(), "y": [0, 1, 2, 3] * 6})
+    srs_ooc.ingest(frame, tmp_path / "t.zarr")
+    said = "t.zarr: the 4 whole numbers of the target were taken for classes"
+    assert said in caplog.text
+    assert 'say task="regression"' in caplog.text
 
 
 def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):

@@ -74,6 +74,14 @@ def test_each_feature_has_its_reason():
     assert "told to leave it out" in why(4, 0, is_out=True)
 
 
+def test_an_effect_whose_interval_has_both_directions_has_none():
+    wide = np.array([4.0, 0.75, *[np.nan] * 3])
+    assert "Alone, more spread in k2: ratio of spreads 2.50 (1.50 to 4.00)" in why(7)
+    assert "Alone, no direction: AUC 0.25 (0.12 to 0.75)" in why(3, high=wide)
+    unknown = np.full(5, np.nan)
+    assert "Alone, lower in k2: AUC 0.25;" in why(3, low=unknown, high=unknown)
+
+
 OTHERS = {
     "beside": np.array([[3, NOBODY], [9, 2], *[[NOBODY, NOBODY]] * 3], np.uint32),
 }

@@ -74,6 +74,17 @@ def test_numbers(tmp_path):
     assert "likely overstated" in result.why("f4")
 
 
+def test_why_says_that_a_column_is_constant(tmp_path):
+    table = NOISE.copy()
+    table[:, 3] = 7
+    table[:, 4] = [np.nan, 1] * (N_ROWS // 2)
+    result = run_on(tmp_path, table, np.where(table[:, 0] > 0, "a", "b").tolist())
+    for name in ("f3", "f4"):
+        assert result.why(name) == f"{name} is out: its values are all the same, or missing."
+    assert "f5 is out" in result.why("f5")
+    assert "all the same" not in result.why("f5")
+
+
 def test_sparse_numbers(tmp_path):
     table = np.where(NOISE > 1.2, NOISE, 0)
     is_case = (table[:, 6] + 0.3 * RNG.standard_normal(N_ROWS)) > 0.3

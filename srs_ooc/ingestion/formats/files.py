@@ -547,6 +547,7 @@ class ArrowFile(Table):
         self.names: list[str] = [field.name for field in fields]
         self.text_columns: NDArray[np.bool_] = in_memory.are_texts(f.type for f in fields)
         self.narrow = in_memory.are_narrow(f.type for f in fields)
+        self._others = in_memory.others(f.type for f in fields)
         self.shape: tuple[int, int] = (int(n_rows), len(fields))
 
     def _count_feather(self) -> int:
@@ -579,6 +580,7 @@ class ArrowFile(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
+        in_memory.refuse_others(self._what, self.names, self._others, positions, "pyarrow")
         out = np.empty((len(positions), self.shape[0]))
         at_once = _COLUMNS
         if self.text_columns[positions].any():

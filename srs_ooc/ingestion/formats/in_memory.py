@@ -6,8 +6,9 @@ pandas, polars and SciPy are not imported here.
 import math
 import re
 import tokenize
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion.csv import NAMED, TO_DAYS
 from srs_ooc.ingestion.formats import REQUIRED, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -448,6 +450,7 @@ class FrameTable(Table):
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
         self.text_columns: NDArray[np.bool_] = are_texts(kinds)
         self.narrow = are_narrow(kinds)
+        self._others = others(kinds)
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
             if str(kind).lower() == "object":
@@ -465,6 +468,7 @@ class FrameTable(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
+        refuse_others(self._what, self.names, self._others, positions, self.format)
         out = np.empty((len(positions), self.shape[0]))
         for line, position in zip(out, positions.tolist(), strict=True):
             what = f"{self._what}, column {self.names[position]!r}"
@@ -490,10 +494,14 @@ def _refuse_mixed(column: Any, what: str) -> None:
             continue
         is_number = isinstance(item, _NUMBERS)
         if first is not None and is_number != first:
-            raise InputError(
+            found = (
                 f"{what}, row {row}: expected {'a number' if first else 'a text'} as in the rows "
-                f"before, found {repr(item)[:80]}. Mend the cell, leave the column out with "
-                "ignore, or take all its cells as categories with kinds={name: 'categorical'}."
+                f"before, found {repr(item)[:80]}. Mend the cell"
+            )
+            raise InputError(
+                f"{found}, leave the column out with --ignore, or take all its cells as categories "
+                "with kinds={name: 'categorical'}.",
+                f"{found}.",
             )
         first = is_number
 
@@ -515,6 +523,7 @@ def _is_text(kind: str) -> bool:
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
+_DATES = re.compile(r"date|timestamp")
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
@@ -522,6 +531,49 @@ def are_narrow(kinds: Iterable[Any]) -> bool:
     """Tell whether float32 holds every value of columns of such dtypes."""
     names = {str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
     return all(_NARROW.fullmatch(name) for name in names)
+
+
+def others(kinds: Iterable[Any]) -> dict[int, str]:
+    """Return by its place each dtype that is of neither numbers, texts nor Python objects."""
+    known: dict[Any, str] = {}
+    named = (known.setdefault(kind, str(kind).lower()) for kind in kinds)
+    return {at: kind for at, kind in enumerate(named) if not (_is_text(kind) or _is_number(kind))}
+
+
+@cache
+def _is_number(kind: str) -> bool:
+    return _NUMERIC.fullmatch(kind.removesuffix("[pyarrow]")) is not None
+
+
+_DAYS = {
+    "pandas": "df[{0!r}] = (df[{0!r}] - df[{0!r}].min()).dt.days",
+    "polars": "df = df.with_columns((pl.col({0!r}) - pl.col({0!r}).min()).dt.total_days())",
+}
+"""What makes days since the first of them of a column of dates."""
+
+
+def refuse_others(
+    what: str, names: Sequence[str], found: Mapping[int, str], asked: NDArray[np.intp], library: str
+) -> None:
+    """Refuse those columns asked for whose dtypes were ``found`` to be of another kind.
+
+    Raises
+    ------
+    InputError
+        Naming all of them, and how dates become numbers.
+    """
+    wrong = [place for place in asked.tolist() if place in found] if found else []
+    if not wrong:
+        return
+    first, *rest = sorted(wrong)
+    more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
+    more = f" The same holds of {more}{', ...' * (len(rest) > NAMED)}." if more else ""
+    said = f"{what}, column {names[first]!r}: expected numbers, found {found[first]}.{more}"
+    dates = [names[place] for place in (first, *rest) if _DATES.match(found[place])]
+    if dates:
+        days = _DAYS.get(library, "").format(dates[0])
+        said += f" Dates: {TO_DAYS}{': ' * bool(days)}{days}."
+    raise InputError(f"{said} Or leave such columns out with --ignore.", said)
 
 
 def read_column(
@@ -558,10 +610,8 @@ def text_numbers(
     """
     for row, item in enumerate(items, first_row + 1):
         if not isinstance(item, (str, bytes, *_NUMBERS)) and not is_missing(item):
-            raise InputError(
-                f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}. Convert "
-                "it, or leave the column out with ignore (--ignore)."
-            )
+            said = f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}."
+            raise InputError(f"{said} Convert it, or leave the column out with --ignore.", said)
     out = np.full(len(items), np.nan)
     texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
     there = np.array([bool(text) for text in texts])
@@ -574,23 +624,12 @@ def text_numbers(
 
 
 def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
-    """Return a pandas, polars or Arrow column as float64, NaN where it is null.
-
-    Raises
-    ------
-    InputError
-        If it holds no numbers.
-    """
+    """Return a pandas, polars or Arrow column of numbers as float64, NaN where it is null."""
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
     if kind == "object":
         return _object_numbers(column, what)
     plain = kind.removesuffix("[pyarrow]")
-    if not _NUMERIC.fullmatch(plain):
-        raise InputError(
-            f"{what}: expected numbers, found {kind}. Convert the column, or leave it out with "
-            "ignore (--ignore)."
-        )
     if plain == "null":
         return np.full(len(column), np.nan)
     if library == "pyarrow" and not column.null_count:

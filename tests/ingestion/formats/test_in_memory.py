@@ -114,6 +114,33 @@ def test_dtypes_by_other_names(tmp_path):
     np.testing.assert_array_equal(values, [0.5, math.nan, 1, 2, 3, 4])
 
 
+def test_columns_of_dates_are_refused_with_the_line_that_makes_days_of_them(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    days = pandas.to_datetime(["2024-01-03", "2024-01-01", None] * 2)
+    frame = pandas.DataFrame({"d": days, "x": range(6), "e": days.tz_localize("UTC")})
+    with pytest.raises(InputError, match=r"column 'd': .* The same holds of 'e' \(datetime") as why:
+        feature(tmp_path, frame)
+    line = 'df["d"] = (df["d"] - df["d"].min()).dt.days'.replace('"', "'")
+    assert f"such as days since a date: {line}." in str(why.value)
+    scope = {"df": frame.drop(columns="e")}
+    exec(line, scope)
+    assert feature(tmp_path, scope["df"][["d"]])[1][:2] == [2, 0]
+
+
+def test_columns_of_dates_of_polars_and_arrow(tmp_path):
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    frame = polars.DataFrame({"d": [datetime.date(2024, 1, day) for day in (3, 1, 1)] * 2})
+    for table in (frame, frame.to_arrow(), arrow.table({"d": frame["d"].to_list()})):
+        with pytest.raises(InputError, match=r"column 'd': expected numbers, found date") as why:
+            feature(tmp_path, table)
+        assert "Dates: turn such columns into numbers" in str(why.value)
+    with pytest.raises(InputError, match="Dates:") as why:
+        feature(tmp_path, frame)
+    scope = {"df": frame, "pl": polars}
+    exec(str(why.value).partition("since a date: ")[2].partition(". Or")[0], scope)
+    assert feature(tmp_path, scope["df"])[1][:2] == [2, 0]
+
+
 def test_columns_of_type_null_are_missing(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     assert feature(tmp_path, arrow.table({"a": arrow.nulls(6)}))[0] == 4
