@@ -317,6 +317,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         columns; 0 if not given. ``n_selected_`` and the verdict stay as they are.
     iterations : int, optional
         Subspaces grown; as ``srs-ooc plan`` advises, if not given.
+    halves : int, optional
+        Then repeat the search on so many random halves of the rows, such as 20 (an even number),
+        for ``stability_``.
     task : {'auto', 'classification', 'regression'}
         What ``y`` is.
     min_class_rows : int, optional
@@ -354,6 +357,8 @@ class SRSSelector(SelectorMixin, BaseEstimator):
     n_selected_ : int
         Features that the test selects, whatever ``n_features_to_select`` and
         ``min_features_to_select``.
+    stability_ : float (n_features_in_,)
+        Share of the halves of the rows that select each feature; only with ``halves``.
     n_iterations_ : int
         Subspaces grown.
     n_features_in_, feature_names_in_
@@ -400,6 +405,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         n_features_to_select: int | None = None,
         min_features_to_select: int = 0,
         iterations: int | None = None,
+        halves: int | None = None,
         task: str = "auto",
         min_class_rows: int | None = None,
         random_state: Any = 0,
@@ -423,6 +429,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
             "seed": self._seed(),
             "class_weight": self._class_weight(store),
             "iterations": self.iterations,
+            "halves": self.halves,
             "memory_mb": self.memory_mb,
             "threads": effective_n_jobs(self.n_jobs),
             "save_trees": self._saves_trees,
@@ -570,6 +577,11 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         elif hasattr(self, "q_values_"):
             del self.q_values_, self.effects_
         self.n_iterations_ = reading.n_iterations
+        if (halves := result.halves) is not None:
+            self.stability_ = np.zeros(n)
+            self.stability_[positions[halves.features]] = halves.counts / halves.n_halves
+        elif hasattr(self, "stability_"):
+            del self.stability_
 
     def _number(self, name: str, low: int) -> int:
         n = getattr(self, name)

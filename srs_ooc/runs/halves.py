@@ -92,13 +92,15 @@ class HalvesRecord:
 
     def __str__(self) -> str:
         """Return it as one sentence, without a full stop."""
-        n, heads = self.n_selected, ""
+        n, heads, why = self.n_selected, "", ""
         if self.agreement is not None:
             by_chance = f"{self.by_chance:.2f} by chance"
             heads = f"; their first {FIRST} agree by {self.agreement:.2f} ({by_chance})"
+        if not median(n):
+            why = "; half of the rows shows only what is some 1.4 times as strong as all rows show"
         return (
             f"{len(n)} halves of the rows select {min(n):,} to {max(n):,} features (median "
-            f"{median(n):,.10g}){heads}"
+            f"{median(n):,.10g}){heads}{why}"
         )
 
 

@@ -758,3 +758,14 @@ def test_a_table_of_few_features_gets_subspaces_that_lack_some(plain, tmp_path):
     srs_ooc.ingest(plain[0], tmp_path / "t.zarr", target=plain[1])
     made = srs_ooc.run(tmp_path / "t.zarr", method="rs", model="linear", iterations=2)
     assert made.status.parts["run"]["subspace_size"] == 6
+
+
+def test_halves_say_how_often_each_feature_is_selected():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(240, 20))
+    labels = (values[:, 3] + 0.5 * rng.normal(size=240) > 0).astype(int)
+    selector = SRSSelector(**FAST, halves=4).fit(values, labels)
+    assert selector.stability_[3] == 1
+    assert ((selector.stability_ >= 0) & (selector.stability_ <= 1)).all()
+    assert (selector.stability_ < 1).sum() >= 10
+    assert not hasattr(selector.set_params(halves=None).fit(values, labels), "stability_")
