@@ -90,7 +90,8 @@ def fields_of(verdict: Verdict, feature: int) -> dict[str, Any]:
     if found["effect"] is not None:
         level, k = divmod(int(row["toward"]), len(classes))
         name = verdict.levels.get(feature, f"no. {level + 1}")
-        found["direction"] = measure.direction(found["effect"], classes[k], name)
+        of_class = f"class {classes[k]}" if classes[k][:1].isdigit() else classes[k]
+        found["direction"] = measure.direction(found["effect"], of_class, name)
         found["measure"] = measure.title
     return found
 

@@ -123,12 +123,10 @@ def test_profiles_of_a_regression_place_rows_and_follow_the_mean():
     with report_of("numbers") as report:
         stored = int(np.flatnonzero(report.reading.positions == 0)[0])
         profiles = profiles_of(report, np.array([stored]))
-        values = srs_ooc.read(report.store, [report.reading.name(stored)], kind="records")
+        name = report.reading.name(stored)
+        values = srs_ooc.read(report.store, [name], kind="records")
         target = report.store.target()
-    column = np.array(
-        [np.nan if v is None else v for v in (next(iter(r.values())) for r in values)]
-    )
-    column = column.astype(float)
+    column = np.array([np.nan if row[name] is None else row[name] for row in values], float)
     places = profiles.scatter(0)
     assert np.array_equal(np.isnan(places), np.isnan(column))
     known = ~np.isnan(column)

@@ -91,7 +91,7 @@ def test_sparse_numbers(tmp_path):
     found = by_name(run_on(tmp_path, table, is_case.astype(int).tolist()))["f6"]
     u = stats.mannwhitneyu(table[is_case, 6], table[~is_case, 6]).statistic
     assert found["effect"] == pytest.approx(u / (is_case.sum() * (~is_case).sum()))
-    assert found["direction"] == "higher in 1"
+    assert found["direction"] == "higher in class 1"
 
 
 def test_within_strata_what_they_differ_by_is_no_effect(tmp_path):
@@ -123,7 +123,7 @@ def test_effects_of_groups_are_of_their_means(tmp_path):
     ranks = stats.rankdata(table[:, 0]).reshape(-1, 4).mean(axis=1)
     cases = is_case[::4]
     count = stats.mannwhitneyu(ranks[cases], ranks[~cases]).statistic
-    assert found["direction"] == "higher in 1"
+    assert found["direction"] == "higher in class 1"
     assert found["effect"] == pytest.approx(count / np.sum(cases) / np.sum(~cases))
     assert found["low"] < found["effect"] <= found["high"]
 
