@@ -15,9 +15,7 @@ class InputError(SrsOocError):
     Where columns can be no features, ``found`` says so, without what to do.
     """
 
-    def __init__(self, message: str, found: str | None = None) -> None:
-        super().__init__(message)
-        self.found = found
+    found: str | None = None
 
 
 class StoreError(SrsOocError):
@@ -34,3 +32,10 @@ class BudgetError(SrsOocError):
 
 class StoppedError(SrsOocError):
     """The work was asked to stop before it was done; who asked catches it."""
+
+
+def no_features(*said: tuple[str, str]) -> InputError:
+    """Return the error of columns that can be no features: what was found, and what to do."""
+    error = InputError("\n".join(map(" ".join, said)))
+    error.found = "\n".join(found for found, _ in said)
+    return error

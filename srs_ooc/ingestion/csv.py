@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.formats import TO_UTF8, Texts
+from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
 from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
@@ -393,9 +393,6 @@ _DATE = re.compile(
     rf"|\d\d? ?({_MONTHS})[a-z]* ?\d{{4}})([T ].*)?",
     re.IGNORECASE,
 )
-NAMED = 10
-"""Columns that an error names besides the first."""
-TO_DAYS = "turn such columns into numbers, such as days since a date"
 
 
 def is_date(text: str) -> bool:

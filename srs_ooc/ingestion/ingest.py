@@ -135,18 +135,20 @@ def check_words(given: Mapping[str, Any]) -> None:
             raise unexpected(name, f"one of {', '.join(WORDS[name])}", text)
 
 
-def check_names(name: str, given: Any) -> None:
-    """Refuse what names no columns: names are texts that UTF-8 can write.
+def check_names(name: str, given: Any) -> Sequence[str]:
+    """Return names of columns, given as a list or one alone: texts that UTF-8 can write.
 
     Raises
     ------
     UsageError
         Naming the parameter.
     """
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    names: Sequence[str] = (given,) if isinstance(given, str) else given
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
         raise unexpected(name, "a list of names of columns", given)
-    for text in given:
+    for text in names:
         check_name(name, text)
+    return names
 
 
 def check_name(name: str, given: Any) -> None:
@@ -321,15 +323,13 @@ def ingest(
     words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
     words |= {"missing_covariates": missing_covariates}
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
-    ignore = (ignore,) if isinstance(ignore, str) else ignore
-    check_names("ignore", ignore)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
         missing_covariates=missing_covariates,
         aggregate=aggregate,
-        ignore=ignore,
+        ignore=check_names("ignore", ignore),
         task=task,
         missing_target=missing_target,
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
@@ -372,8 +372,7 @@ def _columns_given(
     if "events" in named:
         named["event"], named["event_value"] = event_of(named.pop("events"))
     for what in [what for what, one in lists.items() if isinstance(one, tuple)]:
-        named[what] = lists.pop(what)
-        check_names(what, named[what])
+        named[what] = check_names(what, lists.pop(what))
     return named, {**columns, **lists}
 
 

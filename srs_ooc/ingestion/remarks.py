@@ -7,7 +7,8 @@ import numpy as np
 
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
-from srs_ooc.ingestion.csv import TO_DAYS, is_date, parse_decimal
+from srs_ooc.ingestion.csv import is_date, parse_decimal
+from srs_ooc.ingestion.formats import TO_DAYS
 from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.csv import NAMED, TO_DAYS, is_date
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
+from srs_ooc.ingestion.csv import is_date
+from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, many_texts, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
@@ -219,8 +219,7 @@ class CategoryCoder:
             Naming them, and for each fault the cell of one.
         """
         if self._wrong:
-            said = [self._said(what, found) for what, found in sorted(self._wrong.items())]
-            raise InputError("\n".join(map(" ".join, said)), "\n".join(found for found, _ in said))
+            raise no_features(*(self._said(*wrong) for wrong in sorted(self._wrong.items())))
 
     def _said(self, what: str, found: list[tuple[int, int, float, int]]) -> tuple[str, str]:
         """Say what was found, and what to do."""

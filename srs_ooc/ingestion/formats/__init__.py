@@ -17,6 +17,9 @@ from srs_ooc.native import _native
 
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
 
+NAMED = 10
+"""Columns that an error names besides the first."""
+TO_DAYS = "turn such columns into numbers, such as days since a date"
 TO_UTF8 = (
     "Convert the file to UTF-8; of Latin-1, as older programs write it: `iconv -f latin1 -t utf-8 "
     "FILE > NEW`."

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease, resident_nbytes
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.csv import NAMED, TO_DAYS
-from srs_ooc.ingestion.formats import REQUIRED, Table, TextCoder
+from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -496,13 +495,13 @@ def _refuse_mixed(column: Any, what: str) -> None:
         if first is not None and is_number != first:
             found = (
                 f"{what}, row {row}: expected {'a number' if first else 'a text'} as in the rows "
-                f"before, found {repr(item)[:80]}. Mend the cell"
+                f"before, found {repr(item)[:80]}."
             )
-            raise InputError(
-                f"{found}, leave the column out with --ignore, or take all its cells as categories "
-                "with kinds={name: 'categorical'}.",
-                f"{found}.",
+            remedy = (
+                "Mend the cell, leave the column out with --ignore, or take all its cells as "
+                "categories with kinds={name: 'categorical'}."
             )
+            raise no_features((found, remedy))
         first = is_number
 
 
@@ -573,7 +572,7 @@ def refuse_others(
     if dates:
         days = _DAYS.get(library, "").format(dates[0])
         said += f" Dates: {TO_DAYS}{': ' * bool(days)}{days}."
-    raise InputError(f"{said} Or leave such columns out with --ignore.", said)
+    raise no_features((said, "Or leave such columns out with --ignore."))
 
 
 def read_column(
@@ -611,7 +610,7 @@ def text_numbers(
     for row, item in enumerate(items, first_row + 1):
         if not isinstance(item, (str, bytes, *_NUMBERS)) and not is_missing(item):
             said = f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}."
-            raise InputError(f"{said} Convert it, or leave the column out with --ignore.", said)
+            raise no_features((said, "Convert it, or leave the column out with --ignore."))
     out = np.full(len(items), np.nan)
     texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
     there = np.array([bool(text) for text in texts])
