@@ -336,7 +336,8 @@ def notes_of(report: Report) -> list[str]:
     """Return what the commands do not say."""
     name = report.manifest.source.get("name")
     table = f"the table {name}" if name else "a table in memory"
-    found = ", ".join(f"{name}: {value}" for name, value in report.manifest.inferred.items() if value)
+    inferred = report.manifest.inferred.items()
+    found = ", ".join(f"{name}: {value}" for name, value in inferred if value)
     same = " A store made of the same table with the same options has the same fingerprint."
     made = f"The store was made of {table}" + (f" ({found})." if found else ".")
     return [made + same, *_options(report)[1]]
