@@ -82,7 +82,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         side = replace(side, inferred=side.inferred | found)
     if options.samples:
         options, side = _with_samples(opened, path, options, side)
-    elif opened.annotations:
+    elif getattr(opened, "annotations", None):  # formats of others need not have any
         options, side = _with_annotations(opened, path, options, side)
     return TableReading(opened, source, options, side, work, _origin_of(source))
 
@@ -99,12 +99,12 @@ def _with_samples(
     """
     from srs_ooc.ingestion.feature_rows import asked_of, read_samples, unmatched
 
-    if table.default_ids is None:
+    if (ids_name := getattr(table, "default_ids", None)) is None:
         raise InputError(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    ids, known = [str(one) for one in table.annotations[table.default_ids]], read_samples(options)
+    ids, known = [str(one) for one in table.annotations[ids_name]], read_samples(options)
     if known.keys().isdisjoint(ids):
         raise InputError(
             f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
