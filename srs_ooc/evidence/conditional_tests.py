@@ -39,7 +39,7 @@ SHARE = 0.9
 """Share of the level for d others: ``SHARE * (1 - SHARE)**d``, a tenth of what is left for more."""
 LEADING = 32
 """Others that lead, at most."""
-_LN10, _EULER = log(10.0), 0.5772156649015329
+_LN10 = log(10.0)
 
 
 def cost(n_others: int, n_tested: int) -> float:
@@ -53,14 +53,19 @@ def cost(n_others: int, n_tested: int) -> float:
     return (log(ways) - log(SHARE) - n_others * log(1 - SHARE) + halved) / _LN10
 
 
+FEW_BESIDE = 128
+"""Features at most that the rule for tests beside others is made for; it holds of more, too."""
+
+
 def dependence_cost(n_tested: int) -> float:
     """Return what -log10 p loses where features pass whatever their tests have to do with another.
 
-    log10(1 + 1/2 + ... + 1 / n), or slightly more: Benjamini and Yekutieli (2001), Ann. Stat. 29,
-    Theorem 1.3.
+    log10(1 + 1/2 + ... + 1 / m), m being :data:`FEW_BESIDE` or all: at place k a p-value passes
+    that is at most ``level min(k, m) / n`` then. That is the step-up procedure of Blanchard and
+    Roquain (2008), Electron. J. Stat. 2, Section 2.2, with a prior of 1 / j on j = 1 to m; with m =
+    n that of Benjamini and Yekutieli (2001), Ann. Stat. 29, Theorem 1.3.
     """
-    n = max(n_tested, 1)
-    return log(log(n) + _EULER + 1 / (2 * n)) / _LN10
+    return log(sum(1 / k for k in range(1, max(1, min(n_tested, FEW_BESIDE)) + 1))) / _LN10
 
 
 Progress = Callable[[int, int], object]

@@ -608,7 +608,10 @@ def _n_eligible(ascending: NDArray[np.floating], most: int | None) -> int:
 
 
 def adjusted(
-    neg_log10_p: NDArray[np.floating], wanted: NDArray[np.floating], most: int | None = None
+    neg_log10_p: NDArray[np.floating],
+    wanted: NDArray[np.floating],
+    most: int | None = None,
+    few: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the smallest level at which a p-value passes Benjamini and Hochberg; at most 1.
 
@@ -620,6 +623,8 @@ def adjusted(
         Some of them.
     most : int, optional
         How many may pass, as of :func:`least_passing`.
+    few : int, optional
+        Places from there on count as that one.
     """
     descending = np.negative(neg_log10_p)
     descending.sort()
@@ -630,7 +635,8 @@ def adjusted(
     out, best = np.ones(len(wanted)), 1.0
     for start in reversed(range(0, n_eligible := _n_eligible(descending[:n], most), _PIECE)):
         some = descending[start : min(start + _PIECE, n_eligible)].astype(np.float64)
-        levels = p_values_of(-some) * n / np.arange(start + 1, start + 1 + len(some))
+        counted = np.minimum(np.arange(start + 1, start + 1 + len(some)), few or n)
+        levels = p_values_of(-some) * n / counted
         levels = np.minimum(np.minimum.accumulate(levels[::-1])[::-1], best)
         here = np.flatnonzero((places >= start) & (places < start + len(some)))
         out[here] = levels[places[here] - start]

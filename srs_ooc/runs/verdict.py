@@ -20,7 +20,7 @@ from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import counted
-from srs_ooc.evidence.conditional_tests import cost, dependence_cost
+from srs_ooc.evidence.conditional_tests import FEW_BESIDE, cost, dependence_cost
 from srs_ooc.evidence.correlation import (
     HEAD,
     MOST_ROWS,
@@ -268,7 +268,8 @@ def _q_values(
     beside = neg_log10_p[won] - np.float32(dependence_cost(n_tested))
     neg_log10_p[is_tested] = 0
     neg_log10_p[won] = np.maximum(beside, 0)
-    return np.minimum(found, adjusted(neg_log10_p, neg_log10_p[features], MOST_SELECTED))
+    beside_others = adjusted(neg_log10_p, neg_log10_p[features], MOST_SELECTED, FEW_BESIDE)
+    return np.minimum(found, beside_others)
 
 
 def _add_effects(

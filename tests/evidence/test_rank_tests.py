@@ -33,6 +33,7 @@ from srs_ooc.evidence.rank_tests import (
     Contrast,
     Covariates,
     RankTarget,
+    adjusted,
     contrasts_log_p,
     least_passing,
     p_values_of,
@@ -928,3 +929,15 @@ def test_classes_of_which_no_row_is_here_change_nothing():
     np.testing.assert_array_equal(few, many)
     alone = contrasts_log_p(columns, MISSING, RankTarget.of_classes(0 * labels, 4), exactly=True)
     assert (alone[:, Contrast.LOCATION] == 0).all()
+
+
+@examples(50)
+@given(st.integers(1, 40), st.integers(1, 50), st.integers(0, 2**16))
+def test_places_beyond_a_few_count_as_that_one(n, few, seed):
+    """By hand: the smallest level at which as many pass as their place says, or a few."""
+    p = np.random.default_rng(seed).random(n) ** 4
+    ascending = np.sort(p)
+    levels = ascending * n / np.minimum(np.arange(1, n + 1), few)
+    expected = [min(1.0, levels[ascending >= one].min()) for one in p]
+    found = adjusted(-np.log10(p), -np.log10(p), None, few)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

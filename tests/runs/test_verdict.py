@@ -16,7 +16,7 @@ import srs_ooc as package
 from srs_ooc.base.budget import PROCESS_NBYTES, total_nbytes
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.evidence import conditional_tests, correlation, pairs
-from srs_ooc.evidence.conditional_tests import beside_others, cost
+from srs_ooc.evidence.conditional_tests import FEW_BESIDE, beside_others, cost
 from srs_ooc.evidence.rank_tests import (
     CERTAIN,
     FIRST_SHARES,
@@ -282,17 +282,22 @@ def test_features_are_tested_as_their_columns(tmp_path, task):
     if task == "classification":
         tested = RankTarget.of_classes(labels, labels.max() + 1)
     else:
-        tested = RankTarget.of_values(target)
+        tested = RankTarget.of_numbers(target)
     begun = FIRST_SHARES / 3  # until the other features are known
     expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested, shares=begun)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def levels_of(alone, beside):
-    """By which level each would be selected: by Benjamini and Hochberg, or Yekutieli."""
+    """By which level each would be selected, by Benjamini and Hochberg or beside others."""
     shows = np.where(beside > alone, np.minimum(1, 10.0**-beside), 1)
     by_itself = stats.false_discovery_control(np.minimum(1, 10.0**-alone))
-    return np.minimum(by_itself, stats.false_discovery_control(shows, method="by"))
+    n, few = len(shows), min(len(shows), FEW_BESIDE)
+    order, places = np.argsort(shows), np.minimum(np.arange(1, n + 1), few)
+    levels = shows[order] * n * (1 / np.arange(1, few + 1)).sum() / places
+    beside_others = np.ones(n)
+    beside_others[order] = np.minimum.accumulate(levels[::-1])[::-1]
+    return np.minimum(by_itself, beside_others)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -310,7 +315,7 @@ def test_a_verdict_by_default_is_that_of_all_tests_put_together_by_hand(tmp_path
     if task == "classification":
         tested = RankTarget.of_classes(target, 2)
     else:
-        tested = RankTarget.of_values(target)
+        tested = RankTarget.of_numbers(target)
     first = values[stored_positions(TESTED_FEATURES)]
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in first], np.uint8)
     begun = np.tile(FIRST_SHARES / 3, (TESTED_FEATURES, 1))  # none is certain alone
