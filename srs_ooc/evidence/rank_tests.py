@@ -207,16 +207,16 @@ class RankTarget(NamedTuple):
     ) -> "RankTarget":
         """Return the target of a regression, with the scores that suit it best; (n_rows,).
 
-        Ranks; normal quantiles of ranks (van der Waerden 1952) where there are no strata, the
+        Ranks; normal quantiles of ranks (van der Waerden 1952) where there is one stratum, the
         levels are many and the tails no heavier than :data:`LIGHT_TAILS`. As the target alone
         decides which, a test that permutes it stays exact (Hogg 1974, J. Am. Stat. Assoc. 69).
         """
         out = cls.of_values(target, strata)
-        is_fine = strata is None and out.n_targets > TARGET_LEVELS // 2
-        if not is_fine or tail_weight(target) > LIGHT_TAILS:
+        is_fine = len(out.starts) == 2 and out.n_targets > TARGET_LEVELS // 2
+        if not is_fine or tail_weight(target[out.rows]) > LIGHT_TAILS:
             return out
         counts = np.bincount(out.targets)
-        shares = (2 * np.cumsum(counts) - counts) / (2 * len(target))
+        shares = (2 * np.cumsum(counts) - counts) / (2 * len(out.rows))
         quantiles = np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
         return out._replace(scores=even_steps(quantiles).astype(np.int64))
 

@@ -880,6 +880,8 @@ def test_numbers_within_strata_and_of_few_levels_are_ranked():
     rng = np.random.default_rng(2)
     target = rng.normal(size=400)
     assert not len(RankTarget.of_numbers(target, np.arange(400) % 2).scores)
+    alike = RankTarget.of_numbers(target, np.zeros(400, int))
+    assert (alike.scores == RankTarget.of_numbers(target).scores).all()
     assert not len(RankTarget.of_numbers(np.round(2 * target)).scores)
     assert not len(RankTarget.of_numbers(np.zeros(0)).scores)
 
