@@ -57,7 +57,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    last = ", the last column" if inferred.get("target") else ""
+    by = {None: "", "last column": ", the last column"}
+    last = by.get(inferred.get("target"), ", of the file")
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
     if inferred.get("target") == NO_TARGET:
         say(f"target: {NO_TARGET}")
@@ -231,9 +232,9 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz and svmlight are read
-    as they are. All columns but the target and those that an option names are features: numbers, or
-    texts, which are categories.
+    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, PLINK .bed,
+    Zarr (FOLDER or FOLDER::ARRAY) and VCF Zarr are read as they are. All columns but the target and
+    those that an option names are features: numbers, or texts, which are categories.
 
     An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
     whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.

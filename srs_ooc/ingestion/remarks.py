@@ -44,7 +44,7 @@ def remarks_of(store: Store) -> Iterator[str]:
     yield from filter(None, [hopeless(manifest)])
     yield from _classes(list(manifest.classes))
     task = manifest.inferred.get("task", "")
-    is_guess = manifest.inferred.get("target") not in (None, NO_TARGET)
+    is_guess = manifest.inferred.get("target") == "last column"
     if is_guess and task.startswith("regression"):
         yield (
             f"{manifest.target_name!r}, the last column, was taken for the target, and for a "

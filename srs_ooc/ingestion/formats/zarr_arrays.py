@@ -23,7 +23,6 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder, hash_text
-from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import (
     as_float64,
     check_dtype,
@@ -36,7 +35,7 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
 
-_ZARR_NBYTES = 44 * MB  # zarr with its threads and codecs, and metadata; measured 24 to 40
+_ZARR_NBYTES = 32 * MB  # zarr with its threads and codecs, and metadata; measured 24 to 30
 _AT_ONCE = 8 * MB
 """Cells are read in parts of so many bytes, or of one chunk if that is more."""
 _MOST_CELLS = 10**12
@@ -227,7 +226,7 @@ class ZarrTable(Table):
         self._name(columns, *(cells.dims[axis] if cells.dims else None for axis in order))
         self._share(*(min(cells.chunks[axis], cells.shape[axis]) for axis in order))
         chunk = max([cells.nbytes, *(one.nbytes for one in columns.values())])
-        self.work_nbytes = 3 * (_AT_ONCE + chunk)
+        self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
         self.held = (Lease("zarr", _ZARR_NBYTES), *self.held)
         lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
         options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
@@ -312,8 +311,10 @@ class ZarrTable(Table):
                 if not self._is_copied:
                     self._fill()
                     self._is_copied = True
-            dtype, n_rows = self._dtype, self.shape[0]
-            return self._numbers(read_lines(self._copy, dtype, 0, n_rows, positions, self._what))
+            dtype, n_rows, places = self._dtype, self.shape[0], positions.tolist()
+            offsets = (at * n_rows * dtype.itemsize for at in places)
+            found = [np.fromfile(self._copy, dtype, n_rows, offset=at) for at in offsets]
+            return self._numbers(np.stack(found))
         lines = np.empty((len(positions), self.shape[1]), self._dtype)
         with _LOCK:
             for first in np.unique(positions // self._step * self._step).tolist():
