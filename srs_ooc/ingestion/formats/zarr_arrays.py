@@ -6,6 +6,7 @@ https://github.com/sgkit-dev/vcf-zarr-spec (0.4 and 0.5).
 
 import base64
 import contextlib
+import json
 import math
 import re
 import struct
@@ -22,15 +23,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import Table, TextCoder, hash_text
-from srs_ooc.ingestion.formats.in_memory import (
-    as_float64,
-    check_dtype,
-    check_shape,
-    is_narrow,
-    item_blocks,
-    list_of,
-)
+from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
@@ -90,7 +83,8 @@ class _Cells:
         metadata, noted = array.metadata.to_dict(), array.attrs.asdict()
         self._array, self.what, self.dtype = array, what, np.dtype(array.dtype)
         self.shape, self.chunks = tuple(array.shape), tuple(array.chunks)
-        used = _codecs_in([metadata.get(key) for key in ("filters", "compressor", "codecs")])
+        codecs = json.dumps([metadata.get(key) for key in ("filters", "compressor", "codecs")])
+        used = set(re.findall(r'"(?:id|name)": "(?:numcodecs\.)?([^"]*)"', codecs))
         if unknown := used - _CODECS:
             raise InputError(
                 f"{what}: expected codecs of numbers and texts, found {', '.join(unknown)}, which "
@@ -102,20 +96,19 @@ class _Cells:
         self.is_number = kind in "biuf" and size <= 8
         self.is_text = kind in "SUT" or (kind == "O" and "vlen-utf8" in used)
         self.nbytes = math.prod(self.chunks) * (size + _TEXT_NBYTES * (kind in "TO"))
-        self.scale, self.offset = (float(noted.get(f"{k}", d)) for k, d in _SCALES.items())
+        self.scale = float(noted.get("scale_factor", 1)), float(noted.get("add_offset", 0))
         self.marks = self._marks(noted, metadata["zarr_format"]) if self.is_number else np.zeros(0)
 
     def _marks(self, noted: Mapping[str, Any], form: int) -> NDArray[Any]:
         """Return the numbers that mark missing cells; xarray writes floats as base64."""
-        found = [np.zeros(0)]
-        for given in [noted[name] for name in _MARKS if name in noted]:
-            number = given
-            if isinstance(given, str) and given.endswith("="):
-                number = struct.unpack("<d", base64.standard_b64decode(given))
-            found.append(np.atleast_1d(np.asarray(number, np.float64)))
-        if form == 2 and self.dims and self._array.fill_value:  # xarray's `_FillValue`
-            found.append(np.atleast_1d(np.float64(self._array.fill_value)))
-        marks = np.concatenate(found)
+        found = [noted[name] for name in ("_FillValue", "missing_value") if name in noted]
+        found = [
+            struct.unpack("<d", base64.standard_b64decode(one)) if str(one).endswith("=") else one
+            for one in found
+        ]
+        if form == 2 and self.dims:  # where xarray writes `_FillValue`, if it is none by default
+            found.append(self._array.fill_value or np.nan)
+        marks = np.hstack([np.nan, *found]).astype(np.float64)
         marks = marks[~np.isnan(marks)]
         return marks.astype(self.dtype) if self.dtype.kind == "f" else marks
 
@@ -126,29 +119,12 @@ class _Cells:
 
     def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
         """Return cells as numbers, NaN where an attribute says that one is missing."""
-        gone = np.isin(cells, self.marks) if len(self.marks) else None
-        if gone is not None:  # what is missing need not be a number that can be held
-            cells = np.where(gone, cells.dtype.type(0), cells)
-        values = as_float64(cells, self.what)
-        if (self.scale, self.offset) != (1, 0):
-            values = values * self.scale + self.offset
-        if gone is not None:
-            values[gone] = np.nan
+        gone = np.isin(cells, self.marks)  # these need not be numbers that can be held
+        values = in_memory.as_float64(np.where(gone, cells.dtype.type(0), cells), self.what)
+        if self.scale != (1, 0):
+            values = values * self.scale[0] + self.scale[1]
+        values[gone] = np.nan
         return values
-
-
-_SCALES = {"scale_factor": 1.0, "add_offset": 0.0}
-_MARKS = ("_FillValue", "missing_value")
-
-
-def _codecs_in(said: Any) -> set[str]:
-    """Return the names of codecs in metadata, within others too."""
-    if isinstance(said, list | tuple):
-        return set().union(*map(_codecs_in, said))
-    if not isinstance(said, Mapping):
-        return set()
-    name = str(said.get("id") or said.get("name") or "").removeprefix("numcodecs.")
-    return set().union({name} - {""}, *map(_codecs_in, said.values()))
 
 
 class _Column(Sequence[Any]):
@@ -163,13 +139,15 @@ class _Column(Sequence[Any]):
     def __getitem__(self, at: Any) -> Any:
         part = at if isinstance(at, slice) else slice(at, at + 1)
         cells = self._cells.read(part)
-        if len(self._cells.marks):
+        if len(self._cells.marks) or self._cells.scale != (1, 0):
             cells = self._cells.numbers(cells)
-        found = [one.decode() if isinstance(one, bytes) else one for one in list_of(cells)]
+        found = [
+            one.decode() if isinstance(one, bytes) else one for one in in_memory.list_of(cells)
+        ]
         return found if isinstance(at, slice) else found[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return (item for block in item_blocks(self) for item in block)
+        return (item for block in in_memory.item_blocks(self) for item in block)
 
 
 class ZarrTable(Table):
@@ -184,8 +162,8 @@ class ZarrTable(Table):
         The array.
     by_feature : bool
         Whether its first dimension is that of the features.
-    columns : mapping of str to _Cells
-        Arrays of one dimension beside it.
+    arrays : mapping of str to _Cells
+        It, and those beside it.
     scratch : Path
         A folder for the scratch file.
     options : IngestOptions
@@ -207,7 +185,7 @@ class ZarrTable(Table):
     def __init__(
         self,
         cells: _Cells,
-        columns: Mapping[str, _Cells],
+        arrays: Mapping[str, _Cells],
         scratch: Path,
         options: IngestOptions,
         *,
@@ -223,15 +201,16 @@ class ZarrTable(Table):
         order = (1, 0) if by_feature else (0, 1)
         n_rows, n_features = (cells.shape[axis] for axis in order)
         self.shape: tuple[int, int] = (n_rows, n_features)
-        self._name(columns, *(cells.dims[axis] if cells.dims else None for axis in order))
+        self._name(arrays, *(cells.dims[axis] if cells.dims else None for axis in order))
         self._share(*(min(cells.chunks[axis], cells.shape[axis]) for axis in order))
-        chunk = max([cells.nbytes, *(one.nbytes for one in columns.values())])
+        lists = [one.nbytes for one in arrays.values() if len(one.shape) == 1]
+        chunk = max(cells.nbytes, *lists, 0)
         self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
         self.held = (Lease("zarr", _ZARR_NBYTES), *self.held)
         lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
         options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
-        self._copy, self._is_copied = scratch / "columns", False
+        self._copy, self._is_copied = scratch / "zarr-columns", False
         if not self.by_rows:
             nbytes = n_rows * n_features * self._dtype.itemsize
             check_disk(scratch.parent, nbytes, 0)
@@ -250,22 +229,23 @@ class ZarrTable(Table):
 
     def _check(self) -> None:
         """Refuse what is no matrix of numbers, and note as what its cells are kept."""
-        check_shape(self._cells.shape, self._what)
-        check_dtype(self._cells.dtype, self._what)
+        in_memory.check_shape(self._cells.shape, self._what)
+        in_memory.check_dtype(self._cells.dtype, self._what)
         self._dtype = self._cells.dtype.newbyteorder("=")
-        self.narrow = is_narrow(self._dtype) and (self._cells.scale, self._cells.offset) == (1, 0)
+        self.narrow = in_memory.is_narrow(self._dtype) and self._cells.scale == (1, 0)
 
-    def _name(self, columns: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
+    def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
         """Take names, row ids and annotations from the arrays along the two dimensions."""
-        names = self._along(columns, features, self.shape[1])
-        known = self._along(columns, rows, self.shape[0])
+        names = self._along(arrays, features, self.shape[1])
+        known = self._along(arrays, rows, self.shape[0])
         if (name := _main(names, features)) is not None:
             self.names = _Column(names[name])
         self.default_ids = _main(known, rows)
         self.annotations = {name: _Column(one) for name, one in known.items()}
 
-    def _along(self, columns: Mapping[str, _Cells], dim: str | None, n: int) -> dict[str, _Cells]:
-        found = {name: one for name, one in columns.items() if dim and one.dims == (dim,)}
+    def _along(self, arrays: Mapping[str, _Cells], dim: str | None, n: int) -> dict[str, _Cells]:
+        found = {name: one for name, one in arrays.items() if dim and one.dims == (dim,)}
+        found = {name: one for name, one in found.items() if one.is_text or one.is_number}
         for name, one in found.items():
             if one.shape != (n,):
                 raise InputError(
@@ -315,12 +295,11 @@ class ZarrTable(Table):
             offsets = (at * n_rows * dtype.itemsize for at in places)
             found = [np.fromfile(self._copy, dtype, n_rows, offset=at) for at in offsets]
             return self._numbers(np.stack(found))
-        lines = np.empty((len(positions), self.shape[1]), self._dtype)
+        first, stop, step = int(positions[0]), int(positions[-1]) + 1, self._step
+        bands = range(first // step * step, stop, step)
         with _LOCK:
-            for first in np.unique(positions // self._step * self._step).tolist():
-                is_here = positions // self._step * self._step == first
-                lines[is_here] = self._rows(first)[positions[is_here] - first]
-        return self._numbers(lines)
+            parts = [self._rows(at)[max(0, first - at) : stop - at] for at in bands]
+        return self._numbers(np.concatenate(parts))
 
     def _numbers(self, lines: NDArray[Any]) -> NDArray[np.float64]:
         return self._cells.numbers(lines)
@@ -328,12 +307,12 @@ class ZarrTable(Table):
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         if not self.by_rows:
-            yield from item_blocks(self.read(np.array([position]), TextCoder(0))[0])
+            yield from in_memory.item_blocks(self.read(np.array([position]), TextCoder(0))[0])
             return
-        for first in range(0, self.shape[0], self._step):
-            with _LOCK:
-                cells = self._rows(first)[:, position]
-            yield self._numbers(cells).tolist()
+        n_rows, step = self.shape[0], self._step
+        for first in range(0, n_rows, step):
+            rows = np.arange(first, min(first + step, n_rows))
+            yield self.read(rows, TextCoder(0))[:, position].tolist()
 
 
 def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
@@ -345,8 +324,8 @@ def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
 # VCF Zarr: genotypes of variants x samples x ploidy.
 
 _GENOTYPES, _SAMPLES = "call_genotype", "sample_id"
-_OF_VARIANT = ("variant_contig", "variant_position", "variant_allele", "contig_id")
-_BLOCK = 1 << 14
+_ALSO = ("variant_allele", "contig_id")
+_PARTS = ("variant_contig", "variant_position", *_ALSO)
 
 
 class VcfZarrTable(ZarrTable):
@@ -364,13 +343,6 @@ class VcfZarrTable(ZarrTable):
     format = "vcf zarr, dosages of all alleles but the reference"
     default_ids = _SAMPLES
 
-    def __init__(
-        self, arrays: Mapping[str, _Cells], path: Path, scratch: Path, options: IngestOptions
-    ) -> None:
-        self._arrays = arrays
-        columns = {name: one for name, one in arrays.items() if len(one.shape) == 1}
-        super().__init__(arrays[_GENOTYPES], columns, scratch, options, by_feature=True)
-
     def _check(self) -> None:
         cells = self._cells
         if len(cells.shape) != 3 or 0 in cells.shape or cells.dtype.kind != "i":
@@ -380,20 +352,20 @@ class VcfZarrTable(ZarrTable):
             )
         self._dtype, self.narrow = np.dtype(np.int8), True
 
-    def _name(self, columns: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
-        super()._name(columns, rows, features)
-        n_samples, n_variants = self.shape
-        along = [(_SAMPLES, n_samples), *((name, n_variants) for name in _OF_VARIANT[:3])]
-        for name, n in [*along, ("variant_id", n_variants)]:
-            if name in self._arrays and self._arrays[name].shape[0] != n:
-                raise InputError(
-                    f"{self._what}: expected {n} items in {name}, found "
-                    f"{self._arrays[name].shape[0]}. Get the folder again."
-                )
-        self.annotations = {**self.annotations, _SAMPLES: _Column(self._arrays[_SAMPLES])}
+    def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
+        super()._name(arrays, rows, features)
+        known = self._along(arrays, features, self.shape[1])
+        if _SAMPLES not in self.annotations:
+            raise InputError(
+                f"{self._what}: expected {_SAMPLES} along its second dimension, {rows}, found "
+                "another. Get the folder again."
+            )
+        known |= {name: arrays[name] for name in _ALSO if name in arrays}
+        if known.get("variant_allele", self._cells).shape[0] != self.shape[1]:
+            del known["variant_allele"]
         self.default_ids = _SAMPLES
-        self.names: Collection[str] = _Variants(self._arrays, n_variants, self._what)
-        self.held = (Lease("which variant ids repeat", 40 * n_variants),)
+        self.names: Collection[str] = _Variants(known, self.shape[1], self._what)
+        self.held = (Lease("which variant ids repeat", 40 * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells.read(features, rows)
@@ -410,14 +382,16 @@ class _Variants(Collection[str]):
 
     def __init__(self, arrays: Mapping[str, _Cells], n: int, what: str) -> None:
         self._arrays, self._n, self._what = arrays, n, what
-        hashes = np.fromiter((hash_text(own.encode()) for _, own in self._own()), np.uint64, n)
+        hashes = np.fromiter(
+            (hash_text(own.encode()) for block in self._blocks() for own in block), np.uint64, n
+        )
         hashes.sort()
         self._repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
         self._repeated |= {hash_text(b"."), hash_text(b"")}
 
-    def _own(self) -> Iterator[tuple[int, str]]:
+    def _blocks(self) -> Iterator[list[str]]:
         own = self._arrays.get("variant_id")
-        return enumerate(["."] * self._n if own is None else _Column(own))
+        return in_memory.item_blocks(_Column(own) if own else ["."] * self._n)
 
     def __len__(self) -> int:
         return self._n
@@ -426,31 +400,25 @@ class _Variants(Collection[str]):
         return any(name == one for one in self)
 
     def __iter__(self) -> Iterator[str]:
-        made: list[str] = []
-        for place, own in self._own():
-            if place % _BLOCK == 0:
-                made = []
-            if hash_text(own.encode()) not in self._repeated:
-                yield own
-                continue
-            first = place // _BLOCK * _BLOCK
-            made = made or self._made(slice(first, first + _BLOCK))
-            yield made[place - first]
+        first = 0
+        for block in self._blocks():
+            is_own = [hash_text(own.encode()) not in self._repeated for own in block]
+            made = block if all(is_own) else self._made(slice(first, first + len(block)))
+            first += len(block)
+            yield from (one[not own] for *one, own in zip(block, made, is_own, strict=True))
 
     def _made(self, part: slice) -> list[str]:
         """Return the names that some variants have where their ids name none."""
-        if gone := [name for name in _OF_VARIANT if name not in self._arrays]:
+        if gone := [name for name in _PARTS if name not in self._arrays]:
             raise InputError(
                 f"{self._what}: expected {', '.join(gone)}, by which variants are named whose ids "
                 "are missing or repeat, found none. Add them, or give --names."
             )
-        contig, position, alleles = (self._arrays[name].read(part) for name in _OF_VARIANT[:3])
-        contigs = list(_Column(self._arrays[_OF_VARIANT[3]]))
+        contig, position, alleles = (self._arrays[name].read(part).tolist() for name in _PARTS[:3])
+        contigs = dict(enumerate(_Column(self._arrays["contig_id"])))
         return [
-            f"{contigs[of]}:{at}:{ref}:{','.join(filter(None, others))}"
-            for of, at, (ref, *others) in zip(
-                contig.tolist(), position.tolist(), alleles.tolist(), strict=True
-            )
+            f"{contigs.get(of, of)}:{at}:{ref}:{','.join(filter(None, others))}"
+            for of, at, (ref, *others) in zip(contig, position, alleles, strict=True)
         ]
 
 
@@ -490,7 +458,8 @@ def open_folder(path: Path, name: str, scratch: Path, options: IngestOptions) ->
             key: _Cells(one, f"{path}::{key}" if key else str(path)) for key, one in found.items()
         }
     if not name and {_GENOTYPES, _SAMPLES} <= arrays.keys():
-        return VcfZarrTable(arrays, path, scratch, options)
+        cells = arrays[_GENOTYPES]
+        return VcfZarrTable(cells, arrays, scratch, options, by_feature=True)
     matrices = [key for key, one in arrays.items() if len(one.shape) == 2 and one.is_number]
     if name not in arrays and (name or len(matrices) != 1):
         shown = ", ".join(f"{key} {one.shape}" for key, one in list(arrays.items())[:_SHOWN])
@@ -499,13 +468,8 @@ def open_folder(path: Path, name: str, scratch: Path, options: IngestOptions) ->
             f"{shown or 'no array'}. Name one: {path}::NAME"
         )
     cells = arrays[name if name in arrays else matrices[0]]
-    columns = {
-        key: one
-        for key, one in arrays.items()
-        if len(one.shape) == 1 and (one.is_text or one.is_number)
-    }
     is_named = [bool(_OF_FEATURES.fullmatch(str(dim))) for dim in cells.dims] == [True, False]
-    return ZarrTable(cells, columns, scratch, options, by_feature=is_turned or is_named)
+    return ZarrTable(cells, arrays, scratch, options, by_feature=is_turned or is_named)
 
 
 def _is_array(node: Any) -> bool:
