@@ -177,7 +177,7 @@ BEFORE = {
     "docs/study.md": cohort,
 }
 """What a page's reader has at the beginning."""
-SHORT = {"README.md": 1200, "docs/words.md": 300, "docs/r.md": 400}
+SHORT = {"README.md": 1200, "docs/words.md": 300, "docs/r.md": 400, "docs/genotypes.md": 400}
 """The most words of a page."""
 
 

@@ -232,9 +232,9 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz and svmlight are read
-    as they are. All columns but the target and those that an option names are features: numbers, or
-    texts, which are categories.
+    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, PLINK .bed,
+    Zarr (FOLDER or FOLDER::ARRAY) and VCF Zarr are read as they are. All columns but the target and
+    those that an option names are features: numbers, or texts, which are categories.
 
     An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
     whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.

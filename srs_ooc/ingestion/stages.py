@@ -72,7 +72,8 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
 
         return open_feature_rows(text, options, work)
     _check_no_text_form(path, options)
-    source = SourceFile(path)
+    file, mark, name = str(path).partition("::")
+    source = SourceFile(path, name=f"{Path(file).name}{mark}{name}")
     opened = opener(work.scratch, options)
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}

@@ -667,4 +667,10 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
         return lambda scratch, options: opener(path, scratch, int(options.memory_mb * MB))
     if start.startswith(_ZIP) and path.suffix == ".npz":
         return lambda scratch, options: open_npz(path, what, scratch, options)
+    folder, mark, name = what.partition("::")
+    if Path(folder).is_dir():
+        from srs_ooc.ingestion.formats import zarr_arrays
+
+        if mark or zarr_arrays.is_zarr(path):
+            return partial(zarr_arrays.open_folder, Path(folder), name)
     return None

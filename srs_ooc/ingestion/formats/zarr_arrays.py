@@ -1,0 +1,490 @@
+"""Zarr arrays in a folder, of formats 2 and 3, with the names that xarray gives; VCF Zarr.
+
+The formats are described at https://zarr-specs.readthedocs.io and at
+https://github.com/sgkit-dev/vcf-zarr-spec (0.4 and 0.5).
+"""
+
+import base64
+import contextlib
+import json
+import math
+import re
+import struct
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.scratch import check_disk
+from srs_ooc.store.manifest import ATTRIBUTE
+
+_ZARR_NBYTES = 32 * MB  # zarr with its threads and codecs, and metadata; measured 24 to 30
+_AT_ONCE = 8 * MB
+"""Cells are read in parts of so many bytes, or of one chunk if that is more."""
+_MOST_CELLS = 10**12
+_TEXT_NBYTES, _SHOWN = 100, 10
+_CODECS = {
+    "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
+    "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
+    "pcodec", "quantize", "sharding_indexed", "shuffle", "transpose", "vlen-bytes", "vlen-utf8",
+    "zfpy", "zlib", "zstd",
+}  # fmt: skip
+"""What turns bytes into numbers and texts, and runs no code that stands in the bytes."""
+_OF_FEATURES = re.compile(r"(variant|feature|gene|column|snp|site|probe|transcript|var)s?", re.I)
+_LOCK = RLock()  # zarr's settings are of the process
+
+
+@contextlib.contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Have zarr read a chunk at a time, without warnings; say what cannot be read."""
+    import zarr
+
+    limits = zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
+    with _LOCK, warnings.catch_warnings(), limits:
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:  # zarr and each codec have errors of their own
+            said = " ".join(str(error).split())[:200].rstrip(".")
+            raise InputError(
+                f"{what}: expected arrays of Zarr, could not read it: {said or repr(error)}. Get "
+                "the folder again."
+            ) from error
+
+
+class _Cells:
+    """Cells of a Zarr array whose codecs are known; cells that an attribute marks are missing.
+
+    Attributes
+    ----------
+    shape, chunks : tuple of int
+        Of the array, and of what is decoded at once.
+    dims : tuple of str or None
+        Names of the dimensions; empty if there are none.
+    nbytes : int
+        What a chunk takes, decoded.
+    is_text, is_number : bool
+        What it holds; neither for dates, structures and the like.
+    """
+
+    def __init__(self, array: Any, what: str) -> None:
+        metadata, noted = array.metadata.to_dict(), array.attrs.asdict()
+        self._array, self.what, self.dtype = array, what, np.dtype(array.dtype)
+        self.shape, self.chunks = tuple(array.shape), tuple(array.chunks)
+        codecs = json.dumps([metadata.get(key) for key in ("filters", "compressor", "codecs")])
+        used = set(re.findall(r'"(?:id|name)": "(?:numcodecs\.)?([^"]*)"', codecs))
+        if unknown := used - _CODECS:
+            raise InputError(
+                f"{what}: expected codecs of numbers and texts, found {', '.join(unknown)}, which "
+                "may run code. Write the array again without."
+            )
+        dims = metadata.get("dimension_names") or noted.get("_ARRAY_DIMENSIONS") or ()
+        self.dims = tuple(dims) if len(dims) == len(self.shape) else ()
+        kind, size = self.dtype.kind, self.dtype.itemsize
+        self.is_number = kind in "biuf" and size <= 8
+        self.is_text = kind in "SUT" or (kind == "O" and "vlen-utf8" in used)
+        self.nbytes = math.prod(self.chunks) * (size + _TEXT_NBYTES * (kind in "TO"))
+        self.scale = float(noted.get("scale_factor", 1)), float(noted.get("add_offset", 0))
+        self.marks = self._marks(noted, metadata["zarr_format"]) if self.is_number else np.zeros(0)
+
+    def _marks(self, noted: Mapping[str, Any], form: int) -> NDArray[Any]:
+        """Return the numbers that mark missing cells; xarray writes floats as base64."""
+        found = [noted[name] for name in ("_FillValue", "missing_value") if name in noted]
+        found = [
+            struct.unpack("<d", base64.standard_b64decode(one)) if str(one).endswith("=") else one
+            for one in found
+        ]
+        if form == 2 and self.dims:  # where xarray writes `_FillValue`, if it is none by default
+            found.append(self._array.fill_value or np.nan)
+        marks = np.hstack([np.nan, *found]).astype(np.float64)
+        marks = marks[~np.isnan(marks)]
+        return marks.astype(self.dtype) if self.dtype.kind == "f" else marks
+
+    def read(self, *parts: slice) -> NDArray[Any]:
+        """Return some cells as they are stored."""
+        with _reading(self.what):
+            return np.asarray(self._array[parts])
+
+    def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
+        """Return cells as numbers, NaN where an attribute says that one is missing."""
+        gone = np.isin(cells, self.marks)  # these need not be numbers that can be held
+        values = in_memory.as_float64(np.where(gone, cells.dtype.type(0), cells), self.what)
+        if self.scale != (1, 0):
+            values = values * self.scale[0] + self.scale[1]
+        values[gone] = np.nan
+        return values
+
+
+class _Column(Sequence[Any]):
+    """Numbers or texts of an array of one dimension, read some at a time."""
+
+    def __init__(self, cells: _Cells) -> None:
+        self._cells = cells
+
+    def __len__(self) -> int:
+        return int(self._cells.shape[0])
+
+    def __getitem__(self, at: Any) -> Any:
+        part = at if isinstance(at, slice) else slice(at, at + 1)
+        cells = self._cells.read(part)
+        if len(self._cells.marks) or self._cells.scale != (1, 0):
+            cells = self._cells.numbers(cells)
+        found = [
+            one.decode() if isinstance(one, bytes) else one for one in in_memory.list_of(cells)
+        ]
+        return found if isinstance(at, slice) else found[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (item for block in in_memory.item_blocks(self) for item in block)
+
+
+class ZarrTable(Table):
+    """An array of two dimensions: features are columns of a scratch file, or rows read as they lie.
+
+    The array is read once, in whole chunks, into the scratch file; rows are read as they lie where
+    no chunk holds all of them, and a row of chunks is small.
+
+    Parameters
+    ----------
+    cells : _Cells
+        The array.
+    by_feature : bool
+        Whether its first dimension is that of the features.
+    arrays : mapping of str to _Cells
+        It, and those beside it.
+    scratch : Path
+        A folder for the scratch file.
+    options : IngestOptions
+        With the memory cap.
+
+    Raises
+    ------
+    InputError
+        If it is no matrix of numbers, promises too much, or is of another size than its names.
+    BudgetError
+        If the cap cannot hold a chunk.
+    StoreError
+        If the disk has no room for the scratch file.
+    """
+
+    format = "zarr"
+    held: tuple[Lease, ...] = ()
+
+    def __init__(
+        self,
+        cells: _Cells,
+        arrays: Mapping[str, _Cells],
+        scratch: Path,
+        options: IngestOptions,
+        *,
+        by_feature: bool,
+    ) -> None:
+        self._cells, self._what, self._by_feature = cells, cells.what, by_feature
+        self._check()
+        if math.prod(cells.shape) > _MOST_CELLS:
+            raise InputError(
+                f"{self._what}: expected at most {_MOST_CELLS:,} cells, found the shape "
+                f"{cells.shape}. Take a part of it."
+            )
+        order = (1, 0) if by_feature else (0, 1)
+        n_rows, n_features = (cells.shape[axis] for axis in order)
+        self.shape: tuple[int, int] = (n_rows, n_features)
+        self._name(arrays, *(cells.dims[axis] if cells.dims else None for axis in order))
+        self._share(*(min(cells.chunks[axis], cells.shape[axis]) for axis in order))
+        lists = [one.nbytes for one in arrays.values() if len(one.shape) == 1]
+        chunk = max(cells.nbytes, *lists, 0)
+        self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
+        self.held = (Lease("zarr", _ZARR_NBYTES), *self.held)
+        lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
+        options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
+        self._band: tuple[int, NDArray[Any]] | None = None
+        self._copy, self._is_copied = scratch / "zarr-columns", False
+        if not self.by_rows:
+            nbytes = n_rows * n_features * self._dtype.itemsize
+            check_disk(scratch.parent, nbytes, 0)
+            with self._copy.open("wb") as file:
+                file.truncate(nbytes)
+
+    def _share(self, rows: int, features: int) -> None:
+        """Settle by what is read, and in which parts, of chunks of so many rows and features."""
+        n_rows, n_features = self.shape
+        self.by_rows = rows < n_rows and 8 * rows * n_features <= _AT_ONCE
+        self._step = max(1, _AT_ONCE // (8 * rows * n_features)) * rows
+        cell_nbytes = self._dtype.itemsize * math.prod(self._cells.shape[2:])
+        rows = min(n_rows, max(1, _AT_ONCE // (cell_nbytes * features * rows)) * rows)
+        more = max(1, _AT_ONCE // (cell_nbytes * features * rows)) if rows == n_rows else 1
+        self._part = rows, more * features
+
+    def _check(self) -> None:
+        """Refuse what is no matrix of numbers, and note as what its cells are kept."""
+        in_memory.check_shape(self._cells.shape, self._what)
+        in_memory.check_dtype(self._cells.dtype, self._what)
+        self._dtype = self._cells.dtype.newbyteorder("=")
+        self.narrow = in_memory.is_narrow(self._dtype) and self._cells.scale == (1, 0)
+
+    def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
+        """Take names, row ids and annotations from the arrays along the two dimensions."""
+        names = self._along(arrays, features, self.shape[1])
+        known = self._along(arrays, rows, self.shape[0])
+        if (name := _main(names, features)) is not None:
+            self.names = _Column(names[name])
+        self.default_ids = _main(known, rows)
+        self.annotations = {name: _Column(one) for name, one in known.items()}
+
+    def _along(self, arrays: Mapping[str, _Cells], dim: str | None, n: int) -> dict[str, _Cells]:
+        found = {name: one for name, one in arrays.items() if dim and one.dims == (dim,)}
+        found = {name: one for name, one in found.items() if one.is_text or one.is_number}
+        for name, one in found.items():
+            if one.shape != (n,):
+                raise InputError(
+                    f"{self._what}: expected {n} items along {dim!r} in {name!r}, found "
+                    f"{one.shape[0]}. Get the folder again."
+                )
+        return found
+
+    def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
+        """Return cells as they are kept, (features, rows)."""
+        if self._by_feature:
+            return self._cells.read(features, rows)
+        return self._cells.read(rows, features).T
+
+    def _fill(self) -> None:
+        """Read the array once, and write it feature by feature."""
+        (n_rows, n_features), size = self.shape, self._dtype.itemsize
+        step_rows, step = self._part
+        with self._copy.open("r+b") as file:
+            for first in range(0, n_features, step):
+                for row in range(0, n_rows, step_rows):
+                    tile = self._tile(slice(row, row + step_rows), slice(first, first + step))
+                    lines = np.ascontiguousarray(tile, self._dtype)
+                    if step_rows == n_rows:
+                        file.write(lines.data)
+                        continue
+                    for at, line in enumerate(lines, first):
+                        file.seek((at * n_rows + row) * size)
+                        file.write(line.data)
+
+    def _rows(self, first: int) -> NDArray[Any]:
+        """Return the band of rows that begins with ``first``."""
+        if self._band is None or self._band[0] != first:
+            self._band = None
+            tile = self._tile(slice(first, first + self._step), slice(None))
+            self._band = first, np.ascontiguousarray(tile.T)
+        return self._band[1]
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return rows or columns, as ``by_rows`` says, each a row of the result."""
+        if not self.by_rows:
+            with _LOCK:
+                if not self._is_copied:
+                    self._fill()
+                    self._is_copied = True
+            dtype, n_rows, places = self._dtype, self.shape[0], positions.tolist()
+            offsets = (at * n_rows * dtype.itemsize for at in places)
+            found = [np.fromfile(self._copy, dtype, n_rows, offset=at) for at in offsets]
+            return self._numbers(np.stack(found))
+        first, stop, step = int(positions[0]), int(positions[-1]) + 1, self._step
+        bands = range(first // step * step, stop, step)
+        with _LOCK:
+            parts = [self._rows(at)[max(0, first - at) : stop - at] for at in bands]
+        return self._numbers(np.concatenate(parts))
+
+    def _numbers(self, lines: NDArray[Any]) -> NDArray[np.float64]:
+        return self._cells.numbers(lines)
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        if not self.by_rows:
+            yield from in_memory.item_blocks(self.read(np.array([position]), TextCoder(0))[0])
+            return
+        n_rows, step = self.shape[0], self._step
+        for first in range(0, n_rows, step):
+            rows = np.arange(first, min(first + step, n_rows))
+            yield self.read(rows, TextCoder(0))[:, position].tolist()
+
+
+def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
+    """Return which of the arrays along a dimension names its items."""
+    texts = [name for name, one in columns.items() if one.is_text]
+    return dim if dim in columns else (texts[0] if len(texts) == 1 else None)
+
+
+# VCF Zarr: genotypes of variants x samples x ploidy.
+
+_GENOTYPES, _SAMPLES = "call_genotype", "sample_id"
+_ALSO = ("variant_allele", "contig_id")
+_PARTS = ("variant_contig", "variant_position", *_ALSO)
+
+
+class VcfZarrTable(ZarrTable):
+    """Copies of all alleles but the reference in each genotype: NaN where one is missing.
+
+    A feature is named by its variant's id; by ``contig:position:ref:alt`` where that is "." or
+    repeats.
+
+    Raises
+    ------
+    InputError
+        If an array is missing, or of another shape or dtype than the format says.
+    """
+
+    format = "vcf zarr, dosages of all alleles but the reference"
+    default_ids = _SAMPLES
+
+    def _check(self) -> None:
+        cells = self._cells
+        if len(cells.shape) != 3 or 0 in cells.shape or cells.dtype.kind != "i":
+            raise InputError(
+                f"{self._what}: expected integers of variants x samples x ploidy, found "
+                f"{cells.dtype} of the shape {cells.shape}. Get the folder again."
+            )
+        self._dtype, self.narrow = np.dtype(np.int8), True
+
+    def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
+        super()._name(arrays, rows, features)
+        known = self._along(arrays, features, self.shape[1])
+        if _SAMPLES not in self.annotations:
+            raise InputError(
+                f"{self._what}: expected {_SAMPLES} along its second dimension, {rows}, found "
+                "another. Get the folder again."
+            )
+        known |= {name: arrays[name] for name in _ALSO if name in arrays}
+        if known.get("variant_allele", self._cells).shape[0] != self.shape[1]:
+            del known["variant_allele"]
+        self.default_ids = _SAMPLES
+        self.names: Collection[str] = _Variants(known, self.shape[1], self._what)
+        self.held = (Lease("which variant ids repeat", 40 * self.shape[1]),)
+
+    def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
+        alleles = self._cells.read(features, rows)
+        dosages: NDArray[np.int8] = (alleles > 0).sum(axis=2, dtype=np.int8)
+        dosages[(alleles == -1).any(axis=2) | (alleles < 0).all(axis=2)] = -1
+        return dosages
+
+    def _numbers(self, lines: NDArray[Any]) -> NDArray[np.float64]:
+        return np.where(lines < 0, np.nan, lines.astype(np.float64))
+
+
+class _Variants(Collection[str]):
+    """Names of variants, read anew each time."""
+
+    def __init__(self, arrays: Mapping[str, _Cells], n: int, what: str) -> None:
+        self._arrays, self._n, self._what = arrays, n, what
+        hashes = np.fromiter(
+            (hash_text(own.encode()) for block in self._blocks() for own in block), np.uint64, n
+        )
+        hashes.sort()
+        self._repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        self._repeated |= {hash_text(b"."), hash_text(b"")}
+
+    def _blocks(self) -> Iterator[list[str]]:
+        own = self._arrays.get("variant_id")
+        return in_memory.item_blocks(_Column(own) if own else ["."] * self._n)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == one for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        first = 0
+        for block in self._blocks():
+            is_own = [hash_text(own.encode()) not in self._repeated for own in block]
+            made = block if all(is_own) else self._made(slice(first, first + len(block)))
+            first += len(block)
+            yield from (one[not own] for *one, own in zip(block, made, is_own, strict=True))
+
+    def _made(self, part: slice) -> list[str]:
+        """Return the names that some variants have where their ids name none."""
+        if gone := [name for name in _PARTS if name not in self._arrays]:
+            raise InputError(
+                f"{self._what}: expected {', '.join(gone)}, by which variants are named whose ids "
+                "are missing or repeat, found none. Add them, or give --names."
+            )
+        contig, position, alleles = (self._arrays[name].read(part).tolist() for name in _PARTS[:3])
+        contigs = dict(enumerate(_Column(self._arrays["contig_id"])))
+        return [
+            f"{contigs.get(of, of)}:{at}:{ref}:{','.join(filter(None, others))}"
+            for of, at, (ref, *others) in zip(contig, position, alleles, strict=True)
+        ]
+
+
+# Which array of a folder is the table.
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell by its files whether a folder is a Zarr array or group."""
+    return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def open_folder(path: Path, name: str, scratch: Path, options: IngestOptions) -> Table:
+    """Return the table in a folder: the array ``name``, or the only one of two dimensions.
+
+    ``name`` ends in ``.T`` where the array's first dimension is that of the features, and is not
+    called so.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, there are several arrays or none, or it is a store already.
+    BudgetError, StoreError
+        As of :class:`ZarrTable`.
+    """
+    import zarr
+
+    with _reading(str(path)):
+        root: Any = zarr.open(str(path), mode="r")
+        if ATTRIBUTE in root.attrs:
+            raise InputError(
+                f"{path}: expected a table, found a store of srs-ooc, which is ingested already. "
+                f"Search it: srs-ooc run {path}"
+            )
+        is_turned = name.endswith(".T") and (_is_array(root) or name not in root)
+        name, found = _found(root, name.removesuffix(".T") if is_turned else name)
+        arrays = {
+            key: _Cells(one, f"{path}::{key}" if key else str(path)) for key, one in found.items()
+        }
+    if not name and {_GENOTYPES, _SAMPLES} <= arrays.keys():
+        cells = arrays[_GENOTYPES]
+        return VcfZarrTable(cells, arrays, scratch, options, by_feature=True)
+    matrices = [key for key, one in arrays.items() if len(one.shape) == 2 and one.is_number]
+    if name not in arrays and (name or len(matrices) != 1):
+        shown = ", ".join(f"{key} {one.shape}" for key, one in list(arrays.items())[:_SHOWN])
+        raise InputError(
+            f"{path}: expected {f'an array {name!r}' if name else 'one matrix of numbers'}, found "
+            f"{shown or 'no array'}. Name one: {path}::NAME"
+        )
+    cells = arrays[name if name in arrays else matrices[0]]
+    is_named = [bool(_OF_FEATURES.fullmatch(str(dim))) for dim in cells.dims] == [True, False]
+    return ZarrTable(cells, arrays, scratch, options, by_feature=is_turned or is_named)
+
+
+def _is_array(node: Any) -> bool:
+    return hasattr(node, "shape")
+
+
+def _found(root: Any, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the arrays where one is named, and its name there; no name if a group is named."""
+    if _is_array(root):
+        return name, {"": root}
+    node = root.get(name) if name else root
+    if node is None:
+        return name, dict(root.arrays())
+    if not _is_array(node):
+        return "", dict(node.arrays())
+    folder, _, last = name.rpartition("/")
+    beside = root.get(folder) if folder else root
+    return last, {last: node} if beside is None else dict(beside.arrays())
