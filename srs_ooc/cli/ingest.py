@@ -250,6 +250,10 @@ def ingest_command(
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
     by_feature = given["orient"] == "features"
+    if by_feature:
+        from srs_ooc.ingestion.formats.files import turned
+
+        tables = tuple(map(turned, tables))
     options, side = _options_of(given)
     if options.samples and not by_feature:
         _check_no_text(tables)

@@ -56,7 +56,7 @@ def open_reading(
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
-    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of, place_in
 
     opener = opener_of(path)
     if opener is None:
@@ -72,7 +72,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
 
         return open_feature_rows(text, options, work)
     _check_no_text_form(path, options)
-    source = SourceFile(path)
+    source = SourceFile(place_in(path)[0], str(path))
     opened = opener(work.scratch, options)
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
