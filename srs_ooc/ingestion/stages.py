@@ -178,7 +178,8 @@ def _with_annotations(
     }  # fmt: skip
     for field in ("strata", "covariates"):
         left[field] = tuple(name for name in getattr(options, field) if name not in known)
-    defaults = {"row_ids": table.default_ids, "target": table.default_target}
+    ids = None if options.aggregate else table.default_ids  # those of the groups
+    defaults = {"row_ids": ids, "target": table.default_target}
     for what, default in defaults.items():
         is_free = what not in columns and getattr(options, what) is None
         if default is not None and is_free and not (what == "target" and options.no_target):
