@@ -231,12 +231,13 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz and svmlight are read
-    as they are. All columns but the target and those that an option names are features: numbers, or
-    texts, which are categories.
+    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, HDF5 and
+    .h5ad are read as they are. All columns but the target and those that an option names are
+    features: numbers, or texts, which are categories.
 
-    An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
-    whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
+    An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
+    matrix of .h5ad; .T after it turns it round. Missing values are stored. STORE appears whole or
+    not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
 
     Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
     They are coded one by one, or by the workers of --dask, and put together; the same command again

@@ -74,6 +74,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     _check_no_text_form(path, options)
     source = SourceFile(place_in(path)[0], str(path))
     opened = opener(work.scratch, options)
+    work.stack.callback(getattr(opened, "close", int))
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
         side = replace(side, columns=labels | dict(side.columns))
@@ -329,6 +330,7 @@ def forecast(
             n_columns, n_rows, text_nbytes, memory = look
         else:
             opened = opener(work.scratch, options)
+            work.stack.callback(getattr(opened, "close", int))
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape

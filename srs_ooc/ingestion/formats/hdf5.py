@@ -67,8 +67,9 @@ def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
     what = f"{path}::{inner}" if inner else str(path)
     remedy = "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy."
     h5py = library("h5py", what, remedy)
-    with _reading(what):
-        file, name = h5py.File(path, "r", rdcc_nbytes=2 * MB), inner.strip("/")
+    with _reading(what), contextlib.ExitStack() as opened:
+        file = opened.enter_context(h5py.File(path, "r", rdcc_nbytes=2 * MB))
+        name = inner.strip("/")
         is_cells = {"obs", "var"} <= file.keys()
         turned = name.endswith(".T") and name not in file
         name = name[: -2 * turned or None] or "X" * is_cells
@@ -82,6 +83,7 @@ def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
             both = [_node(file, one, what) for one in ("obs", var if var in file else "var")]
             frames = [_frame(one, what) for one in both[:: -1 if turned else 1]]
         table.describe(*frames)
+        opened.pop_all()
     return table
 
 
@@ -324,6 +326,11 @@ class Matrix(Table):
     def _leases(self) -> tuple[Lease, ...]:
         nbytes = self._held_nbytes + 100 * self.shape[0]
         return Lease("h5py", _H5PY_NBYTES), Lease("what the file says of its lines", nbytes)
+
+    def close(self) -> None:
+        """Close the file."""
+        with _LOCK:
+            self._node.file.close()
 
     def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
         """Return lines first .. stop - 1: rows if ``by_rows``, else columns."""
