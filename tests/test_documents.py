@@ -163,7 +163,35 @@ def cohort(folder):
     return arrays | {"x": values, "y": y, "frame": frame, "patient": rows // 2}
 
 
+def single_cells(folder):
+    """Write cells as AnnData does, a tenth of their counts not zero, and HDF5 with a row a gene."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(5)
+    donors, genes, text = np.arange(400) // 10, 60, h5py.string_dtype()
+    counts = rng.poisson(0.1, (400, genes)) * 1.0
+    states, ages = np.array(["ill", "well"])[donors % 2], 40.0 + donors
+    known = {"donor": [f"d{i}" for i in donors], "state": states.tolist()}
+    with h5py.File(folder / "cells.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", counts.shape
+        group["data"], group["indices"] = counts[counts != 0], np.nonzero(counts)[1]
+        group["indptr"] = np.concatenate([[0], np.cumsum((counts != 0).sum(axis=1))])
+        for name, ids in (("obs", "cell"), ("var", "gene")):
+            frame = file.create_group(name)
+            frame.attrs["_index"] = ids
+            texts = [f"{ids}{i}" for i in range(counts.shape[name == "var"])]
+            frame.create_dataset(ids, data=texts, dtype=text)
+        file["obs/age"] = ages
+        for name, cells in known.items():
+            file["obs"].create_dataset(name, data=cells, dtype=text)
+    with h5py.File(folder / "assay.h5", "w") as file:
+        file["study/counts"] = counts.T
+        file["study"].create_dataset("state", data=known["state"], dtype=text)
+        file["study"].create_dataset("gene", data=[f"g{i}" for i in range(genes)], dtype=text)
+
+
 BEFORE = {
+    "docs/cells.md": single_cells,
     "docs/howto.md": tasks,
     "docs/methods/networks.md": expressed,
     "docs/methods/rfest.md": lambda folder: table(folder / "data.csv"),
@@ -177,7 +205,13 @@ BEFORE = {
     "docs/study.md": cohort,
 }
 """What a page's reader has at the beginning."""
-SHORT = {"README.md": 1200, "docs/words.md": 300, "docs/r.md": 400, "docs/genotypes.md": 400}
+SHORT = {
+    "README.md": 1200,
+    "docs/cells.md": 400,
+    "docs/genotypes.md": 400,
+    "docs/r.md": 400,
+    "docs/words.md": 300,
+}
 """The most words of a page."""
 
 

@@ -233,11 +233,13 @@ def ingest_command(
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, PLINK .bed,
-    Zarr (FOLDER or FOLDER::ARRAY) and VCF Zarr are read as they are. All columns but the target and
-    those that an option names are features: numbers, or texts, which are categories.
+    HDF5 and .h5ad (FILE or FILE::PATH), Zarr (FOLDER or FOLDER::ARRAY) and VCF Zarr are read as
+    they are. All columns but the target and those that an option names are features: numbers, or
+    texts, which are categories.
 
-    An .npz file may also hold a sparse matrix of SciPy. Missing values are stored. STORE appears
-    whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
+    An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
+    matrix of .h5ad; .T after it turns it round. Missing values are stored. STORE appears whole or
+    not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
 
     Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
     They are coded one by one, or by the workers of --dask, and put together; the same command again
@@ -251,6 +253,10 @@ def ingest_command(
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
     by_feature = given["orient"] == "features"
+    if by_feature:
+        from srs_ooc.ingestion.formats.files import turned
+
+        tables = tuple(map(turned, tables))
     options, side = _options_of(given)
     if options.samples and not by_feature:
         _check_no_text(tables)

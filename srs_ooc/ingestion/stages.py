@@ -56,7 +56,7 @@ def open_reading(
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
-    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of, place_in
 
     opener = opener_of(path)
     if opener is None:
@@ -72,9 +72,10 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
 
         return open_feature_rows(text, options, work)
     _check_no_text_form(path, options)
-    file, mark, name = str(path).partition("::")
-    source = SourceFile(path, name=f"{Path(file).name}{mark}{name}")
+    place, inner = place_in(path)
+    source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
+    work.stack.callback(getattr(opened, "close", int))
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
         side = replace(side, columns=labels | dict(side.columns))
@@ -179,7 +180,8 @@ def _with_annotations(
     }  # fmt: skip
     for field in ("strata", "covariates"):
         left[field] = tuple(name for name in getattr(options, field) if name not in known)
-    defaults = {"row_ids": table.default_ids, "target": table.default_target}
+    ids = None if options.aggregate else table.default_ids  # those of the groups
+    defaults = {"row_ids": ids, "target": table.default_target}
     for what, default in defaults.items():
         is_free = what not in columns and getattr(options, what) is None
         if default is not None and is_free and not (what == "target" and options.no_target):
@@ -330,6 +332,7 @@ def forecast(
             n_columns, n_rows, text_nbytes, memory = look
         else:
             opened = opener(work.scratch, options)
+            work.stack.callback(getattr(opened, "close", int))
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape

@@ -638,6 +638,34 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     genotypes.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
 }
 """What opens a file, by its first bytes."""
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_USER_BLOCK = 512
+"""HDF5 may begin after so many bytes, as that of MATLAB does."""
+
+
+def place_in(path: Path) -> tuple[Path, str]:
+    """Return a file, and what is named within it after ``::``, as in ``cells.h5ad::/raw/X``."""
+    file, mark, inner = str(path).partition("::")
+    return (Path(file), inner) if mark and not path.exists() else (path, "")
+
+
+def turned(path: Path) -> Path:
+    """Return the place in an HDF5 file whose rows are features; any other path as it is."""
+    file, inner = place_in(path)
+    is_turned = inner.endswith(".T") or not _is_hdf5(_start_of(file))
+    return path if is_turned else Path(f"{file}::{inner}.T")
+
+
+def _is_hdf5(start: bytes) -> bool:
+    return _HDF5 in (start[: len(_HDF5)], start[_USER_BLOCK:])
+
+
+def _start_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_USER_BLOCK + len(_HDF5))
+    except OSError:
+        return b""  # the reader of text tables tells what is wrong with it
 
 
 def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
@@ -651,15 +679,26 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
     UsageError
         If the package that opens it cannot be imported.
     """
-    what, ending = str(path), path.suffix.removeprefix(".")
-    try:
-        with path.open("rb") as file:
-            start = file.read(8)
-    except OSError:
-        start = b""  # the reader of text tables tells what is wrong with it
+    what, (path, inner) = str(path), place_in(path)
+    start = _start_of(path)
+    if _is_hdf5(start):
+        from srs_ooc.ingestion.formats.hdf5 import open_hdf5
+
+        return lambda scratch, options: open_hdf5(path, inner, options)
+    if start and inner:
+        raise InputError(
+            f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
+        )
     for magic, opens in _BY_MAGIC.items():
         if start.startswith(magic):
             return partial(opens, path)
+    return _opener_by_name(path, inner, start)
+
+
+def _opener_by_name(
+    path: Path, inner: str, start: bytes
+) -> Callable[[Path, IngestOptions], Table] | None:
+    what, ending = str(path), path.suffix.removeprefix(".")
     if start and is_svmlight(path):
         return lambda scratch, options: SvmlightTable(path, what, options)
     if ending in places_of(GROUP):
@@ -667,10 +706,9 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
         return lambda scratch, options: opener(path, scratch, int(options.memory_mb * MB))
     if start.startswith(_ZIP) and path.suffix == ".npz":
         return lambda scratch, options: open_npz(path, what, scratch, options)
-    folder, mark, name = what.partition("::")
-    if Path(folder).is_dir():
+    if path.is_dir():
         from srs_ooc.ingestion.formats import zarr_arrays
 
-        if mark or zarr_arrays.is_zarr(path):
-            return partial(zarr_arrays.open_folder, Path(folder), name)
+        if inner or zarr_arrays.is_zarr(path):
+            return partial(zarr_arrays.open_folder, path, inner)
     return None

@@ -1,0 +1,407 @@
+"""HDF5, read with h5py: a matrix of numbers, or cells as AnnData keeps them (``.h5ad``).
+
+The formats are described at https://support.hdfgroup.org/documentation and
+https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files are HDF5, too.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, count
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.base.frames import library
+from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
+from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
+from srs_ooc.ingestion.ingest_options import IngestOptions
+
+_H5PY_NBYTES = 30 * MB  # 12 loaded, the rest what HDF5 keeps of freed memory
+_CACHE = 32 * MB
+"""Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
+_SHOWN = 12
+_LOCK = RLock()  # HDF5 does one thing at a time
+
+
+@contextlib.contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Have HDF5 for oneself; what h5py raises is damage."""
+    with _LOCK:
+        try:
+            yield
+        except SrsOocError:
+            raise
+        except Exception as error:  # h5py has errors of many kinds
+            said = " ".join(str(error).split())[:200]
+            found = f"damage, or a compression that h5py does not know: {said}"
+            remedy = "Get the file again, or write it anew with gzip."
+            raise _bad(what, "HDF5 that can be read", found, remedy) from error
+
+
+def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again.") -> InputError:
+    return InputError(f"{what}: expected {expected}, found {found}. {remedy}")
+
+
+def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
+    """Return the matrix of an HDF5 file that ``inner`` names, turned round if that ends in ``.T``.
+
+    Without a name it is AnnData's X, or the only matrix. MATLAB's are turned round, as it writes
+    them so.
+
+    Raises
+    ------
+    InputError
+        If there is no such matrix, or one that cannot be read: damaged, of no numbers, or elsewhere
+        than in this file.
+    BudgetError
+        If the cap cannot hold where the lines of a sparse matrix begin.
+    UsageError
+        If h5py is not installed.
+    """
+    what = f"{path}::{inner}" if inner else str(path)
+    remedy = "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy."
+    h5py = library("h5py", what, remedy)
+    with _reading(what), contextlib.ExitStack() as opened:
+        file = opened.enter_context(h5py.File(path, "r", rdcc_nbytes=2 * MB))
+        name = inner.strip("/")
+        is_cells = {"obs", "var"} <= file.keys()
+        turned = name.endswith(".T") and name not in file
+        name = name[: -2 * turned or None] or "X" * is_cells
+        node = _matrix_in(_node(file, name, what), what)
+        turned ^= "MATLAB_class" in node.attrs
+        table = (SparseMatrix if _is_sparse(node) else Matrix)(node, what, options, turned=turned)
+        table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
+        frames = _beside(node, table.shape, what)
+        if is_cells:
+            var = node.name.removesuffix("X") + "var"
+            both = [_node(file, one, what) for one in ("obs", var if var in file else "var")]
+            frames = [_frame(one, what) for one in both[:: -1 if turned else 1]]
+        table.describe(*frames)
+        opened.pop_all()
+    return table
+
+
+# The objects of a file.
+
+
+def _node(group: Any, path: str, what: str) -> Any:
+    """Return an object by its path; links and what lies in other files are refused."""
+    for name in filter(None, path.split("/")):
+        known = _members(group)
+        if name not in known:
+            is_linked = name in getattr(group, "keys", list)()
+            found = f"a link or another file for {name}" if is_linked else f"no {name}"
+            remedy = "Name one that is there: FILE::/path/to/matrix."
+            raise _bad(what, f"{path} in the file", f"{found}, but {_listed([*known])}", remedy)
+        group = known[name]
+    return group
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:_SHOWN]) or 'nothing'}{', ...' * (len(names) > _SHOWN)}"
+
+
+def _members(group: Any) -> dict[str, Any]:
+    """Return what lies in a group itself, by name; nothing of a dataset."""
+    import h5py
+
+    found = {}
+    for name in group if isinstance(group, h5py.Group) else ():
+        if isinstance(group.get(name, getlink=True), h5py.HardLink):
+            node = group[name]
+            if not (isinstance(node, h5py.Dataset) and (node.is_virtual or node.external)):
+                found[name] = node
+    return found
+
+
+def _is_sparse(node: Any) -> bool:
+    return not hasattr(node, "dtype") and {"data", "indices", "indptr"} <= node.keys()
+
+
+def _matrix_in(group: Any, what: str) -> Any:
+    """Return the only matrix of a group; a matrix itself."""
+    if hasattr(group, "dtype") or _is_sparse(group):
+        return group
+    found: list[str] = []
+
+    def look(name: str, node: Any) -> None:
+        is_text = node.attrs.get("MATLAB_class") == b"char"
+        is_dense = len(getattr(node, "shape", None) or ()) == 2 and node.dtype.kind in "biuf"
+        if _is_sparse(node) or (is_dense and not is_text and _length(node) is None):
+            found.append(f"{group.name}/{name}".replace("//", "/"))
+
+    group.visititems(look)
+    if len(found) != 1:
+        remedy = f"Name one: {group.file.filename}::{found[0] if found else '/path/to/matrix'}."
+        raise _bad(what, "one matrix of numbers", _listed(found), remedy)
+    return _node(group.file, found[0], what)
+
+
+# What a file says of rows and columns.
+
+
+def _length(node: Any) -> int | None:
+    """Return how many items a dataset of one dimension has, or a vector of MATLAB's."""
+    shape = getattr(node, "shape", None) or ()
+    is_vector = len(shape) == 2 and min(shape) == 1 and "MATLAB_class" in node.attrs
+    return int(max(shape)) if len(shape) == 1 or is_vector else None
+
+
+class _Items(Sequence[Any]):
+    """Numbers or texts of a file, read a block at a time; None where one is missing.
+
+    Those with ``levels`` are places among them, those with ``field`` part of records.
+    """
+
+    def __init__(
+        self, node: Any, what: str, levels: Any = None, mask: Any = None, field: str | None = None
+    ) -> None:
+        self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
+        self._levels, self._known = levels, list[Any]()
+        self._cells = node if field is None else node.fields(field)
+        dtype = node.dtype if field is None else node.dtype[field]
+        self.is_text = (dtype if levels is None else levels.dtype).kind in "SO"
+
+    def __len__(self) -> int:
+        return _length(self._node) or 0
+
+    def __getitem__(self, at: Any) -> Any:
+        if not isinstance(at, slice):
+            return self[at : at + 1][0]
+        some = slice(*at.indices(len(self)))
+        with _reading(self._what):
+            if self._levels is not None and not self._known:
+                self._known = _texts(self._levels[()])
+            is_row = self._node.ndim == 2 and self._node.shape[0] == 1
+            items = _texts(np.ravel(self._cells[(0, some) if is_row else some]))
+            if self._levels is not None:
+                items = [None if code < 0 else self._known[code] for code in items]
+            gone = [False] * len(items) if self._mask is None else self._mask[some].tolist()
+        return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(in_memory.item_blocks(self))
+
+
+def _texts(cells: Any) -> list[Any]:
+    """Return items, bytes among them as texts."""
+    items = cells.tolist()
+    return [one.decode(errors="replace") if isinstance(one, bytes) else one for one in items]
+
+
+_Frame = tuple[dict[str, _Items], str | None]
+"""What is known of rows or columns, and which of it is their ids or names."""
+
+
+def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
+    """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
+    import h5py
+
+    parts = _members(node)
+    if {"codes", "categories"} <= parts.keys():
+        return _Items(parts["codes"], what, parts["categories"])
+    node = parts.get("values", node)
+    dtype = getattr(node, "dtype", np.dtype("V1"))
+    is_known = dtype.kind in "biuf" or h5py.check_string_dtype(dtype) is not None
+    if not is_known or _length(node) is None:
+        return None
+    if isinstance(reference := node.attrs.get("categories"), h5py.Reference):
+        levels = _node(node.file, node.file[reference].name, what)
+    return _Items(node, what, levels, parts.get("mask"))
+
+
+def _frame(frame: Any, what: str) -> _Frame:
+    """Return a data frame of AnnData, and its index."""
+    members = _members(frame)
+    if fields := getattr(getattr(frame, "dtype", None), "names", None):  # before 0.7
+        known = _members(_members(frame.file).get("uns"))
+        levels = {name: known.get(f"{name}_categories") for name in fields}
+        return {name: _Items(frame, what, levels[name], field=name) for name in fields}, fields[0]
+    levels = _members(members.pop("__categories", {}))
+    columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
+    return {name: one for name, one in columns.items() if one is not None}, frame.attrs["_index"]
+
+
+def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
+    """Return what lies beside a matrix and is as long as its rows, or columns.
+
+    Their ids or names are the only distinct texts; none where rows and columns are as many.
+    """
+    columns = {name: _column(one, what) for name, one in _members(matrix.parent).items()}
+    frames: list[_Frame] = []
+    for length in shape:
+        items = {name: one for name, one in columns.items() if one and len(one) == length}
+        ids = [name for name, one in items.items() if one.is_text and not _repeat(one)]
+        frames.append((items, ids[0] if len(ids) == 1 and shape[0] != shape[1] else None))
+    return frames
+
+
+def _repeat(items: Collection[Any]) -> bool:
+    hashes = np.fromiter((hash_text(str(one).encode()) for one in items), np.uint64)
+    return len(np.unique(hashes)) < len(hashes)
+
+
+def _distinct(names: Collection[str]) -> list[str]:
+    """Return names of which repeated ones end in -1, -2, ..., as AnnData makes them distinct."""
+    taken, numbers, out = set(names), dict[str, Iterator[int]](), []
+    for name in names:
+        own = name
+        if name in numbers:
+            own = next(one for i in numbers[name] if (one := f"{name}-{i}") not in taken)
+            taken.add(own)
+        numbers.setdefault(name, count(1))
+        out.append(own)
+    return out
+
+
+# Matrices.
+
+
+class Matrix(Table):
+    """A dataset of two dimensions: a ``Table`` by rows or by columns, as its chunks have it.
+
+    Parameters
+    ----------
+    node : h5py.Dataset
+        Of numbers; ``turned`` if its rows are the columns of the table.
+    what : str
+        Its name for messages.
+    options : IngestOptions
+        With the memory cap.
+
+    Raises
+    ------
+    InputError
+        If it holds no numbers, or fewer than it should.
+    """
+
+    def __init__(self, node: Any, what: str, options: IngestOptions, *, turned: bool) -> None:
+        self._node, self._what, self._options, self._turned = node, what, options, turned
+        self._held_nbytes = 0
+        self._open()
+
+    def _open(self) -> None:
+        import h5py
+
+        node, what = self._node, self._what
+        in_memory.check_shape(node.shape, what)
+        in_memory.check_dtype(node.dtype, what)
+        self.narrow = in_memory.is_narrow(node.dtype)
+        self.shape: tuple[int, int] = node.shape[:: -1 if self._turned else 1]
+        self.work_nbytes, self.by_rows = 8 * MB, not self._turned
+        if node.chunks is None:
+            if (stored := node.id.get_storage_size()) < node.nbytes:
+                raise _bad(what, f"{node.nbytes:,} bytes for {node.shape}", f"{stored:,}")
+            return
+        rows, columns = node.chunks[:: -1 if self._turned else 1]
+        size = rows * columns * node.dtype.itemsize
+        band = ceil_div(self.shape[1], columns) * size
+        # By rows, which come in order, a chunk is unpacked so often; by columns once for each.
+        times = 1 if band <= _CACHE else min(rows, ceil_div(band, PIECE_NBYTES))
+        self.by_rows = times < columns or rows == 1
+        cache = min(_CACHE, band) if self.by_rows else 0
+        access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+        access.set_chunk_cache(100_003, cache, 1.0)
+        self._node = h5py.Dataset(h5py.h5d.open(node.file.id, node.name.encode(), access))
+        self.work_nbytes += MB + cache + 2 * size
+
+    def describe(self, rows: _Frame, columns: _Frame) -> None:
+        """Take what the file says of rows and columns, and so row ids and names."""
+        n_rows, n_columns = self.shape
+        self.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
+        self.default_ids = rows[1] if rows[1] in self.annotations else None
+        names = columns[0].get(str(columns[1]))
+        if names is not None and len(names) == n_columns:
+            is_repeated = _repeat(names)
+            self.names: Collection[str] | None = _distinct(names) if is_repeated else names
+            self._held_nbytes += (24 + 200 * is_repeated) * n_columns
+        self.held = self._leases()
+
+    def _leases(self) -> tuple[Lease, ...]:
+        nbytes = self._held_nbytes + 100 * self.shape[0]
+        return Lease("h5py", _H5PY_NBYTES), Lease("what the file says of its lines", nbytes)
+
+    def close(self) -> None:
+        """Close the file."""
+        with _LOCK:
+            self._node.file.close()
+
+    def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
+        """Return lines first .. stop - 1: rows if ``by_rows``, else columns."""
+        with _reading(self._what):
+            is_first = self.by_rows != self._turned
+            cells = self._node[first:stop] if is_first else self._node[:, first:stop].T
+        return in_memory.as_float64(cells, self._what)
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return rows or columns, as ``by_rows`` says, each a row of the result."""
+        order = np.argsort(positions, kind="stable")
+        ranked = positions[order]
+        runs = np.split(order, np.flatnonzero(np.diff(ranked) != 1) + 1)
+        if len(runs) == 1 and positions[0] == ranked[0]:
+            return self._lines(int(ranked[0]), int(ranked[-1]) + 1)
+        out = np.empty((len(positions), self.shape[int(self.by_rows)]))
+        for run in runs:
+            out[run] = self._lines(int(positions[run[0]]), int(positions[run[-1]]) + 1)
+        return out
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        n_rows, n_columns = self.shape
+        step = max(1, PIECE_NBYTES // (8 * n_columns))
+        if not self.by_rows:
+            yield from in_memory.item_blocks(self._lines(position, position + 1)[0])
+        for start in range(0, n_rows if self.by_rows else 0, step):
+            yield self._lines(start, min(start + step, n_rows))[:, position].tolist()
+
+
+class SparseMatrix(Matrix):
+    """A group with a sparse matrix by rows or by columns: some of them are made dense at a time."""
+
+    def _open(self) -> None:
+        node, what = self._node, self._what
+        word = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+        kind = str(word.decode() if isinstance(word, bytes) else word)[:3]
+        shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+        if kind not in ("csr", "csc") or shape is None:
+            expected = "a sparse matrix that says whether it is csr or csc, and its shape"
+            raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
+        n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
+        self.shape, self.by_rows = (n_rows, n_columns), (kind == "csr") != self._turned
+        in_memory.check_shape(self.shape, what)
+        n_lines, self._n_items = self.shape[:: 1 if self.by_rows else -1]
+        parts = [_node(node, name, what) for name in ("data", "indices", "indptr")]
+        self._data, self._indices, ends = parts
+        in_memory.check_dtype(self._data.dtype, what)
+        self.narrow = in_memory.is_narrow(self._data.dtype)
+        chunks = sum(2 * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
+        self.work_nbytes = 12 * MB + chunks + 40 * self._n_items
+        self._held_nbytes += 16 * n_lines
+        self.held = self._leases()
+        if self._held_nbytes > LOOK_NBYTES // 2:
+            in_memory.memory_of(self, self._options).check(what)
+        self._ends = ends[: n_lines + 2].astype(np.int64)
+        counts = np.diff(self._ends)
+        is_right = len(counts) == n_lines and 0 <= counts.min() <= counts.max() <= self._n_items
+        lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
+        if not is_right or self._ends[0] != 0 or len(lengths) > 1:
+            raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
+
+    def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
+        start, end = int(self._ends[first]), int(self._ends[stop])
+        with _reading(self._what):
+            cells = in_memory.as_float64(self._data[start:end], self._what)
+            places = self._indices[start:end].astype(np.int64)
+        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < self._n_items:
+            found = f"{places.min()} to {places.max()}"
+            raise _bad(self._what, f"indices below {self._n_items:,}", found)
+        counts = np.diff(self._ends[first : stop + 1])
+        places += np.repeat(np.arange(stop - first) * self._n_items, counts)
+        dense = np.bincount(places, cells, (stop - first) * self._n_items)
+        return np.asarray(dense, np.float64).reshape(stop - first, self._n_items)

@@ -1,0 +1,468 @@
+"""HDF5 and AnnData become the store of their CSV, whatever their layout; the rest is refused."""
+
+import contextlib
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import error_of, peak_kb, srs_ooc
+from stores import values_of
+
+from srs_ooc import ingest
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.ingestion.formats.files import opener_of
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.testing import check_table
+
+h5py = pytest.importorskip("h5py")
+
+RNG = np.random.default_rng(3)
+N_ROWS, N_FEATURES = 30, 12
+VALUES = RNG.normal(size=(N_ROWS, N_FEATURES)) * (RNG.random((N_ROWS, N_FEATURES)) < 0.5) + 0.0
+VALUES[3, 4] = VALUES[29, 0] = np.nan
+NAMES = [f"é{j}" for j in range(N_FEATURES)]
+ROWS = {
+    "id": [f"cell{i}" for i in range(N_ROWS)],
+    "state": ["yes" if i // 2 % 3 else "no" for i in range(N_ROWS)],
+    "sex": ["mf"[i // 2 % 2] for i in range(N_ROWS)],
+    "patient": [f"p{i // 2}" for i in range(N_ROWS)],
+    "age": [20.5 + i // 2 for i in range(N_ROWS)],
+}
+ASKED = ("--target", "state", "--covariates", "age,sex", "--groups", "patient")
+TEXT = h5py.string_dtype()
+DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
+
+
+def csv(folder):
+    lines = [",".join([*ROWS, *NAMES])]
+    for *cells, values in zip(*ROWS.values(), VALUES.tolist(), strict=True):
+        lines.append(",".join(map(str, [*cells, *map(repr, values)])))
+    path = folder / "twin.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def plain(path, values=VALUES, name="study/counts", **layout):
+    """Write a matrix with its names and what is known of rows beside it."""
+    with h5py.File(path, "w", userblock_size=layout.pop("userblock", 0)) as file:
+        matrix = file.create_dataset(name, data=values, **layout)
+        group = matrix.parent
+        group.create_dataset("genes", data=NAMES, dtype=TEXT)
+        for key, cells in ROWS.items():
+            group.create_dataset(key, data=cells, dtype=None if key == "age" else TEXT)
+    return path
+
+
+def sparse(file, name, kind, values, **more):
+    """Write a sparse matrix as AnnData does."""
+    group = file.create_group(name)
+    lines = values if kind == "csr" else values.T
+    there = lines != 0
+    group["data"] = lines[there]
+    group["indices"] = np.nonzero(there)[1].astype(np.int32)
+    group["indptr"] = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
+    group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", values.shape
+    return group
+
+
+def categorical(group, key, cells):
+    levels = sorted({cell for cell in cells if cell is not None})
+    one = group.create_group(key)
+    one.attrs["encoding-type"] = "categorical"
+    one["codes"] = np.array([-1 if cell is None else levels.index(cell) for cell in cells], "int8")
+    one.create_dataset("categories", data=levels, dtype=TEXT)
+
+
+def cells(path, kind="csr", values=VALUES, name="X", names=NAMES, rows=ROWS):
+    """Write a file of AnnData: its matrix dense, or sparse by rows or columns."""
+    with h5py.File(path, "w") as file:
+        if kind == "dense":
+            file.create_dataset(name, data=values, chunks=(7, 5))
+        else:
+            sparse(file, name, kind, values)
+        obs, var = file.create_group("obs"), file.create_group("var")
+        obs.attrs["_index"], var.attrs["_index"] = "id", "symbol"
+        var.create_dataset("symbol", data=names, dtype=TEXT)
+        for key, known in rows.items():
+            if key in ("state", "sex"):
+                categorical(obs, key, known)
+            else:
+                obs.create_dataset(key, data=known, dtype=TEXT if key != "age" else None)
+    return path
+
+
+PLAIN = {
+    "contiguous": {},
+    "chunks of rows": {"chunks": (4, N_FEATURES)},
+    "tiles": {"chunks": (7, 5), "compression": "gzip"},
+    "chunks of columns": {"chunks": (N_ROWS, 1), "shuffle": True, "compression": "lzf"},
+    "big-endian": {"dtype": ">f8"},
+    "a user block": {"userblock": 512},
+}
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("twin")
+    srs_ooc("ingest", csv(folder), folder / "t.zarr", *ASKED, "--row-ids", "id")
+    return read_manifest(folder / "t.zarr")
+
+
+def ingested(source, store, *options):
+    srs_ooc("ingest", source, store, *ASKED, *options)
+    return read_manifest(store)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("layout", PLAIN)
+def test_a_dataset_becomes_the_store_of_its_csv(tmp_path, twin, layout, turned):
+    more = dict(PLAIN[layout])
+    if turned and "chunks" in more:
+        more["chunks"] = more["chunks"][::-1]
+    path = plain(tmp_path / "t.h5", VALUES.T if turned else VALUES, **more)
+    source = f"{path}::/study/counts.T" if turned else path
+    manifest = ingested(source, tmp_path / "t.zarr")
+    assert manifest.checksums == twin.checksums
+    assert manifest.source["name"] == f"t.h5{'::/study/counts.T' * turned}"
+    assert manifest.source["nbytes"] == path.stat().st_size
+    assert manifest.source["format"] == f"hdf5 /study/counts{', turned' * turned}"
+    assert manifest.inferred["row_ids"] == "'id' of the file"
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+def test_cells_become_the_store_of_their_csv(tmp_path, twin, kind):
+    path = cells(tmp_path / "t.h5ad", kind)
+    assert ingested(path, tmp_path / "t.zarr").checksums == twin.checksums
+    text = srs_ooc("ingest", path, tmp_path / "d.zarr", *ASKED, "--dry-run").stdout
+    assert f"columns: {N_FEATURES}\nrows: {N_ROWS}\n" in text
+    mean = ("--aggregate", "mean")
+    of_cells = ingested(path, tmp_path / "m.zarr", *mean)
+    of_csv = ingested(csv(tmp_path), tmp_path / "n.zarr", "--ignore", "id", *mean)
+    assert (of_cells.n_rows, of_cells.checksums) == (15, of_csv.checksums)
+
+
+@pytest.mark.parametrize("kind", [*PLAIN, "dense", "csr", "csc"])
+def test_tables_keep_to_their_contract(tmp_path, kind):
+    path = tmp_path / "t"
+    plain(path, **PLAIN[kind]) if kind in PLAIN else cells(path, kind)
+    table = opened(path)
+    check_table(table, VALUES.T.tolist(), NAMES)
+    assert table.by_rows == (kind not in ("csc", "chunks of columns"))
+    place = "study/counts" if kind in PLAIN else "X"
+    check_table(opened(f"{path}::{place}.T"), VALUES.tolist(), ROWS["id"])
+
+
+def opened(place, options=None):
+    """Return the table at a place, as an ingest opens it."""
+    opener = opener_of(Path(place))
+    assert opener is not None
+    return opener(Path(), options or IngestOptions())
+
+
+# Files of AnnData: older ones, other matrices, and what they say of cells.
+
+
+def test_what_a_file_says_of_cells_is_read_as_any_version_wrote_it(tmp_path):
+    path = cells(tmp_path / "t.h5ad", rows={"id": ROWS["id"]})
+    some = [None if i == 2 else "ab"[i % 2] for i in range(N_ROWS)]
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+        categorical(obs, "new", some)
+        numbers = obs.create_group("numbers")
+        numbers["values"], numbers["mask"] = np.arange(N_ROWS), np.arange(N_ROWS) == 2
+        obs["flag"] = np.arange(N_ROWS) % 2 == 0
+        obs["image"] = np.zeros((N_ROWS, 2, 2))
+        codes = np.array([-1 if one is None else "ab".index(one) for one in some], "int8")
+        levels = obs.create_dataset("__categories/old", data=["a", "b"], dtype=TEXT)
+        obs.create_dataset("old", data=codes)
+        obs.create_dataset("referring", data=codes).attrs["categories"] = levels.ref
+    known = opened(path).annotations
+    assert list(known) == ["flag", "id", "new", "numbers", "old", "referring"]
+    assert list(known["flag"])[:3] == [True, False, True]
+    assert list(known["numbers"])[:4] == [0, 1, None, 3]
+    for name in ("new", "old", "referring"):
+        assert (list(known[name]), known[name][5]) == (some, some[5])
+
+
+def test_files_before_anndata_07_are_read(tmp_path):
+    """Rows and columns are records there, and sparse matrices say so in other words."""
+    path = tmp_path / "t.h5ad"
+    with h5py.File(path, "w") as file:
+        group = sparse(file, "X", "csc", VALUES)
+        del group.attrs["encoding-type"], group.attrs["shape"]
+        group.attrs["h5sparse_format"], group.attrs["h5sparse_shape"] = "csc", VALUES.shape
+        rows = [(one.encode(), i % 2, i / 4) for i, one in enumerate(ROWS["id"])]
+        file["obs"] = np.array(rows, [("index", "S8"), ("state", "i1"), ("n_counts", "f4")])
+        file["var"] = np.array([(one.encode(),) for one in NAMES], [("index", "S8")])
+        file["uns/state_categories"] = np.array([b"no", b"yes"])
+    table = opened(path)
+    check_table(table, VALUES.T.tolist(), NAMES)
+    assert list(table.annotations["index"]) == ROWS["id"]
+    assert list(table.annotations["state"])[:3] == ["no", "yes", "no"]
+    srs_ooc("ingest", path, tmp_path / "t.zarr", "--target", "n_counts")
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert (manifest.task, manifest.inferred["row_ids"]) == ("regression", "'index' of the file")
+
+
+def test_layers_and_raw_counts_are_named(tmp_path):
+    path = cells(tmp_path / "t.h5ad")
+    with h5py.File(path, "r+") as file:
+        file["layers/counts"] = VALUES + 1
+        sparse(file, "raw/X", "csc", np.hstack([VALUES, VALUES]))
+        var = file.create_group("raw/var")
+        var.attrs["_index"] = "_index"
+        var.create_dataset("_index", data=[*NAMES, *NAMES], dtype=TEXT)
+        file["obsm/pca"] = VALUES[:, :3]
+    check_table(opened(f"{path}::layers/counts"), (VALUES + 1).T.tolist(), NAMES)
+    check_table(opened(f"{path}::/obsm/pca"), VALUES[:, :3].T.tolist(), None)
+    raw = opened(f"{path}::raw/X")
+    repeated = [*NAMES, *(f"{name}-1" for name in NAMES)]
+    check_table(raw, np.hstack([VALUES, VALUES]).T.tolist(), repeated)
+    assert list(raw.annotations["id"]) == ROWS["id"]
+
+
+def test_repeated_names_are_made_distinct_as_anndata_does(tmp_path):
+    names = ["a", "b", "a", "a-1", "a", "b", *"cdefgh"]
+    path = cells(tmp_path / "t.h5ad", names=names)
+    wanted = ["a", "b", "a-2", "a-1", "a-3", "b-1", *"cdefgh"]
+    assert list(opened(path).names) == wanted
+    srs_ooc("ingest", path, tmp_path / "t.zarr", "--target", "state")
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert list(Names(tmp_path / "t.zarr", manifest, "names")) == wanted
+
+
+def test_cells_that_are_written_twice_are_added_up(tmp_path):
+    path = cells(tmp_path / "t.h5ad", "csr", np.eye(N_ROWS, N_FEATURES))
+    with h5py.File(path, "r+") as file:
+        file["X/indices"][:2] = 0
+        file["X/indptr"][:3] = [0, 2, 2]
+    assert opened(path).read(np.arange(2), None)[:, 0].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shape"),
+    [
+        ("v0.7.0-adata.h5ad", ["--target", "obs_cat", "--task", "classification"], (30, 20)),
+        ("v0.7.0-adata.h5ad::layers/array", ["--target", "float64"], (30, 20)),
+        ("v0.7.0-adata.h5ad::layers/sparse", ["--target", "uint8"], (30, 20)),
+        ("v0.7.0-adata.h5ad::raw/X", ["--no-target"], (30, 40)),
+    ],
+)
+def test_files_that_anndata_wrote_are_read(tmp_path, name, options, shape):
+    path = DATA / "anndata-archives" / name
+    if not path.parent.is_dir() and not path.parent.parent.is_dir():
+        pytest.skip("the archives are not there")
+    srs_ooc("ingest", path, tmp_path / "t.zarr", *options, "--min-class-rows", 1)
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert (manifest.n_rows, manifest.n_features) == shape
+
+
+# Files of MATLAB.
+
+
+def test_matrices_of_matlab_are_turned_round(tmp_path):
+    path = tmp_path / "t.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["x"], file["y"] = VALUES.T, np.arange(N_ROWS)[None] % 3 + 0.0
+        file["title"] = np.array([[72], [105]], np.uint16)
+        for name, kind in (("x", "double"), ("y", "double"), ("title", "char")):
+            file[name].attrs["MATLAB_class"] = np.bytes_(kind)
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64")
+    check_table(opened(path), VALUES.T.tolist(), None)
+    srs_ooc("ingest", path, tmp_path / "t.zarr", "--target", "y")
+    assert read_manifest(tmp_path / "t.zarr").classes == ("0", "1", "2")
+    check_table(opened(f"{path}::x.T"), VALUES.tolist(), None)
+
+
+# Options: --orient features, --samples, --names.
+
+
+def test_orient_features_turns_a_dataset_round(tmp_path, twin):
+    path = plain(tmp_path / "t.h5", VALUES.T)
+    lines = zip(*ROWS.values(), strict=True)
+    text = [",".join(ROWS), *(",".join(map(str, line)) for line in lines)]
+    (tmp_path / "cells.csv").write_text("\n".join(text) + "\n")
+    beside = ("--samples", tmp_path / "cells.csv", "--id", "id")
+    found = ingested(path, tmp_path / "t.zarr", "--orient", "features", *beside)
+    assert found.checksums == twin.checksums
+    found = ingested(f"{path}::study/counts.T", tmp_path / "u.zarr", *beside)
+    assert found.checksums == twin.checksums
+
+
+def test_names_in_a_file_and_none_at_all(tmp_path):
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = VALUES[:, 1:4]
+    (tmp_path / "names.txt").write_text("a\nb\nc\n")
+    srs_ooc("ingest", path, tmp_path / "t.zarr", "--names", tmp_path / "names.txt", "--target", "c")
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert list(Names(tmp_path / "t.zarr", manifest, "names")) == ["a", "b"]
+    np.testing.assert_array_equal(values_of(tmp_path / "t.zarr"), VALUES[:, 1:3].T)
+    srs_ooc("ingest", path, tmp_path / "u.zarr")
+    assert read_manifest(tmp_path / "u.zarr").target_name == "f2"
+
+
+# What is refused.
+
+
+def filled(path, fill):
+    with h5py.File(path, "w") as file:
+        fill(file)
+    return path
+
+
+def virtual(file):
+    layout = h5py.VirtualLayout((N_ROWS, 3), "f8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (N_ROWS, 3))
+    file.create_virtual_dataset("x", layout)
+
+
+def both(file):
+    file["a/x"], file["b"] = VALUES, VALUES
+
+
+def elsewhere(file):
+    file.create_dataset("x", (4, 4), "f8", external=[("/etc/hostname", 0, 128)])
+
+
+def linked(file, link):
+    file["real"], file["x"] = VALUES, link
+
+
+REFUSED = {
+    "::/none": (both, r"expected none in the file, found no none, but a, b\. Name one"),
+    "::/a/none": (both, r"found no none, but x\."),
+    "": (both, r"expected one matrix of numbers, found /a/x, /b\. Name one: .*t\.h5::/a/x\."),
+    "::/x": (elsewhere, "found a link or another file for x, but nothing"),
+    "::x": (virtual, "found a link or another file for x"),
+    "::x/": (lambda file: linked(file, h5py.ExternalLink("o.h5", "/x")), "found a link or another"),
+    "::/x/": (lambda file: linked(file, h5py.SoftLink("/real")), "found a link .* but real"),
+    "::x.T": (lambda file: file.create_dataset("x", data=np.zeros(3)), "expected a matrix of at"),
+    "::texts": (
+        lambda file: file.create_dataset("texts", data=[["a", "b"]], dtype=TEXT),
+        r"expected numbers \(bool, integers",
+    ),
+    "::records": (
+        lambda file: file.create_dataset("records", data=np.zeros((2, 2), "i4,f8")),
+        r"expected numbers .* found \[\('f0'",
+    ),
+    "::references": (
+        lambda file: file.create_dataset("references", (2, 2), h5py.ref_dtype),
+        "expected numbers .* found object",
+    ),
+    "::promised": (
+        lambda file: file.create_dataset("promised", (10**6, 10**6), "f8"),
+        r"expected 8,000,000,000,000 bytes for \(1000000, 1000000\), found 0\.",
+    ),
+    "::group": (lambda file: file.create_group("group"), "one matrix of numbers, found nothing"),
+    "::null": (lambda file: file.create_dataset("null", data=h5py.Empty("f8")), "expected"),
+}
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_what_is_no_matrix_of_the_file_is_refused(tmp_path, place):
+    fill, said = REFUSED[place]
+    path = filled(tmp_path / "t.h5", fill)
+    assert re.search(said, error_of("ingest", f"{path}{place}", tmp_path / "t.zarr"))
+
+
+def test_other_files_and_cells_without_a_matrix_are_refused(tmp_path):
+    twin, path = csv(tmp_path), cells(tmp_path / "t.h5ad", name="other")
+    said = error_of("ingest", f"{twin}::x", tmp_path / "t.zarr")
+    assert said.endswith(
+        "expected :: and a path after an HDF5 file, found another. Leave both out."
+    )
+    said = error_of("ingest", path, tmp_path / "t.zarr")
+    assert "expected X in the file, found no X, but obs, other, var. Name one" in said
+    said = error_of("ingest", f"{path}::other", tmp_path / "t.zarr")
+    assert "expected --target, as no column of this format is the last" in said
+    assert "Name one of age, id, patient, sex, state, or a feature." in said
+    assert "no such file" in error_of("ingest", tmp_path / "no.h5::x", tmp_path / "t.zarr")
+
+
+def test_a_missing_library_is_named(tmp_path, monkeypatch):
+    path = cells(tmp_path / "t.h5ad")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(UsageError, match=r"expected h5py to be installed.*'srs-ooc\[cells\]'"):
+        opened(path)
+
+
+WRONG = {
+    "a place beyond the columns": ("X/indices", 3, N_FEATURES),
+    "a place before them": ("X/indices", 3, -1),
+    "lines that go back": ("X/indptr", 4, 1),
+    "more cells than there are": ("X/indptr", N_ROWS, 10**6),
+    "a first line that begins later": ("X/indptr", 0, 1),
+    "a category that is none": ("obs/state/codes", 5, 9),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_parts_that_do_not_agree_are_damage(tmp_path, what):
+    name, place, value = WRONG[what]
+    path = cells(tmp_path / "t.h5ad", "csr")
+    with h5py.File(path, "r+") as file:
+        file[name][place] = value
+    assert "found" in error_of("ingest", path, tmp_path / "t.zarr", *ASKED)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc", "tiles"])
+def test_damage_is_told_wherever_a_file_ends(tmp_path, kind):
+    path = tmp_path / "t.h5"
+    plain(path, **PLAIN[kind]) if kind == "tiles" else cells(path, kind)
+    whole, n_found = path.read_bytes(), 0
+    for n_bytes in [*range(1, 9), 60, 96, 600, *range(1000, len(whole), len(whole) // 17)]:
+        path.write_bytes(whole[:n_bytes])
+        with pytest.raises(InputError):
+            ingest(path, tmp_path / "t.zarr", target="state")
+        n_found += 1
+    assert n_found > 20
+    path.write_bytes(whole)
+    with pytest.raises(InputError) as refused:
+        ingest(path, tmp_path / "t.zarr", target="none")
+    assert h5py.File(path, "r+").close() is None, refused  # which holds what was open
+    rng = np.random.default_rng(0)
+    for _ in range(15):  # bytes changed: an error of ours, or a store
+        found = bytearray(whole)
+        for at in rng.integers(8, len(whole), 8).tolist():
+            found[at] ^= 255
+        path.write_bytes(found)
+        with contextlib.suppress(InputError):
+            ingest(path, tmp_path / "t.zarr", target="state", overwrite=True)
+
+
+# Memory.
+
+
+@pytest.mark.parametrize("kind", ["csr", pytest.param("csc", marks=pytest.mark.slow)])
+def test_the_peak_stays_under_the_smallest_cap(tmp_path, kind):
+    """5,000 cells by 4,000 genes, one in ten known: dense they are 160 MB."""
+    rng = np.random.default_rng(0)
+    n_rows, n_features = 5000, 4000
+    path = tmp_path / "t.h5ad"
+    with h5py.File(path, "w") as file:
+        n_lines, n_items = (n_rows, n_features)[:: 1 if kind == "csr" else -1]
+        ends = np.arange(n_lines + 1) * (n_items // 10)
+        group = file.create_group("X")
+        places = np.arange(0, n_items, 10) + rng.integers(0, 10, (n_lines, n_items // 10))
+        more = {"compression": "gzip", "compression_opts": 1}
+        group.create_dataset("data", data=rng.integers(1, 9, ends[-1]).astype("f4"), **more)
+        group.create_dataset("indices", data=places.ravel().astype("i4"), **more)
+        group["indptr"] = ends
+        group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", (n_rows, n_features)
+        for name, stem, n in (("obs", "c", n_rows), ("var", "g", n_features)):
+            frame = file.create_group(name)
+            frame.attrs["_index"] = "_index"
+            frame.create_dataset("_index", data=[f"{stem}{i}" for i in range(n)], dtype=TEXT)
+        file["obs/state"] = np.arange(n_rows) % 2 == 0
+    arguments = ("ingest", path, tmp_path / "t.zarr", "--target", "state", "--memory-mb")
+    named = r"--memory-mb (\d+) or more"
+    least = int(re.search(named, srs_ooc(*arguments, 300, "--dry-run").stdout)[1])
+    assert str(least) in error_of(*arguments, least - 1)
+    assert peak_kb(*arguments, least) * 1024 < least * 10**6
