@@ -43,8 +43,8 @@ EXAMPLES = {
         "srs-ooc features data.run --why f123",
         "srs-ooc features data.run --csv > features.csv",
     ],
-    "assess": ["srs-ooc assess data.run cohort2.zarr --csv > again.csv"],
     "pairs": ["srs-ooc pairs data.run", "srs-ooc pairs data.run --csv > pairs.csv"],
+    "assess": ["srs-ooc assess data.run cohort2.zarr --csv > again.csv"],
     "compare": ["srs-ooc compare data.run other.run", "srs-ooc compare a.run b.run --json"],
     "report": [
         "srs-ooc report data.run",
