@@ -44,6 +44,7 @@ from srs_ooc.ingestion.scratch import (
     text_blocks,
     texts_of,
 )
+from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading
 from srs_ooc.ingestion.writer import write_categories_first, write_texts
 from srs_ooc.store.manifest import (
@@ -418,7 +419,7 @@ def ingest_pieces(
     with disk_errors(store), _work_folder(store, tables, options) as folder:
         pieces = _pieces(tables, options, folder)
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
-        sizes = [table.stat().st_size for table in tables]
+        sizes = [place_in(table)[0].stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
             tell("pieces", sum(sizes[: done + 1]), sum(sizes))
         stores = [Store.open(made) for _, made, _ in pieces]
@@ -509,7 +510,7 @@ def _check_same(folder: Path, identity: str) -> None:
 
 def _identity(tables: list[Path], options: IngestOptions) -> str:
     """Return a digest of what decides what the pieces become."""
-    stats = [(str(table.absolute()), table.stat()) for table in tables]
+    stats = [(str(table.absolute()), place_in(table)[0].stat()) for table in tables]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     said = options.identity()
     return hashlib.sha256(json.dumps([files, said]).encode()).hexdigest()
@@ -537,7 +538,7 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
             file = f"{what}_bytes/c/0" if what == "row_ids" else f"{what}/c/0"
             is_same = one.checksums[file] == other.checksums[file]
             is_same &= what != "covariates" or one.levels == other.levels
-            if not is_same or one.classes != other.classes:
+            if not is_same or (what == "target" and one.classes != other.classes):
                 raise InputError(
                     f"{table}: expected the {what.replace('_', ' ')} of {tables[0]}, found others. "
                     "All pieces have the same rows in the same order: sort them alike."
@@ -550,7 +551,12 @@ def _source_of(tables: list[Path], stores: list[Store]) -> dict[str, Any]:
     for store in stores:
         crc = zlib.crc32(json.dumps(store.manifest.source, sort_keys=True).encode(), crc)
     nbytes = sum(int(store.manifest.source.get("nbytes", 0)) for store in stores)
-    return {"name": tables[0].name + more, "pieces": len(tables), "nbytes": nbytes, "crc32": crc}
+    return {
+        "name": place_in(tables[0])[0].name + more,
+        "pieces": len(tables),
+        "nbytes": nbytes,
+        "crc32": crc,
+    }
 
 
 # Pieces of a table coded by the workers of a Dask client.

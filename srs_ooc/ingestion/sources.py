@@ -192,6 +192,12 @@ class SourceFile:
         return self._stamp != _stamp_of(self.path)
 
 
+def place_in(path: Path) -> tuple[Path, str]:
+    """Return a file, and what is named within it after ``::``, as in ``cells.h5ad::/raw/X``."""
+    file, mark, inner = str(path).partition("::")
+    return (Path(file), inner) if mark and not path.exists() else (path, "")
+
+
 def check_unchanged(source: object) -> None:
     """Refuse a source file that was changed; what else a source is, nobody can look at.
 

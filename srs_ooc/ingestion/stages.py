@@ -29,7 +29,7 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
-from srs_ooc.ingestion.sources import SourceFile, check_unchanged, settle_source
+from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
@@ -56,7 +56,7 @@ def open_reading(
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
-    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of, place_in
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
 
     opener = opener_of(path)
     if opener is None:

@@ -295,6 +295,19 @@ def test_orient_features_turns_a_dataset_round(tmp_path, twin):
     assert found.checksums == twin.checksums
 
 
+def test_datasets_are_pieces_of_a_table(tmp_path, twin):
+    first, second = (plain(tmp_path / f"{name}.h5", VALUES) for name in "ab")
+    for path, names in ((first, NAMES), (second, [f"b{j}" for j in range(N_FEATURES)])):
+        with h5py.File(path, "r+") as file:
+            file["study/genes"][:] = names
+    pieces = (f"{first}::/study/counts", f"{second}::/study/counts")
+    srs_ooc("ingest", *pieces, tmp_path / "t.zarr", *ASKED)
+    found = read_manifest(tmp_path / "t.zarr")
+    assert (found.n_rows, found.n_features) == (N_ROWS, 2 * N_FEATURES)
+    assert found.source["name"] == "a.h5 and 1 more"
+    assert found.checksums["target/c/0"] == twin.checksums["target/c/0"]
+
+
 def test_names_in_a_file_and_none_at_all(tmp_path):
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:

@@ -26,7 +26,7 @@ from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
-from srs_ooc.ingestion.sources import PieceReader, SourceFile
+from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
 
 # ``.npy`` and ``.npz`` files: read piece by piece, never whole.
 
@@ -641,12 +641,6 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512
 """HDF5 may begin after so many bytes, as that of MATLAB does."""
-
-
-def place_in(path: Path) -> tuple[Path, str]:
-    """Return a file, and what is named within it after ``::``, as in ``cells.h5ad::/raw/X``."""
-    file, mark, inner = str(path).partition("::")
-    return (Path(file), inner) if mark and not path.exists() else (path, "")
 
 
 def turned(path: Path) -> Path:

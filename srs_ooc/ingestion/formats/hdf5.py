@@ -225,7 +225,7 @@ def _frame(frame: Any, what: str) -> _Frame:
         return {name: _Items(frame, what, levels[name], field=name) for name in fields}, fields[0]
     levels = _members(members.pop("__categories", {}))
     columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
-    return {name: one for name, one in columns.items() if one is not None}, frame.attrs["_index"]
+    return {name: one for name, one in columns.items() if one}, frame.attrs["_index"]
 
 
 def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
@@ -283,8 +283,9 @@ class Matrix(Table):
 
     def __init__(self, node: Any, what: str, options: IngestOptions, *, turned: bool) -> None:
         self._node, self._what, self._options, self._turned = node, what, options, turned
-        self._held_nbytes = 0
+        self.held = (Lease("h5py", _H5PY_NBYTES),)
         self._open()
+        self._hold(100 * self.shape[0])
 
     def _open(self) -> None:
         import h5py
@@ -318,14 +319,11 @@ class Matrix(Table):
         self.default_ids = rows[1] if rows[1] in self.annotations else None
         names = columns[0].get(str(columns[1]))
         if names is not None and len(names) == n_columns:
-            is_repeated = _repeat(names)
-            self.names: Collection[str] | None = _distinct(names) if is_repeated else names
-            self._held_nbytes += (24 + 200 * is_repeated) * n_columns
-        self.held = self._leases()
+            self.names: Collection[str] | None = _distinct(names) if _repeat(names) else names
+            self._hold((24 if self.names is names else 224) * n_columns)
 
-    def _leases(self) -> tuple[Lease, ...]:
-        nbytes = self._held_nbytes + 100 * self.shape[0]
-        return Lease("h5py", _H5PY_NBYTES), Lease("what the file says of its lines", nbytes)
+    def _hold(self, nbytes: int) -> None:
+        self.held = (*(self.held or ()), Lease("what the file says of its lines", nbytes))
 
     def close(self) -> None:
         """Close the file."""
@@ -341,24 +339,17 @@ class Matrix(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
-        order = np.argsort(positions, kind="stable")
-        ranked = positions[order]
-        runs = np.split(order, np.flatnonzero(np.diff(ranked) != 1) + 1)
-        if len(runs) == 1 and positions[0] == ranked[0]:
-            return self._lines(int(ranked[0]), int(ranked[-1]) + 1)
-        out = np.empty((len(positions), self.shape[int(self.by_rows)]))
-        for run in runs:
-            out[run] = self._lines(int(positions[run[0]]), int(positions[run[-1]]) + 1)
-        return out
+        runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
+        return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        n_rows, n_columns = self.shape
-        step = max(1, PIECE_NBYTES // (8 * n_columns))
         if not self.by_rows:
             yield from in_memory.item_blocks(self._lines(position, position + 1)[0])
-        for start in range(0, n_rows if self.by_rows else 0, step):
-            yield self._lines(start, min(start + step, n_rows))[:, position].tolist()
+            return
+        step = max(1, PIECE_NBYTES // (8 * self.shape[1]))
+        for start in range(0, self.shape[0], step):
+            yield self._lines(start, min(start + step, self.shape[0]))[:, position].tolist()
 
 
 class SparseMatrix(Matrix):
@@ -382,9 +373,8 @@ class SparseMatrix(Matrix):
         self.narrow = in_memory.is_narrow(self._data.dtype)
         chunks = sum(2 * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
         self.work_nbytes = 12 * MB + chunks + 40 * self._n_items
-        self._held_nbytes += 16 * n_lines
-        self.held = self._leases()
-        if self._held_nbytes > LOOK_NBYTES // 2:
+        self._hold(16 * n_lines)
+        if 16 * n_lines > LOOK_NBYTES // 2:
             in_memory.memory_of(self, self._options).check(what)
         self._ends = ends[: n_lines + 2].astype(np.int64)
         counts = np.diff(self._ends)
