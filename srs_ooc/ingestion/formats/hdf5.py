@@ -22,10 +22,8 @@ from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 
-_H5PY_NBYTES = 30 * MB  # 12 loaded, the rest what HDF5 keeps of freed memory
 _CACHE = 32 * MB
 """Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
-_SHOWN = 12
 _LOCK = RLock()  # HDF5 does one thing at a time
 
 
@@ -104,7 +102,7 @@ def _node(group: Any, path: str, what: str) -> Any:
 
 
 def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:_SHOWN]) or 'nothing'}{', ...' * (len(names) > _SHOWN)}"
+    return f"{', '.join(names[:12]) or 'nothing'}{', ...' * (len(names) > 12)}"
 
 
 def _members(group: Any) -> dict[str, Any]:
@@ -283,7 +281,8 @@ class Matrix(Table):
 
     def __init__(self, node: Any, what: str, options: IngestOptions, *, turned: bool) -> None:
         self._node, self._what, self._options, self._turned = node, what, options, turned
-        self.held = (Lease("h5py", _H5PY_NBYTES),)
+        # loaded it takes 12 MB; HDF5 keeps some of the memory that it freed
+        self.held = (Lease("h5py", 30 * MB),)
         self._open()
         self._hold(100 * self.shape[0])
 
@@ -291,7 +290,7 @@ class Matrix(Table):
         import h5py
 
         node, what = self._node, self._what
-        in_memory.check_shape(node.shape, what)
+        in_memory.check_shape(node.shape or (), what)
         in_memory.check_dtype(node.dtype, what)
         self.narrow = in_memory.is_narrow(node.dtype)
         self.shape: tuple[int, int] = node.shape[:: -1 if self._turned else 1]
