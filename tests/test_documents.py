@@ -89,6 +89,12 @@ def five_minutes(folder):
     shell(folder, f"{made}; srs-ooc ingest data.csv data.zarr")
 
 
+def searched(folder):
+    """Make the same, and its run."""
+    five_minutes(folder)
+    shell(folder, "srs-ooc run data.zarr")
+
+
 def cluster(folder):
     """Make the same, where Dask is."""
     pytest.importorskip("distributed")
@@ -201,6 +207,7 @@ BEFORE = {
     "docs/choosing.md": finished,
     "docs/cluster.md": cluster,
     "docs/evidence.md": five_minutes,
+    "docs/pairs.md": searched,
     "docs/compact.md": finished,
     "docs/study.md": cohort,
 }
