@@ -51,8 +51,8 @@ _ERROR_COLUMNS = {
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
-    "rank": 4, "name": 11, "selected": 8, "q_value": 9, "direction": 16, "measure": 16, "effect": 6,
-    "beside": 16, "halves": 6, "censoring_p": 11,
+    "rank": 4, "name": 11, "selected": 8, "q_value": 9, "direction": 17, "measure": 16, "effect": 6,
+    "beside": 15, "halves": 6, "censoring_p": 11,
 }  # fmt: skip
 
 _PAIR_COLUMNS = {
