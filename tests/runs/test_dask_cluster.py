@@ -487,7 +487,7 @@ def test_halves_done_elsewhere_and_here_are_taken_up(small, halved, tmp_path, cl
     with pytest.raises(Stop):
         srs_ooc.run(small, out=run, client=client, progress=stop, **HALVED)
     result = srs_ooc.resume(run, threads=1, memory_mb=4000, progress=done.append)
-    closed = [step.stage for step in done if step.stage.endswith(", closing")]
+    closed = [step.stage for step in done if step.stage.endswith(", last stage")]
     assert 0 < len(set(closed)) < 4
     assert_same_halves(result, halved, small)
 

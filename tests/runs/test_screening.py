@@ -152,7 +152,7 @@ def test_stopped_in_its_closing_stage_it_goes_on_to_the_same_bits(store, whole, 
         steps = count()
 
         def watch(step, steps=steps, most=most):
-            return "closing" not in step.stage or next(steps) < most
+            return "last stage" not in step.stage or next(steps) < most
 
         run_to(store, run, watch, threads=1 + most % 3)
         assert arrays_of(run, VERDICT) is None

@@ -1035,7 +1035,7 @@ def test_a_run_without_a_final_verdict_has_no_version(done):
 
 
 OTHERS = [
-    *(("evidence", version) for version in (None, 4, 7, 8, 10, "two")),
+    *(("evidence", version) for version in (None, 4, 7, 8, 9, "two")),
     *(("stages", version) for version in (2, 4)),
 ]
 
