@@ -103,13 +103,19 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     RunError
         If the run has no verdict by tests.
     InputError
-        If the other store has another kind of target or other classes, or none of the features.
+        If the other store is the run's own, has another kind of target or other classes, or none of
+        the features.
     """
     verdict = report.reading.verdict
     if verdict is None:
         raise RunError(
             f"{report.name}: expected a run with a verdict by tests, found none (yet). Let it end: "
             "srs-ooc resume."
+        )
+    if other.fingerprint == report.store.fingerprint:
+        raise InputError(
+            f"{other.path}: expected a store of other rows, found the run's own, whose rows chose "
+            "the features. Ingest a second cohort."
         )
     _check_target(report.store, other)
     names = {feature: report.reading.name(feature) for feature in _all_of(verdict)}

@@ -136,7 +136,10 @@ def test_numbers_strata_and_groups_are_compared_as_a_run_would(tmp_path):
     first = store_of(tmp_path / "a.zarr", values, target)
     result = srs_ooc.run(first, iterations=100, q=10)
     assert "f4" in result.selected
-    alone = by_name(result.assess(first, "records"))["f4"]
+    with pytest.raises(InputError, match="expected a store of other rows"):
+        result.assess(first)
+    same = store_of(tmp_path / "d.zarr", values, target, row_ids=[f"r{i}" for i in range(300)])
+    alone = by_name(result.assess(same, "records"))["f4"]
     grouped = store_of(tmp_path / "b.zarr", values, target, groups=list(groups))
     parted = store_of(tmp_path / "c.zarr", values, target, strata=list(groups))
     assert alone["effect"] == pytest.approx(alone["effect_there"])
