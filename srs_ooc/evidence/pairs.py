@@ -1,4 +1,4 @@
-"""All pairs of features, by halves: what two show together and neither shows alone.
+"""All pairs of features, by halves: which are associated with the target only together.
 
 Each feature parts the rows at the cut nearest its median, one of three levels also at the other: a
 bit a row. With h = 1 and -1 for the halves of a feature, m their mean, and t the target less its
@@ -6,9 +6,9 @@ mean, a pair's score is
 
     |sum t (h_a - m_a) (h_b - m_b)| / sqrt((1 - m_a^2) (1 - m_b^2) sum t^2),
 
-about the size of a standard normal where the two show nothing beyond what each shows alone. The
+about the size of a standard normal where the two add nothing to their main effects. The
 sum follows from how many rows differ by a and b in each class, which an exclusive or and a count of
-bits tell for 64 rows at a time. Nothing here decides: it proposes what is then tested.
+bits count for 64 rows at a time. Nothing here decides: it proposes what is then tested.
 
 Sums are of whole numbers or taken in one order, so that the pairs do not depend on threads, on the
 processor or on which part is looked at first.
@@ -235,7 +235,7 @@ def _labels(
 
 
 def _distinct(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return targets that tell rows apart, one of those that tell the same apart."""
+    """Return targets that distinguish rows, one of those that distinguish the same."""
     kept: list[NDArray[np.float64]] = []
     for one in coefficients:
         if one.any() and not any(np.allclose(one, sign * of) for of in kept for sign in (1, -1)):

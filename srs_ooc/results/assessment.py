@@ -34,7 +34,6 @@ from srs_ooc.store.store import Store
 
 LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
-_AT_ONCE = 16
 _NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
 
 
@@ -130,15 +129,14 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     there = _There.of(other)
     pairs = {p.record.name: p.record for p in pairs_of(report) if p.record.within is None}
     found = []
-    for start in range(0, len(chosen), _AT_ONCE):
-        for one in chosen[start : start + _AT_ONCE]:
-            together = _together(verdict, one)
-            record = _here(verdict, names, together, pairs)
-            if all(names[f] in places for f in together):
-                codes = there.codes(np.array([places[names[f]] for f in together]))
-                kind = there.categorical is not None and there.categorical[places[names[one]]]
-                record = _beside(record, verdict, together, codes, there, bool(kind))
-            found.append(record)
+    for one in chosen:
+        together = _together(verdict, one)
+        record = _here(verdict, names, together, pairs)
+        if all(names[f] in places for f in together):
+            codes = there.codes(np.array([places[names[f]] for f in together]))
+            kind = there.categorical is not None and there.categorical[places[names[one]]]
+            record = _beside(record, verdict, together, codes, there, bool(kind))
+        found.append(record)
     return [_judged(record, n_there) for record in found]
 
 
