@@ -98,9 +98,16 @@ def _with_samples(
     ------
     InputError
         If the file has no row ids, or none of them is in the sample table.
+    UsageError
+        If options are given that leave no room for these.
     """
     from srs_ooc.ingestion.feature_rows import asked_of, read_samples, unmatched
 
+    if options.row_ids or options.sample_features:
+        raise UsageError(
+            f"{path}: expected no --row-ids or --sample-features beside --samples: row ids are the "
+            "file's own, features too. Leave the option out."
+        )
     if (ids_name := getattr(table, "default_ids", None)) is None:
         raise InputError(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "

@@ -132,6 +132,9 @@ def test_samples_that_match_no_id_or_stand_beside_a_text_are_refused(tmp_path, c
     assert "expected row ids as in column 'IID'" in capsys.readouterr().err
     ends_with(2, *["ingest", str(write_csv(tmp_path)), str(tmp_path / "c.zarr"), *command])
     assert "--orient features" in capsys.readouterr().err
+    more = [*command, "--row-ids", "IID"]
+    ends_with(2, "ingest", str(path), str(tmp_path / "g.zarr"), *more)
+    assert "expected no --row-ids or --sample-features" in capsys.readouterr().err
     np.save(tmp_path / "x.npy", DOSAGES)
     ends_with(2, *["ingest", str(tmp_path / "x.npy"), str(tmp_path / "n.zarr"), *command])
     assert "expected row ids, by which --samples is joined" in capsys.readouterr().err
