@@ -82,7 +82,12 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
         say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     size = describe_nbytes(manifest.codes_nbytes)
-    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+    if manifest.n_linked_rows:
+        say(
+            f"linked: {manifest.source['name']} holds the genotypes ({size}) and must stay as it is"
+        )
+    else:
+        say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
     if isinstance(store, Path):
         for remark in remarks_of(Store.open(store)):
             say(f"note: {remark}")
@@ -203,6 +208,8 @@ _OPTIONS = [
             "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534."),
     _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
           "exported."),
+    _flag("--link", "Leave the genotypes in the .bed file, and make a store of what is known of "
+          "them. The file has to stay as it is."),
     _flag("--overwrite", "Replace STORE, once the new one is complete."),
     *PROGRESS_OPTIONS,
     _flag("--dry-run", "Say what the ingest would take, and write nothing."),

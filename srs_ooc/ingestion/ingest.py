@@ -95,6 +95,11 @@ def make_at(
         assert lock is not None, "nobody else knows of it"
         stack.callback(release_lock, lock)
         manifest = make(Path(made) / "made.zarr")
+        if manifest.n_linked_rows:
+            raise UsageError(
+                f"--link: expected a store on this disk, found {place}. Leave --link out: codes go "
+                "where the store goes."
+            )
         tell = {} if progress is None else {"progress": progress}
         copy_store(Path(made) / "made.zarr", target, there, **tell)
     return manifest
@@ -232,6 +237,7 @@ def ingest(
     keep_values: bool = True,
     overwrite: bool = False,
     no_target: bool = False,
+    link: bool = False,
     client: Any = None,
     progress: ByteProgress | None = None,
 ) -> Manifest:
@@ -296,6 +302,9 @@ def ingest(
         refuse the new one, whose fingerprint is another.
     no_target : bool
         No column is the target, for a table of which no run is to be made, only networks.
+    link : bool
+        Leave the genotypes in the ``.bed`` file, and make a store of what is known of them. The
+        file has to stay as it is.
     client : distributed.Client, optional
         Of pieces: they are coded on the workers of this Dask client, each under ``memory_mb``.
     progress : callable, optional
@@ -320,25 +329,22 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    words = {"task": task, "missing_target": missing_target, "code_dtype": code_dtype}
-    words |= {"missing_covariates": missing_covariates}
+    words: dict[str, Any] = {"task": task, "missing_target": missing_target}
+    words |= {"missing_covariates": missing_covariates, "code_dtype": code_dtype}
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
+    flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
+    settled: dict[str, Any] = words | {name: flag_given(flags[name], name) for name in flags}
     named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
-        missing_covariates=missing_covariates,
+        **settled,
         aggregate=aggregate,
         ignore=check_names("ignore", ignore),
-        task=task,
-        missing_target=missing_target,
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=_kinds_given(kinds),
         memory_mb=megabytes_given(memory_mb),
-        code_dtype=code_dtype,
-        keep_values=flag_given(keep_values, "keep_values"),
         overwrite=flag_given(overwrite, "overwrite"),
-        no_target=flag_given(no_target, "no_target"),
     )
     side = _side_columns(names, apart)
     place = place_given(store, "store")
@@ -407,6 +413,8 @@ def make_store(
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
+    if options.link:
+        raise UsageError("--link: expected one .bed file, found pieces of a table. Leave it out.")
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

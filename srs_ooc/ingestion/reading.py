@@ -51,6 +51,7 @@ from srs_ooc.ingestion.scratch import (
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
 
 
@@ -323,6 +324,12 @@ class TableReading:
         self._locate = locate or self._in_row
         self._fits_float32 = True
 
+    @property
+    def genotypes(self) -> BedFile | None:
+        """The file of genotypes, where the table is one."""
+        found = getattr(self._table, "bed", None)
+        return found if isinstance(found, BedFile) else None
+
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self._table.shape[1]
@@ -344,8 +351,9 @@ class TableReading:
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
-        disk = disk_of(shape, self._memory.form, by_rows=table.by_rows)
-        check_disk(self._work.folder, *disk)
+        if not self.options.link:
+            disk = disk_of(shape, self._memory.form, by_rows=table.by_rows)
+            check_disk(self._work.folder, *disk)
         lines = ingest_memory.lines_lease(table.shape[int(table.by_rows)], table.work_nbytes)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory

@@ -21,6 +21,7 @@ from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.store.bed import LINK
 from srs_ooc.store.manifest import Shape
 
 ARRAY_BLOCK = 1 << 18
@@ -388,7 +389,8 @@ def check_replaceable(path: Path) -> None:
     StoreError
         If there is something at ``path`` that is not a folder with the files of a store.
     """
-    is_store = (path / "zarr.json").is_file() and (path / "codes").is_dir()
+    has_codes = (path / "codes").is_dir() or (path / LINK).is_file()
+    is_store = (path / "zarr.json").is_file() and has_codes
     if path.is_symlink() or (path.exists() and not is_store):
         found = "a link" if path.is_symlink() else "something else"
         raise StoreError(

@@ -29,6 +29,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.ingest_options import (
+    ORDER_KEY,
     ByteProgress,
     ForcedKinds,
     IngestOptions,
@@ -54,6 +55,7 @@ from srs_ooc.store.manifest import (
     Manifest,
     Shape,
     codes_chunk_features,
+    format_of,
     values_chunk,
 )
 from srs_ooc.store.store import ColumnStore, Store
@@ -113,7 +115,14 @@ class Merging:
         n_features = int(self._ends[-1]) if chosen is None else len(chosen)
         dtypes = {store.manifest.values_dtype for store in stores}
         values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
-        self.whole = replace(one, n_features=n_features, values_dtype=values_dtype)
+        self.whole = replace(
+            one,
+            n_features=n_features,
+            values_dtype=values_dtype,
+            format=format_of(one.row_columns),  # codes of its own, whatever those are linked to
+            n_linked_rows=0,
+            order_key=ORDER_KEY,
+        )
         self._positions = stored_positions(n_features)
         self._chosen = None if chosen is None else chosen[self._positions]
 

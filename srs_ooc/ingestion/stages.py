@@ -10,6 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import path_given
@@ -19,8 +22,10 @@ from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
+    FREE,
     ByteProgress,
     IngestOptions,
+    Roles,
     SideColumns,
     check_distinct,
     check_kinds,
@@ -31,6 +36,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
 from srs_ooc.ingestion.writer import write_store
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
 # Which reading a table gets: by rows or by columns, by its format.
@@ -270,6 +276,7 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
     beside = [name for name, _ in side.columns.get("covariates", ())]
     forced = options.kinds.settle(reading.source, header, beside)
     check_kinds(header, roles, forced)
+    link = _file_to_link(reading, roles, forced) if options.link else None
     reading.read_rows(roles, forced, rows)
     check_unchanged(reading.source)
     rows.settle(reading.source, reading.where, options)
@@ -298,9 +305,35 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
             n_threads=n_threads,
             progress=work.tell,
             first_feature=options.first_feature,
+            link=link,
         )
     check_unchanged(reading.source)
     return manifest
+
+
+def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> BedFile:
+    """Return the file whose codes and values are to be left where they are.
+
+    Raises
+    ------
+    UsageError
+        If the table is no ``.bed`` file, or options change what its columns are.
+    """
+    bed: BedFile | None = getattr(reading, "genotypes", None)
+    if bed is None:
+        raise UsageError(
+            f"--link: expected a .bed file of PLINK 1, found {reading.source}. Leave it out, or "
+            "make one with `plink2 --make-bed`."
+        )
+    options = reading.options
+    plain = options.code_dtype == "uint8" and options.keep_values and options.aggregate is None
+    if not plain or len(roles.special) or (forced != FREE).any():
+        raise UsageError(
+            "--link: expected all variants as they are in the file, found --ignore, --kind, "
+            "--aggregate, --code-dtype, --no-values, or a variant as target or the like. Leave it "
+            "out, or --link."
+        )
+    return bed
 
 
 # What an ingest would take, found without writing a store: rows, disk, memory.

@@ -26,9 +26,11 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
 from srs_ooc.native import _native
+from srs_ooc.store.bed import BedFile, write_link
 from srs_ooc.store.manifest import (
     BOOLEAN,
     CATEGORICAL,
+    CONSTANT,
     INTEGER,
     NAMES,
     Manifest,
@@ -38,7 +40,7 @@ from srs_ooc.store.manifest import (
     max_codes,
     values_chunk,
 )
-from srs_ooc.store.values import CodeFacts, code_columns
+from srs_ooc.store.values import CodeFacts, code_columns, crc32c
 from srs_ooc.store.writing import (
     CodesWriter,
     FloatsWriter,
@@ -269,6 +271,8 @@ Share = tuple[int, int, NDArray[Any], CodeFacts]
 class ColumnsWriter:
     """Codes features and writes all that is kept of them."""
 
+    n_linked_rows, order_key = 0, ORDER_KEY
+
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
         self._step = smallest_batch(shape, form)
@@ -351,6 +355,9 @@ class ColumnsWriter:
         """Write the codes of the next features, and note what coding found."""
         start, stop, codes, facts = share
         self._codes.write(codes)
+        self._note(start, stop, facts)
+
+    def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
@@ -363,10 +370,22 @@ class ColumnsWriter:
         for floats in self._floats.values():
             floats.sync()
 
-    def kind_counts(self) -> dict[str, int]:
-        """Return the features of each kind, by its name."""
+    def positions(self, first: int) -> NDArray[np.uint32]:
+        """Return the place in the source of each feature, which is the ``first`` of a table's."""
+        return stored_positions(len(self._kinds), first)
+
+    def found(self) -> dict[str, Any]:
+        """Return what the manifest says of the features and of where they lie."""
         counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
-        return dict(zip(NAMES, counts, strict=True))
+        return {
+            "kind_counts": dict(zip(NAMES, counts, strict=True)),
+            "chunk_features": self.chunk_features,
+            "n_missing_cells": int(self.n_missing.sum(dtype=np.int64)),
+            "n_missing_features": int(np.count_nonzero(self.n_missing)),
+            "order_key": self.order_key,
+            "values_chunk": self.floats_chunk,
+            "n_linked_rows": self.n_linked_rows,
+        }
 
     def close(self) -> None:
         """End the codes and the categories, and write the facts."""
@@ -383,6 +402,54 @@ class ColumnsWriter:
         arrays |= {f"{name}_crc32c": floats.crcs for name, floats in self._floats.items()}
         for name, array in arrays.items():
             self._store.small(name, [array])
+
+
+class LinkedWriter(ColumnsWriter):
+    """Counts the variants of a ``.bed`` file, and writes all but codes and values."""
+
+    def __init__(self, store: NewStore, shape: Shape, kinds: FeatureKinds, bed: BedFile) -> None:
+        super().__init__(store, shape, StoreForm("uint8", "float32"), kinds)
+        self._bed, self.chunk_features = bed, shape.n_features
+        self.n_linked_rows, self.order_key = bed.n_samples, 0
+        mask = np.ones(bed.n_samples, np.bool_) if kinds.kept.mask is None else kinds.kept.mask
+        self._rows = np.flatnonzero(mask).astype(np.int32)
+        self._present = np.empty(shape.n_features, np.uint8)
+
+    def write(
+        self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
+    ) -> None:
+        """Count all variants, chunk by chunk of their values."""
+        n_features, floats = columns.n_features, self._floats["values"]
+        step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
+        for start in range(0, n_features, step):
+            stop = min(start + step, n_features)
+            lines = self._bed.lines(start, stop - start)
+            floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
+            counts = self._bed.counts(lines, self._rows)
+            is_there = counts > 0
+            self._present[start:stop] = is_there @ np.array([1, 2, 4], np.uint8)
+            n_codes = is_there.sum(axis=1, dtype=np.uint16)
+            kinds = np.where(self._present[start:stop] == 3, BOOLEAN, INTEGER)
+            kinds = np.where(n_codes > 1, kinds, CONSTANT)
+            n_missing = len(self._rows) - counts.sum(axis=1)
+            exact, none = np.ones(stop - start, np.bool_), np.zeros((stop - start, 0))
+            self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
+            if progress:
+                progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
+
+    def positions(self, first: int) -> NDArray[np.uint32]:
+        """Return the places of the variants: they lie as in the file."""
+        return np.arange(len(self._kinds), dtype=np.uint32)
+
+    def sync(self) -> None:
+        """Do nothing: values are elsewhere."""
+
+    def close(self) -> None:
+        """Write the facts, and where the file is."""
+        super().close()
+        self._store.small("linked_rows", [self._rows])
+        self._store.small("present", [self._present])
+        write_link(self._store.folder, self._bed.path)
 
 
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -421,6 +488,7 @@ def write_store(
     n_threads: int = 2,
     progress: ByteProgress | None = None,
     first_feature: int = 0,
+    link: BedFile | None = None,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 
@@ -449,6 +517,9 @@ def write_store(
         Told of the bytes of codes written.
     first_feature : int
         Place of the first feature in the table that this one is a piece of.
+    link : BedFile, optional
+        The file that ``columns`` are of, where the store is to be linked to it: features lie in its
+        order, and codes and values are left there.
 
     Raises
     ------
@@ -463,12 +534,16 @@ def write_store(
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
-        work = ColumnsWriter(store, shape, form, kinds)
+        work = (
+            ColumnsWriter(store, shape, form, kinds)
+            if link is None
+            else LinkedWriter(store, shape, kinds, link)
+        )
         work.write(columns, batch, n_threads, progress)
         work.close()
         _native.return_large_blocks()
         ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-        write_texts(store, shape, names, ids, stored_positions(shape.n_features, first_feature))
+        write_texts(store, shape, names, ids, work.positions(first_feature))
         is_regression = target.dtype.kind == "f"
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
@@ -482,21 +557,16 @@ def write_store(
         n_dropped_rows=facts.n_dropped_rows,
         row_columns=facts.row_columns,
         levels=facts.levels,
-        format=format_of(facts.row_columns),
-        kind_counts=work.kind_counts(),
+        format=format_of(facts.row_columns, work.n_linked_rows),
         code_dtype=form.code_dtype,
-        chunk_features=work.chunk_features,
         values_dtype=form.values_dtype,
-        n_missing_cells=int(work.n_missing.sum(dtype=np.int64)),
-        n_missing_features=int(np.count_nonzero(work.n_missing)),
-        order_key=ORDER_KEY,
         target_name=facts.target_name,
         row_id_name=facts.row_id_name,
         inferred=facts.inferred,
         source=facts.source,
         checksums={},
         lengths={},
-        values_chunk=work.floats_chunk,
+        **work.found(),
     )
     manifest = store.finish(manifest)
     work.sync()

@@ -156,6 +156,21 @@ def gather_files(
     isa: str = "",
     n_threads: int = 1,
 ) -> None: ...
+def gather_genotypes(
+    address: int,
+    descriptor: int,
+    present: NDArray[np.uint8],
+    features: NDArray[np.uint32],
+    n_rows: int,
+    rows: NDArray[np.int32],
+    tiled: bool,
+    out: NDArray[np.uint8],
+    isa: str = "",
+    n_threads: int = 1,
+) -> None: ...
+def count_genotypes(
+    lines: NDArray[np.uint8], kept: NDArray[np.uint8], out: NDArray[np.uint32]
+) -> None: ...
 def advise_files(
     descriptors: NDArray[np.int32],
     features: NDArray[np.uint32],

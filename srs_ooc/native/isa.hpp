@@ -13,7 +13,7 @@ namespace srs {
 #define SRS_CLONE(isa)                                                                                                 \
     {#isa, isa::grow, isa::scratch_nbytes, isa::judge_subsets, isa::subset_scratch_nbytes, isa::grow_sorted,           \
      isa::sorted_scratch_nbytes, isa::add_products, isa::tridiagonalise, isa::reflect_back, isa::lay_out,   \
-     isa::scan_pairs}
+     isa::decode_genotypes, isa::scan_pairs}
 
 struct Isa {
     const char *name;
@@ -27,6 +27,7 @@ struct Isa {
     decltype(&baseline::tridiagonalise) tridiagonalise;
     decltype(&baseline::reflect_back) reflect_back;
     decltype(&baseline::lay_out) lay_out;
+    decltype(&baseline::decode_genotypes) decode_genotypes;
     decltype(&baseline::scan_pairs) scan_pairs;
 };
 

@@ -166,6 +166,7 @@ struct PairJob {
     void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, double *factors, double *scratch);         \
     void reflect_back(const double *a, int64_t n, const double *factors, double *vectors, int64_t count, double *scratch); \
     void lay_out(const TileJob &job);                                                                                      \
+    void decode_genotypes(const uint8_t *line, int64_t nbytes, int present, uint8_t *codes);                               \
     int64_t scan_pairs(const PairJob &job);                                                                                \
     }
 SRS_DECLARE(baseline)

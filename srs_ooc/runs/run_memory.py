@@ -79,7 +79,8 @@ class TrainingShape:
     store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them; where it
     ``has_groups``, whole groups are. A model
     that is no tree ``is_decoded`` for: its blocks become numbers. Features are adjusted for
-    ``n_basis`` columns of covariates. A target of times ``has_events``.
+    ``n_basis`` columns of covariates. A target of times ``has_events``. A store linked to a file of
+    genotypes has ``n_linked_rows`` there.
     """
 
     n_rows: int
@@ -95,6 +96,7 @@ class TrainingShape:
     is_decoded: bool = False
     n_basis: int = 0
     has_events: bool = False
+    n_linked_rows: int = 0
 
     @property
     def is_regression(self) -> bool:
@@ -103,7 +105,9 @@ class TrainingShape:
 
     @property
     def column_nbytes(self) -> int:
-        """Bytes of one feature's codes on disk."""
+        """Bytes of one feature's codes on disk, two bits each where they are linked."""
+        if self.n_linked_rows:
+            return ceil_div(self.n_linked_rows, 4)
         return max(self.n_rows, self.n_stored_rows) * self.code_nbytes
 
     @property
@@ -162,6 +166,7 @@ def shape_of(
         is_decoded=is_decoded,
         n_basis=0 if inputs.basis is None else inputs.basis.shape[1],
         has_events="events" in manifest.row_columns,
+        n_linked_rows=manifest.n_linked_rows,
     )
 
 
@@ -392,7 +397,9 @@ class RunBudget(Budget):
         more_threads = n_most // n_workers - 1 if spec.model.is_tree else 0
         budget.n_threads += budget.grant_more("another thread for each tree", one, more_threads)
         budget.mapped = shape.codes_nbytes <= budget.free_nbytes
-        tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1) * shape.column_nbytes
+        as_codes = 5 if shape.n_linked_rows else 1  # a column as read, and as codes
+        tiles = 2 * (budget.n_threads - 1) * n_workers * padded_columns(1)
+        tiles *= as_codes * shape.column_nbytes
         if not budget.mapped and tiles <= budget.free_nbytes:
             budget.n_readers = budget.n_threads
         return budget

@@ -99,6 +99,8 @@ def _check_numbers(name: str, manifest: Manifest, pieces: Iterable[NDArray[Any]]
         "groups": manifest.n_rows - 1,
         "exact": 1,
         "events": 1,
+        "linked_rows": manifest.n_linked_rows - 1,
+        "present": 7,
     }[name]
     counts = np.zeros(most + 1 if name in ("target", "kinds") else 2, np.int64)
     seen = np.zeros(manifest.n_features if name == "positions" else 0, np.bool_)
@@ -492,7 +494,7 @@ def check_files(path: Path, manifest: Manifest) -> None:
     for name in manifest.small_arrays:
         check_size(path, manifest, name)
     features, items = manifest.values_chunk
-    for name, n_items in manifest.float_arrays.items():
+    for name, n_items in ({} if manifest.n_linked_rows else manifest.float_arrays).items():
         grid = product(
             range(ceil_div(manifest.n_features, features)), range(ceil_div(n_items, items))
         )

@@ -46,6 +46,8 @@ SMALL_ARRAYS = {
     "groups": "<i4",
     "covariates": "<f8",
     "events": "|b1",
+    "linked_rows": "<i4",
+    "present": "|u1",
     "kinds": "|u1",
     "categories_first": "<u4",
     "categories_bytes": "|u1",
@@ -68,7 +70,7 @@ ROW_COLUMNS = ("weights", "strata", "groups", "covariates", "events")
 """What a store may know of its rows besides target and row ids."""
 
 ROW_ARRAYS = ("target", "target_values", *ROW_COLUMNS)
-FEATURE_ARRAYS = ("kinds", "positions", "n_missing", "n_codes", "exact")
+FEATURE_ARRAYS = ("kinds", "positions", "n_missing", "n_codes", "exact", "present")
 TEXTS = ("names", "row_ids")
 CATEGORIES = ("categories_first", "categories_bytes", "categories_offsets")
 COORDINATES = {"feature": "n_features", "row": "n_rows"}
@@ -321,6 +323,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "source": ("facts by name", _is_dict(_is_plain)),
     "checksums": ("checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))),
     "levels": ("lists of texts", _is_list(_is_list(_is_text))),
+    "n_linked_rows": (f"0 .. {_MOST_ROWS}", _is_count(0, _MOST_ROWS)),
     "format": ("a whole number", _POSITIVE),
     "lengths": ("positive whole numbers by array", _is_dict(_POSITIVE)),
     "values_chunk": (
@@ -342,7 +345,7 @@ def _checked(record: Record, sha256: object) -> "Manifest":
     """
     if sha256 != (found := sha256_of(record)):
         raise ImpossibleError(f"expected a manifest of SHA-256 {sha256!r}, found {found!r}")
-    fields = _FIELDS.keys() - {"levels"} if record["format"] == FORMAT else _FIELDS.keys()
+    fields = _FIELDS.keys() - _NOT_IN.get(record["format"], set())
     if odd := sorted(record.keys() ^ fields):
         raise ImpossibleError(
             f"expected a manifest with the fields of format {record['format']}, "
@@ -368,6 +371,7 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
     """Return what must hold between fields: what is expected, whether it does, what was found."""
     counts, columns, kinds = list(m.class_counts), m.row_columns, m.kind_counts
     classes, with_missing = list(m.classes), m.n_missing_features
+    layout = format_of(columns, m.n_linked_rows)
     is_regression, most = m.task == "regression", next(iter(m.float_arrays.values()))
     features, items = chunk = list(m.values_chunk)
     nbytes = features * items * np.dtype(m.float_dtype).itemsize
@@ -379,7 +383,14 @@ def _agreements(m: "Manifest") -> list[tuple[str, bool, Any]]:
         (f"{m.n_rows} rows in class_counts", is_regression or sum(counts) == m.n_rows, counts),
         ("row_columns of known names", set(columns) <= set(ROW_COLUMNS), columns),
         ("columns in row_columns", all(columns.values()), columns),
-        (f"format {format_of(columns)}", m.format == format_of(columns), m.format),
+        (f"format {layout}", m.format == layout, m.format),
+        (
+            f"float32 values and uint8 codes of at most {m.n_linked_rows} rows",
+            not m.n_linked_rows
+            or (m.values_dtype, m.code_dtype, m.n_rows <= m.n_linked_rows)
+            == ("float32", "uint8", True),
+            [m.values_dtype, m.code_dtype, m.n_rows],
+        ),
         ("levels of each covariate", len(m.levels) == len(columns.get("covariates", ())), m.levels),
         ("levels that differ", all(len(set(one)) == len(one) for one in m.levels), m.levels),
         ("events of a regression", is_regression or "events" not in columns, columns),
@@ -422,6 +433,7 @@ def _check_lengths(m: "Manifest") -> None:
     features, items = m.values_chunk
     expected = dict.fromkeys(ROW_ARRAYS, m.n_rows) | dict.fromkeys(FEATURE_ARRAYS, m.n_features)
     expected["covariates"] = m.n_rows * len(m.levels)
+    expected["linked_rows"] = m.n_rows
     expected |= dict.fromkeys(("names_offsets", "categories_first"), m.n_features + 1)
     expected |= {"row_ids_offsets": m.n_rows + 1}
     for name, n_items in m.float_arrays.items():
@@ -446,7 +458,9 @@ def _check_lengths(m: "Manifest") -> None:
 # ``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``,
 #                           ``covariates``, ``events``
 # ``levels``                of each covariate the texts of its categories, by number; empty of
-#                           numbers; only of format 4
+#                           numbers; only of formats 4 and 5
+# ``n_linked_rows``         samples of the ``.bed`` file that holds codes and values in place of the
+#                           store (:mod:`srs_ooc.store.bed`); only of format 5
 # ``kind_counts``           features of each kind
 # ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
 # ``chunk_features``        features per chunk file of ``codes``
@@ -478,6 +492,8 @@ def _check_lengths(m: "Manifest") -> None:
 # ``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
 # ``categories_bytes``, ``categories_offsets``  UTF-8 texts of the categories, in code order
 # ``positions``       (n_features,) uint32 source position of each stored feature
+# ``present``         (n_features,) uint8 bits of the dosages 0, 1, 2 that there are; only linked
+# ``linked_rows``     (n_rows,) int32 sample of the ``.bed`` file that each row is; only linked
 # ``n_missing``       (n_features,) uint32 missing cells
 # ``n_codes``         (n_features,) uint16 codes in use, the missing code not counted
 # ``exact``           (n_features,) bool: equal codes mean equal values
@@ -492,8 +508,10 @@ def _check_lengths(m: "Manifest") -> None:
 # ``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
 # dimensions of these names; nothing here reads them.
 
-FORMAT, FORMAT_OF_COVARIATES = 3, 4
-"""Formats of stores; the second of those with covariates or events, which older versions refuse."""
+FORMAT, FORMAT_OF_COVARIATES, FORMAT_OF_LINKED = 3, 4, 5
+"""Formats of stores: the second of those with covariates or events, the third of those linked to a
+file. Older versions refuse them."""
+_NOT_IN = {FORMAT: {"levels", "n_linked_rows"}, FORMAT_OF_COVARIATES: {"n_linked_rows"}}
 NO_TARGET, LAST_COLUMN = "none; rows are numbered", "last column"
 """What a manifest says was inferred of the target where the table has none."""
 ATTRIBUTE = "srs_ooc"
@@ -527,12 +545,14 @@ class Manifest:
     values_chunk: tuple[int, int]
     format: int = FORMAT
     levels: tuple[tuple[str, ...], ...] = ()
+    n_linked_rows: int = 0
 
     @property
     def small_arrays(self) -> list[str]:
         """Return the names of the small arrays that the store holds."""
         there = {"target_values" if self.task == "regression" else "target"}
-        there |= {*self.row_columns, *FEATURE_ARRAYS}
+        there |= {*self.row_columns, *FEATURE_ARRAYS, "linked_rows"}
+        there -= set() if self.n_linked_rows else {"linked_rows", "present"}
         there |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
         there |= set(CATEGORIES if self.kind_counts["categorical"] else ())
         there |= {f"{name}_crc32c" for name in self.float_arrays}
@@ -563,8 +583,8 @@ class Manifest:
 
     @property
     def n_chunks(self) -> int:
-        """Chunk files of ``codes``."""
-        return ceil_div(self.n_features, self.chunk_features)
+        """Chunk files of ``codes``; none where they are in a file that the store is linked to."""
+        return 0 if self.n_linked_rows else ceil_div(self.n_features, self.chunk_features)
 
     @property
     def chunk_nbytes(self) -> int:
@@ -573,7 +593,9 @@ class Manifest:
 
     @property
     def codes_nbytes(self) -> int:
-        """Bytes of all codes, padding not counted."""
+        """Bytes of all codes, padding not counted; of two bits each where they are linked."""
+        if self.n_linked_rows:
+            return self.n_features * ceil_div(self.n_linked_rows, 4)
         return self.n_features * self.n_rows * self.code_nbytes
 
     @property
@@ -582,15 +604,17 @@ class Manifest:
         return sha256_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON-ready values; of format 3 as ever, without levels."""
-        record = dataclasses.asdict(self)
-        if self.format == FORMAT:
-            del record["levels"]
-        return record
+        """Return the manifest as JSON-ready values, with the fields that its format has."""
+        unknown = _NOT_IN.get(self.format, set())
+        return {
+            name: value for name, value in dataclasses.asdict(self).items() if name not in unknown
+        }
 
 
-def format_of(row_columns: Collection[str]) -> int:
-    """Return the format of a store with these columns of its rows."""
+def format_of(row_columns: Collection[str], n_linked_rows: int = 0) -> int:
+    """Return the format of a store with these columns of its rows, linked to so many samples."""
+    if n_linked_rows:
+        return FORMAT_OF_LINKED
     return FORMAT_OF_COVARIATES if {"covariates", "events"} & {*row_columns} else FORMAT
 
 
@@ -652,9 +676,9 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."
         ) from error
-    if type(version) is not int or version not in (FORMAT, FORMAT_OF_COVARIATES):
+    if type(version) is not int or not FORMAT <= version <= FORMAT_OF_LINKED:
         raise StoreError(
-            f"{place}: expected store format {FORMAT} or {FORMAT_OF_COVARIATES}, found "
+            f"{place}: expected store format {FORMAT} to {FORMAT_OF_LINKED}, found "
             f"{version!r}. Use the srs-ooc version that wrote it, or ingest the table again."
         )
     try:
@@ -697,6 +721,9 @@ def _documents(manifest: Manifest) -> dict[str, Record]:
     chunks, dtype = (manifest.chunk_features, n_rows), np.dtype(manifest.code_dtype)
     codes = _array((n_features, n_rows), chunks, dtype, "feature", "row")
     found = {"codes": codes | {"fill_value": manifest.missing_code}}
+    floats = manifest.float_arrays
+    if manifest.n_linked_rows:
+        found, floats = {}, {}
     for name in manifest.small_arrays:
         length, dtype = (manifest.lengths[name],), dtype_of(name)
         is_by_row = name in ROW_ARRAYS and name != "covariates"
@@ -704,7 +731,7 @@ def _documents(manifest: Manifest) -> dict[str, Record]:
         found[name] = _array(length, length, dtype, "feature" if name in FEATURE_ARRAYS else other)
         about = _ORDERS.get(name.split("_", maxsplit=1)[0])
         found[name]["attributes"] = {} if about is None else {"description": about}
-    for name, n_items in manifest.float_arrays.items():
+    for name, n_items in floats.items():
         shape, dtype = (n_features, n_items), np.dtype(manifest.float_dtype)
         across = "row" if name == "values" else "code"
         found[name] = _array(shape, manifest.values_chunk, dtype, "feature", across)

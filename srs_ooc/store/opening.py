@@ -15,7 +15,7 @@ from srs_ooc.native import _native
 from srs_ooc.store.manifest import Borrow, Manifest, check_group, chunk_file, damaged, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror
-from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store, Verified
+from srs_ooc.store.store import ALL_ROWS, TILE, ColumnStore, Store, Verified
 from srs_ooc.trees.block import Block
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # The codes of a store at a URL: paged into blocks by way of a bounded cache on a local disk.
 
-_TILE = _native.TILE
 MOST_ITEMS = 1 << 32
 
 
@@ -62,7 +61,7 @@ class RemoteColumns(ColumnStore):
         n_local = self._cache.n_slots * self._geometry.columns
         shape = (n_local, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
         layout = (block.code_nbytes, block.tiled)
-        n_at_once = max(_TILE, self._cache.n_slots // 4 // _TILE * _TILE)
+        n_at_once = max(TILE, self._cache.n_slots // 4 // TILE * TILE)
         for first in range(0, len(features), n_at_once):
             part = slice(first, first + n_at_once)
             wanted, place = np.unique(blocks[part], return_inverse=True)
@@ -244,6 +243,11 @@ def open_store(
         return Store.open(where, fingerprint)
     objects = Objects(where)
     manifest = read_remote_manifest(where, objects)
+    if manifest.n_linked_rows:
+        raise StoreError(
+            f"{where}: expected a store that holds its codes, found one that is linked to a .bed "
+            "file. Ingest that file without --link, and upload the store."
+        )
     store = RemoteStore(where, objects, manifest, cache or CacheOptions())
     if fingerprint is not None:
         store.check_is(fingerprint)

@@ -34,6 +34,7 @@ from srs_ooc.store.arrays import (
     stamps_of,
     verify_array,
 )
+from srs_ooc.store.bed import BedFile, LinkedValues, linked_file
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
@@ -62,6 +63,7 @@ from srs_ooc.trees.block import Block
 # The column store, open for reading: paging subspaces of its codes into blocks.
 
 ALL_ROWS = np.zeros(0, dtype=np.int32)
+TILE = _native.TILE
 READING_NBYTES = 8 * MB
 """Allowance for pieces of files, a chunk of values and its code, and what is read of them."""
 
@@ -106,10 +108,15 @@ class ColumnStore(Closing):
         self._addresses = np.zeros(0, dtype=np.uint64)
         self._open(stamps)
 
+    def _files(self) -> list[tuple[Path, int]]:
+        """Return the files of codes, and the bytes of each."""
+        nbytes, chunks = self.manifest.chunk_nbytes, range(self.manifest.n_chunks)
+        return [(self.path / chunk_file(index), nbytes) for index in chunks]
+
     def _open(self, stamps: NDArray[np.int64]) -> None:
         addresses, descriptors, found = [], [], np.zeros_like(stamps)
-        for index in range(self.manifest.n_chunks):
-            file = self.path / chunk_file(index)
+        files = self._files()
+        for index, (file, nbytes) in enumerate(files):
             try:
                 descriptor = os.open(file, os.O_RDONLY)
             except OSError as error:
@@ -118,7 +125,7 @@ class ColumnStore(Closing):
             if not self.mapped:
                 descriptors.append(descriptor)
                 continue
-            view = self._map(file, descriptor)
+            view = self._map(file, descriptor, nbytes)
             if hasattr(mmap, "MADV_RANDOM"):
                 # It fits and will be wanted: one long read now, then pages are met at random.
                 view.madvise(mmap.MADV_WILLNEED)
@@ -129,11 +136,11 @@ class ColumnStore(Closing):
         self._descriptors = np.array(descriptors, dtype=np.int32)
         if (found != stamps).any():
             self.close()
-            raise codes_changed(self.path / chunk_file(int((found != stamps).argmax())))
+            raise codes_changed(files[int((found != stamps).argmax())][0])
 
-    def _map(self, file: Path, descriptor: int) -> mmap.mmap:
+    def _map(self, file: Path, descriptor: int, nbytes: int) -> mmap.mmap:
         try:
-            return mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
+            return mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             self.close()
             found = getattr(error, "strerror", None) or error  # ValueError: the file was cut
@@ -164,22 +171,23 @@ class ColumnStore(Closing):
         StoreError
             If a chunk file cannot be read to its expected end.
         """
-        manifest = self.manifest
-        kept = ALL_ROWS if rows is None else rows
-        shape = (manifest.n_features, manifest.chunk_features, manifest.n_rows, kept)
-        layout = (block.code_nbytes, block.tiled, block.codes)
         try:
-            if self.mapped:
-                _native.gather_mapped(self._addresses, features, *shape, *layout)
-            else:
-                _native.gather_files(
-                    self._descriptors, features, *shape, *layout, n_threads=self.n_threads
-                )
+            self._fill(features, block, ALL_ROWS if rows is None else rows)
         except RuntimeError as error:
             raise StoreError(
                 f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "
                 "says what is damaged: ingest the table again."
             ) from error
+
+    def _fill(self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32]) -> None:
+        m = self.manifest
+        shape = (m.n_features, m.chunk_features, m.n_rows, rows)
+        layout = (block.code_nbytes, block.tiled, block.codes)
+        if self.mapped:
+            _native.gather_mapped(self._addresses, features, *shape, *layout)
+        else:
+            handles, n_threads = self._descriptors, self.n_threads
+            _native.gather_files(handles, features, *shape, *layout, n_threads=n_threads)
 
     def advise(self, features: NDArray[np.uint32]) -> int:
         """Ask the system to read columns of a store that is not mapped, and do not wait for them.
@@ -243,7 +251,7 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._place: Place = path
-        self._stamps = self._codes_now()
+        self.stamps = self._codes_now()
         self._reading_nbytes = 0
 
     @classmethod
@@ -256,7 +264,8 @@ class Store:
             If there is no store, or its manifest is damaged, or it is not the one with this
             ``fingerprint``.
         """
-        store = cls(path, read_manifest(path))
+        manifest = read_manifest(path)
+        store = (LinkedStore if manifest.n_linked_rows else cls)(path, manifest)
         if fingerprint is not None:
             store.check_is(fingerprint)
         return store
@@ -290,9 +299,13 @@ class Store:
             this was made.
         """
         self._check_same(read_manifest(self.path).fingerprint, self.fingerprint)
-        is_changed = self._codes_now() != self._stamps
+        is_changed = self._codes_now() != self.stamps
         if is_changed.any():
-            raise codes_changed(self.path / chunk_file(int(is_changed.argmax())))
+            raise codes_changed(self._codes_place(int(is_changed.argmax())))
+
+    def _codes_place(self, index: int) -> Path:
+        """Return a file of codes."""
+        return self.path / chunk_file(index)
 
     def _codes_now(self) -> NDArray[np.int64]:
         """Return what distinguishes the files of codes from others put there later."""
@@ -428,7 +441,7 @@ class Store:
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
-        return ColumnStore(self.path, self.manifest, self._stamps, mapped=mapped)
+        return ColumnStore(self.path, self.manifest, self.stamps, mapped=mapped)
 
     def value_tables(self) -> ValueTables:
         """Make the tables of the values of codes; to be closed."""
@@ -553,6 +566,78 @@ class Store:
             for _ in self.column_parts(np.flatnonzero(is_category)):
                 pass
         return Verified(nbytes, counts)
+
+
+# A store that is linked to a .bed file, which holds its codes and values.
+
+
+class LinkedColumns(ColumnStore):
+    """The codes of a linked store: variants of a ``.bed`` file, in the order of the file.
+
+    Parameters
+    ----------
+    store : LinkedStore
+        The store.
+    mapped : bool
+        As of the base.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be opened or mapped, or is not what it was.
+    """
+
+    def __init__(self, store: "LinkedStore", *, mapped: bool) -> None:
+        self._bed, self._kept = store.bed, np.asarray(store.array("linked_rows"))
+        self._present = np.asarray(store.array("present"))
+        super().__init__(store.path, store.manifest, store.stamps, mapped=mapped)
+        if len(self._kept) == self._bed.n_samples:
+            self._kept = ALL_ROWS
+
+    def _files(self) -> list[tuple[Path, int]]:
+        return [(self._bed.path, self._bed.nbytes)]
+
+    def _fill(self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32]) -> None:
+        if len(self._kept):
+            rows = self._kept[rows] if len(rows) else self._kept
+        file = int(self._addresses[0]) if self.mapped else 0
+        handle = -1 if self.mapped else int(self._descriptors[0])
+        wanted, layout = (
+            (self._present, features, self._bed.n_samples, rows),
+            (block.tiled, block.codes),
+        )
+        _native.gather_genotypes(file, handle, *wanted, *layout, n_threads=self.n_threads)
+
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Ask for columns as :meth:`ColumnStore.advise` does."""
+        n_features, line_nbytes = self.manifest.n_features, self._bed.line_nbytes
+        return _native.advise_files(self._descriptors, features, n_features, line_nbytes)
+
+
+class LinkedStore(Store):
+    """A store whose codes and values are those of a ``.bed`` file; :meth:`Store.open` makes it."""
+
+    bed: BedFile
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.bed = linked_file(path, manifest)
+        super().__init__(path, manifest)
+        lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
+        self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
+
+    def _codes_now(self) -> NDArray[np.int64]:
+        return np.array([stamp_of(str(self.bed.path))])
+
+    def _codes_place(self, index: int) -> Path:
+        return self.bed.path
+
+    def columns(self, *, mapped: bool) -> ColumnStore:
+        """Open the codes, mapped into memory or to be read; to be closed."""
+        return LinkedColumns(self, mapped=mapped)
+
+    def values(self, array: str = "values") -> ValuesReader:
+        """Return what reads the dosages."""
+        return LinkedValues(self.path, self.manifest, self.bed)
 
 
 # All columns of a store from first to last, as numbers: for passes that look at each of them.

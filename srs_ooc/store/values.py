@@ -122,7 +122,8 @@ def _codec() -> Any:
     return blosc.Blosc("lz4", VALUES_CODEC["clevel"], blosc.Blosc.BITSHUFFLE)
 
 
-def _crc32c(data: bytes) -> int:
+def crc32c(data: bytes) -> int:
+    """Return the CRC-32C of bytes."""
     import google_crc32c
 
     return int(google_crc32c.value(data))
@@ -131,7 +132,7 @@ def _crc32c(data: bytes) -> int:
 def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
     """Return a C-contiguous array compressed, in the two parts of a chunk."""
     packed: bytes = _codec().encode(values)
-    return packed, _crc32c(packed).to_bytes(4, "little")
+    return packed, crc32c(packed).to_bytes(4, "little")
 
 
 def decode(data: bytes, crc: int, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
@@ -143,7 +144,7 @@ def decode(data: bytes, crc: int, dtype: np.dtype[Any], n_items: int) -> NDArray
         If its CRC-32C is not ``crc``, or they are not ``n_items``; found before any memory is taken
         for them.
     """
-    if _crc32c(data) != _WHOLE:
+    if crc32c(data) != _WHOLE:
         raise ValueError("other bytes than were written (CRC-32C)")
     if int.from_bytes(data[-4:], "little") != crc:
         raise ValueError("a chunk that was written elsewhere")

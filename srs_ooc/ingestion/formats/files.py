@@ -27,6 +27,7 @@ from srs_ooc.ingestion.formats import Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
+from srs_ooc.store import bed
 
 # ``.npy`` and ``.npz`` files: read piece by piece, never whole.
 
@@ -635,7 +636,7 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     b"\x93NUMPY": lambda path, scratch, options: NpyTable(path, str(path)),
     PARQUET: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=True),
     FEATHER: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=False),
-    genotypes.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
+    bed.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
 }
 """What opens a file, by its first bytes."""
 _HDF5 = b"\x89HDF\r\n\x1a\n"

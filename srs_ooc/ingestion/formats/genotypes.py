@@ -3,7 +3,6 @@
 The formats are described at https://www.cog-genomics.org/plink/1.9/formats.
 """
 
-import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,9 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import Table, TextCoder, hash_text
 from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.store.bed import BedFile
 
-MAGIC, _BY_VARIANT = b"\x6c\x1b", 1
-_HEAD = 3  # bytes: the magic, and the mode
 _FIELDS = 6
-_OF_TWO_BITS = np.array([2.0, np.nan, 1.0, 0.0])  # copies of A1
-_DOSAGES = _OF_TWO_BITS[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
 _SEXES = {b"1": "male", b"2": "female"}
 _STATUS = {b"1": "control", b"2": "case"}
 _UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
@@ -45,7 +41,6 @@ class BedTable(Table):
     work_nbytes = 4 * MB
 
     def __init__(self, path: Path) -> None:
-        self._what = str(path)
         variants, samples = _beside(path, ".bim"), _beside(path, ".fam")
         self.annotations = _annotations(samples)
         self.default_ids = "id"
@@ -55,42 +50,15 @@ class BedTable(Table):
         self.names: Collection[str] = _Variants(variants)
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
-        self._line = (n_samples + 3) // 4
-        self._path = path
-        self._check(variants, samples)
+        self.bed = BedFile(path, n_samples, n_variants)
+        self.bed.check(samples.name, variants.name)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
 
-    def _check(self, variants: Path, samples: Path) -> None:
-        with self._path.open("rb") as file:
-            head, size = file.read(_HEAD), os.fstat(file.fileno()).st_size
-        if not head.startswith(MAGIC) or len(head) < _HEAD or head[2] != _BY_VARIANT:
-            found = "samples one after another" if head[2:] == b"\0" else f"{head.hex(' ')}"
-            raise InputError(
-                f"{self._what}: expected a .bed file with variants one after another (6c 1b 01), "
-                f"found {found}. Make one with `plink --bfile NAME --make-bed --out NEW`."
-            )
-        wanted = _HEAD + self.shape[1] * self._line
-        if size != wanted:
-            raise InputError(
-                f"{self._what}: expected {wanted:,} bytes for the {self.shape[1]:,} variants of "
-                f"{variants.name} and the {self.shape[0]:,} samples of {samples.name}, found "
-                f"{size:,}. Get the three files again, as they belong together."
-            )
-
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return the dosages of variants, each a row of the result."""
-        lines = np.empty((len(positions), self._line), np.uint8)
-        with self._path.open("rb", buffering=0) as file:
-            for line, position in zip(lines, positions.tolist(), strict=True):
-                at = _HEAD + position * self._line
-                if os.preadv(file.fileno(), [line.data], at) < self._line:
-                    raise InputError(
-                        f"{self._what}: expected as many bytes as when it was opened, found its "
-                        "end before. Leave the file alone until the ingest has ended."
-                    )
-        dosages = _DOSAGES[lines].reshape(len(lines), -1)
-        return np.ascontiguousarray(dosages[:, : self.shape[0]])
+        lines = [self.bed.lines(position, 1) for position in positions.tolist()]
+        return self.bed.dosages(np.concatenate(lines)).astype(np.float64)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the dosages of a variant in blocks."""

@@ -3,9 +3,11 @@
 #include "bind/thread_team.hpp"
 #include "gather/bus_guard.hpp"
 #include "gather/fill.hpp"
+#include "gather/genotypes.hpp"
 #include "hash.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <fcntl.h>
 #include <mutex>
@@ -67,23 +69,28 @@ void fill_mapped(const GatherRequest &request, const srs::Isa &isa, const uint64
 }
 
 // Threads share the tiles of a block that is worth it.
-template <typename Code>
-void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors, int n_threads) {
+template <typename Fill> void in_parts(const GatherRequest &request, int n_threads, const Fill &fill) {
     std::mutex mutex;
     std::exception_ptr failure;
     const int64_t n_tiles = (request.n_columns + TILE - 1) / TILE;
     srs::in_threads(n_tiles, request.is_large() ? n_threads : 1, [&](int64_t first, int64_t last) {
         try {
-            const GatherRequest part = request.tiles(first, last);
-            srs::GatherRoom<Code> room(part);
-            srs::ChunkFiles source(part, descriptors);
-            srs::fill<Code>(part, isa, source, room);
+            fill(request.tiles(first, last));
         } catch (...) {
             std::lock_guard<std::mutex> lock(mutex);
             failure = std::current_exception();
         }
     });
     if (failure) std::rethrow_exception(failure);
+}
+
+template <typename Code>
+void fill_read(const GatherRequest &request, const srs::Isa &isa, const int32_t *descriptors, int n_threads) {
+    in_parts(request, n_threads, [&](const GatherRequest &part) {
+        srs::GatherRoom<Code> room(part);
+        srs::ChunkFiles source(part, descriptors);
+        srs::fill<Code>(part, isa, source, room);
+    });
 }
 
 void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> features, int64_t n_features, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows,
@@ -107,6 +114,34 @@ void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> feat
     nb::gil_scoped_release released;
     if (code_nbytes == 1) fill_read<uint8_t>(request, isa, descriptors.data(), n_threads);
     else fill_read<uint16_t>(request, isa, descriptors.data(), n_threads);
+}
+
+// Variants of a .bed file of `n_rows` samples: mapped at `address`, or read of `descriptor` where that is 0.
+void gather_genotypes(uint64_t address, int32_t descriptor, Vector<const uint8_t> present, Vector<const uint32_t> features, int64_t n_rows, Vector<const int32_t> rows,
+                      bool tiled, Vector<uint8_t> out, const std::string &isa_name, int n_threads) {
+    const srs::Isa &isa = srs::find_isa(isa_name);
+    const auto n_features = static_cast<int64_t>(present.size());
+    const GatherRequest request = make_request(features, n_features, n_features, n_rows, rows, 1, tiled, out,
+                                               std::array<int32_t, 1>{descriptor});
+    const auto *file = reinterpret_cast<const uint8_t *>(address);
+    nb::gil_scoped_release released;
+    in_parts(request, n_threads, [&](const GatherRequest &part) {
+        srs::GatherRoom<uint8_t> room(part);
+        srs::GenotypeLines source(part, isa, file, descriptor, present.data());
+        if (!file) srs::fill<uint8_t>(part, isa, source, room);
+        else if (!srs::guarded([&] { srs::fill<uint8_t>(part, isa, source, room); }))
+            throw std::runtime_error("the .bed file was cut short, or cannot be read");
+    });
+}
+
+// Counts of the dosages 0, 1, 2 of each of some lines, of the samples that `kept` has as 01.
+void count_genotypes(Vector<const uint8_t> lines, Vector<const uint8_t> kept, Vector<uint32_t> out) {
+    const auto n = static_cast<int64_t>(out.size()) / srs::N_DOSAGES, nbytes = static_cast<int64_t>(kept.size());
+    if (static_cast<int64_t>(out.size()) != n * srs::N_DOSAGES || static_cast<int64_t>(lines.size()) != n * nbytes)
+        srs::refuse("out", "three counts of each line", std::to_string(out.size()));
+    nb::gil_scoped_release released;
+    for (int64_t i = 0; i < n; ++i)
+        srs::count_dosages(lines.data() + i * nbytes, kept.data(), nbytes, out.data() + i * srs::N_DOSAGES);
 }
 
 // Python binding that asks the system for columns of the store's files before they are needed.
@@ -179,6 +214,8 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 void bind_gather(nb::module_ &module) {
     srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
     srs::define(module, "gather_files", &gather_files, "descriptors"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
+    srs::define(module, "gather_genotypes", &gather_genotypes, "address"_a, "descriptor"_a, "present"_a, "features"_a, "n_rows"_a, "rows"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
+    srs::define(module, "count_genotypes", &count_genotypes, "lines"_a, "kept"_a, "out"_a);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);

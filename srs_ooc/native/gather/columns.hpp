@@ -56,6 +56,22 @@ class MappedChunks { // chunk files mapped into memory
     const uint64_t *addresses_;
 };
 
+// `name` says which file it is, for the error of a file that ends before.
+template <typename Name>
+void read_fully(int32_t descriptor, int64_t offset, int64_t nbytes, uint8_t *target, const Name &name) {
+    while (nbytes > 0) {
+        const ssize_t got = pread(descriptor, target, static_cast<size_t>(nbytes), offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            throw std::runtime_error(name() + " at byte " + std::to_string(offset) + ": expected " +
+                                     std::to_string(nbytes) + " more bytes, found " +
+                                     (got < 0 ? std::strerror(errno) : "the end of the file"));
+        target += got;
+        offset += got;
+        nbytes -= got;
+    }
+}
+
 class ChunkFiles { // chunk files read into a staging area, neighbours in one read
   public:
     ChunkFiles(const GatherRequest &request, const int32_t *descriptors)
@@ -70,25 +86,13 @@ class ChunkFiles { // chunk files read into a staging area, neighbours in one re
             int64_t run = 1;
             while (run < most && int64_t{request_.features[first + i + run]} == feature + run) ++run;
             uint8_t *target = staging_.data() + i * column_nbytes;
-            read(chunk, place * column_nbytes, run * column_nbytes, target);
+            read_fully(descriptors_[chunk], place * column_nbytes, run * column_nbytes, target,
+                       [&] { return "chunk file " + std::to_string(chunk); });
             for (int64_t j = 0; j < run; ++j, ++i) columns[i] = target + j * column_nbytes;
         }
     }
 
   private:
-    void read(int64_t chunk, int64_t offset, int64_t nbytes, uint8_t *target) {
-        while (nbytes > 0) {
-            const ssize_t got = pread(descriptors_[chunk], target, static_cast<size_t>(nbytes), offset);
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0)
-                throw std::runtime_error("chunk file " + std::to_string(chunk) + " at byte " + std::to_string(offset) +
-                                         ": expected " + std::to_string(nbytes) + " more bytes, found " +
-                                         (got < 0 ? std::strerror(errno) : "the end of the file"));
-            target += got;
-            offset += got;
-            nbytes -= got;
-        }
-    }
     const GatherRequest &request_;
     const int32_t *descriptors_;
     std::vector<uint8_t> staging_;

@@ -4,6 +4,7 @@
 #include "kernels.hpp"
 #include "simd/registers.hpp"
 
+#include <cstring>
 #include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -135,6 +136,20 @@ template <typename Code> void lay_out_any(const TileJob &job) {
 
 void lay_out(const TileJob &job) {
     job.code_nbytes == 1 ? lay_out_any<uint8_t>(job) : lay_out_any<uint16_t>(job);
+}
+
+// Two bits a sample of a .bed file: 3 is dosage 0, 2 is 1, 0 is 2, 1 is missing. A code is the rank of a dosage among
+// those of the variant, of which `present` has a bit each. Four codes of a byte at a time, as bits of a word.
+void decode_genotypes(const uint8_t *__restrict line, int64_t nbytes, int present, uint8_t *__restrict codes) {
+    const uint32_t one_code = present & 1, two_code = (present & 1) + (present >> 1 & 1), of_one = one_code ? UINT32_MAX : 0;
+    const uint32_t of_two = two_code ? UINT32_MAX : 0, doubled = two_code == 2;
+    for (int64_t i = 0; i < nbytes; ++i) {
+        const uint32_t byte = line[i], pairs = byte | byte << 6 | byte << 12 | byte << 18;
+        const uint32_t low = pairs & 0x01010101, high = pairs >> 1 & 0x01010101, missing = low & ~high;
+        const uint32_t one = high & ~low & of_one, two = (low ^ 0x01010101) & ~high & of_two;
+        const uint32_t four = ((missing << 8) - missing) | one | two << doubled;
+        std::memcpy(codes + 4 * i, &four, sizeof four);
+    }
 }
 
 } // namespace SRS_ISA

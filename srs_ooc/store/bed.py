@@ -1,0 +1,186 @@
+"""A PLINK 1 ``.bed`` file: two bits a genotype, variant by variant; a store may be linked to one.
+
+The format is described at https://www.cog-genomics.org/plink/1.9/formats#bed. Of a linked store the
+``.bed`` holds codes and values; the store has a manifest, small arrays, and ``link.json``, which
+says where the file is and when it was last changed.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import InputError, StoreError
+from srs_ooc.native import _native
+from srs_ooc.store.arrays import read_array
+from srs_ooc.store.manifest import Manifest, cannot_read, damaged
+from srs_ooc.store.values import ValuesReader, crc32c
+
+MAGIC, _BY_VARIANT = b"\x6c\x1b", 1
+HEAD_NBYTES = 3
+_OF_TWO_BITS = np.array([2, np.nan, 1, 0], np.float32)  # copies of A1
+_DOSAGES = _OF_TWO_BITS[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
+N_DOSAGES = 3
+LINK = "link.json"
+
+
+@dataclass(frozen=True)
+class BedFile:
+    """A ``.bed`` file of so many samples and variants.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_samples, n_variants : int
+        As the files beside it say.
+    """
+
+    path: Path
+    n_samples: int
+    n_variants: int
+
+    @property
+    def line_nbytes(self) -> int:
+        """Bytes of a variant."""
+        return (self.n_samples + 3) // 4
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the file must have."""
+        return HEAD_NBYTES + self.n_variants * self.line_nbytes
+
+    def check(self, samples: str, variants: str) -> None:
+        """Check the beginning of the file, and its size; the files beside it are named so.
+
+        Raises
+        ------
+        InputError
+            If it is no such file.
+        """
+        with self.path.open("rb") as file:
+            head, size = file.read(HEAD_NBYTES), os.fstat(file.fileno()).st_size
+        if not head.startswith(MAGIC) or len(head) < HEAD_NBYTES or head[2] != _BY_VARIANT:
+            found = "samples one after another" if head[2:] == b"\0" else f"{head.hex(' ')}"
+            raise InputError(
+                f"{self.path}: expected a .bed file with variants one after another (6c 1b 01), "
+                f"found {found}. Make one with `plink --bfile NAME --make-bed --out NEW`."
+            )
+        if size != self.nbytes:
+            raise InputError(
+                f"{self.path}: expected {self.nbytes:,} bytes for the {self.n_variants:,} variants "
+                f"of {variants} and the {self.n_samples:,} samples of {samples}, found {size:,}. "
+                "Get the three files again, as they belong together."
+            )
+
+    def lines(self, first: int, count: int) -> NDArray[np.uint8]:
+        """Return the variants from the ``first`` on as they are, uint8 (count, line_nbytes).
+
+        Raises
+        ------
+        InputError
+            If the file ends before.
+        """
+        lines = np.empty((count, self.line_nbytes), np.uint8)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(HEAD_NBYTES + first * self.line_nbytes)
+            rest = lines.reshape(-1).data
+            while rest:
+                if not (got := file.readinto(rest)):
+                    raise InputError(
+                        f"{self.path}: expected as many bytes as when it was opened, found its end "
+                        "before. Leave the file alone until the command has ended."
+                    )
+                rest = rest[got:]
+        return lines
+
+    def dosages(self, lines: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return dosages of A1, float32 (count, n_samples), NaN where missing."""
+        dosages: NDArray[np.float32] = _DOSAGES[lines].reshape(len(lines), -1)
+        return dosages[:, : self.n_samples]
+
+    def counts(self, lines: NDArray[np.uint8], rows: NDArray[np.int32]) -> NDArray[np.uint32]:
+        """Return how many of some samples have dosage 0, 1, 2, uint32 (count, 3)."""
+        fields = np.zeros((self.line_nbytes, 4), np.uint8)
+        fields.reshape(-1)[rows] = 1
+        kept = np.bitwise_or.reduce(fields << np.arange(0, 8, 2, dtype=np.uint8), axis=1)
+        out = np.empty((len(lines), N_DOSAGES), np.uint32)
+        _native.count_genotypes(lines.reshape(-1), kept, out.reshape(-1))
+        return out
+
+
+def write_link(folder: Path, bed: Path) -> None:
+    """Write where the file of a linked store is, and when it was last changed."""
+    link = {"path": str(bed.resolve()), "mtime_ns": bed.stat().st_mtime_ns}
+    (folder / LINK).write_text(json.dumps(link, indent=2), "utf-8")
+
+
+def linked_file(store: Path, manifest: Manifest) -> BedFile:
+    """Return the file that a store is linked to: where it was, or beside the store.
+
+    Raises
+    ------
+    StoreError
+        If it is gone, of another size, or was changed since; or what the store says of it cannot
+        be.
+    """
+    try:
+        link: Any = json.loads((store / LINK).read_text("utf-8"))
+        path, mtime_ns = Path(link["path"]), int(link["mtime_ns"])
+    except OSError as error:
+        raise cannot_read(store / LINK, error) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(store / LINK, f"expected where the .bed file is, found {error!r}") from error
+    if not path.is_file():
+        path = store.parent / path.name
+    again = f"Put it back, or link it again: `srs-ooc ingest --link --overwrite {path} {store}`; "
+    again += "runs go on where its genotypes are the same."
+    if not path.is_file():
+        raise StoreError(f"{store}: expected the .bed file {link['path']}, found none. {again}")
+    bed, found = BedFile(path, manifest.n_linked_rows, manifest.n_features), path.stat()
+    if (found.st_size, found.st_mtime_ns) != (bed.nbytes, mtime_ns):
+        what = "another size" if found.st_size != bed.nbytes else "that it was changed"
+        raise StoreError(
+            f"{path}: expected the file that {store} is linked to, found {what}. {again}"
+        )
+    return bed
+
+
+class LinkedValues(ValuesReader):
+    """The dosages of a linked store, in chunks with a checksum each, as any values.
+
+    Parameters
+    ----------
+    path, manifest
+        As of the base.
+    bed : BedFile
+        The file.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, bed: BedFile) -> None:
+        super().__init__(path, manifest)
+        self._bed, self._n_features = bed, manifest.n_features
+        self._rows = np.asarray(read_array(path, manifest, "linked_rows"))
+
+    def read_chunk(self, index: int) -> tuple[NDArray[Any], int]:
+        """Read a chunk as the base does; it is padded with NaN."""
+        (features, rows), (place, across) = self._chunk, divmod(index, self._n_across)
+        first = place * features
+        count = min(features, self._n_features - first)
+        try:
+            lines = self._bed.lines(first, count)
+        except InputError as error:
+            raise StoreError(str(error)) from error
+        if crc32c(lines.tobytes()) != int(self._crcs[index]):
+            found = f"other genotypes than were linked, in variants {first + 1} to {first + count}"
+            raise damaged(
+                self._bed.path, f"expected those of the store {self._path}, found {found}"
+            )
+        chosen = self._rows[across * rows : (across + 1) * rows]
+        out = np.full((features, rows), np.nan, self._dtype)
+        out[:count, : len(chosen)] = self._bed.dosages(lines)[:, chosen]
+        return out, lines.nbytes if across == 0 else 0

@@ -1,0 +1,223 @@
+"""A store linked to a .bed file: the codes and values of the store that it replaces, and damage."""
+
+import math
+import os
+import shutil
+
+import numpy as np
+import pytest
+from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, STATUS, write_bed
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import srs_ooc
+from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.cli import main
+from srs_ooc.native import _native
+from srs_ooc.store.opening import open_zarr
+from srs_ooc.store.store import Scan, Store
+from srs_ooc.trees.block import Block
+
+
+def linked(folder, *args, **options):
+    path = write_bed(folder, *args)
+    srs_ooc.ingest(path, folder / "l.zarr", link=True, **options)
+    return path, Store.open(folder / "l.zarr")
+
+
+def codes_of(store, *, rows=None, mapped=False, tiled=True):
+    """Codes (n_features, n_rows) in the order of the source."""
+    n = store.n_rows if rows is None else len(rows)
+    block = Block(store.n_features, n, 1, tiled=tiled)
+    with store.columns(mapped=mapped) as columns:
+        columns.gather(np.arange(store.n_features, dtype=np.uint32), block, rows)
+        if not mapped:
+            assert columns.advise(np.arange(store.n_features, dtype=np.uint32)) == 1
+    codes = np.empty((store.n_features, n), np.uint8)
+    codes[store.array("positions")] = block.as_columns(store.n_features)
+    return codes
+
+
+def by_name(store, name):
+    array = store.array(name)
+    out = np.empty_like(array)
+    out[store.array("positions")] = array
+    return out
+
+
+@examples(40)
+@given(st.integers(2, 21), st.integers(1, 130), st.integers(0, 2**16))
+def test_it_is_the_store_that_it_replaces(tmp_path_factory, n_rows, n_variants, seed):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
+    few = [rng.choice([0.0, 1.0, 2.0, math.nan], rng.integers(1, 5)) for _ in range(n_variants)]
+    dosages = np.stack([rng.choice(some, n_rows) for some in few], axis=1)
+    status = ["1", "2", *rng.choice(["1", "2", "-9"], n_rows - 2)]
+    fam = [f"F I{i} 0 0 1 {one}" for i, one in enumerate(status)]
+    names = [f"rs{j}" for j in range(n_variants)]
+    path, store = linked(folder, dosages, names, fam, min_class_rows=1)
+    srs_ooc.ingest(path, folder / "s.zarr", min_class_rows=1)
+    twin = Store.open(folder / "s.zarr")
+    for name in ("kinds", "n_codes", "n_missing", "exact"):
+        np.testing.assert_array_equal(by_name(store, name), by_name(twin, name), name)
+    assert store.manifest.kind_counts == twin.manifest.kind_counts
+    assert store.manifest.n_missing_cells == twin.manifest.n_missing_cells
+    n = store.n_rows
+    some = rng.choice(n, rng.integers(1, n + 1), replace=False).astype(np.int32)
+    for rows in (None, np.sort(some), some):
+        expected = codes_of(twin, rows=rows)
+        for mapped in (False, True):
+            for tiled in (False, True):
+                found = codes_of(store, rows=rows, mapped=mapped, tiled=tiled)
+                np.testing.assert_array_equal(found, expected)
+    chunks = [next(Scan(one, n_variants, values=True).blocks())[1] for one in (store, twin)]
+    np.testing.assert_array_equal(chunks[0][np.argsort(store.array("positions"))],
+                                  chunks[1][np.argsort(twin.array("positions"))])  # fmt: skip
+    assert store.verify().nbytes > 0
+
+
+@pytest.mark.parametrize("isa", _native.isas())
+def test_every_instruction_set_reads_the_same(tmp_path, isa):
+    path, _ = linked(tmp_path)
+    present = np.array([7] * N_VARIANTS, np.uint8)
+    out = np.zeros((N_VARIANTS, N_ROWS), np.uint8)
+    with path.open("rb") as file:
+        every, none = np.arange(N_VARIANTS, dtype=np.uint32), np.zeros(0, np.int32)
+        _native.gather_genotypes(
+            0, file.fileno(), present, every, N_ROWS, none, False, out.reshape(-1), isa
+        )
+    expected = np.where(np.isnan(DOSAGES), 255, DOSAGES).T
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_run_on_it_finds_what_a_run_on_the_store_finds(tmp_path):
+    rng = np.random.default_rng(3)
+    dosages = rng.integers(0, 3, (120, 60)).astype(float)
+    signal = dosages[:, 3] + dosages[:, 9] + rng.standard_normal(120)
+    status = np.where(signal > np.median(signal), 2, 1)
+    fam = [f"F I{i} 0 0 1 {one}" for i, one in enumerate(status)]
+    path, _ = linked(tmp_path, dosages, [f"rs{j}" for j in range(60)], fam)
+    srs_ooc.ingest(path, tmp_path / "s.zarr")
+    found = [
+        srs_ooc.run(tmp_path / store, out=tmp_path / f"{store}.run", iterations=40, alpha="0")
+        for store in ("l.zarr", "s.zarr")
+    ]
+    one, other = (
+        {f["name"]: (f["p_value"], f["selected"]) for f in result.features("records", top=60)}
+        for result in found
+    )
+    assert len(one) == 60
+    assert one == other
+    assert one["rs3"][1]
+
+
+def test_the_report_of_ingest_and_verify_say_where_the_genotypes_are(tmp_path, capsys):
+    path = write_bed(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["ingest", str(path), str(tmp_path / "l.zarr"), "--link"])
+    assert ended.value.code == 0
+    assert "linked: g.bed holds the genotypes (240 bytes) and must stay" in capsys.readouterr().out
+    assert sum(f.stat().st_size for f in (tmp_path / "l.zarr").rglob("codes/*")) == 0
+    group = open_zarr(tmp_path / "l.zarr")
+    assert "codes" not in group
+    assert group["feature"].shape == (N_VARIANTS,)
+
+
+def test_a_file_that_was_changed_is_refused_and_linked_again_the_store_is_the_same(tmp_path):
+    path, store = linked(tmp_path)
+    data = path.read_bytes()
+    with store.columns(mapped=False):
+        path.write_bytes(data)
+        os.utime(path, (1, 1))
+        with pytest.raises(StoreError, match=r"g\.bed.*written to, replaced"):
+            store.check_unchanged()
+    with pytest.raises(StoreError, match=r"found that it was changed.*--link --overwrite"):
+        Store.open(store.path)
+    srs_ooc.ingest(path, store.path, link=True, overwrite=True)
+    assert Store.open(store.path).fingerprint == store.fingerprint
+    path.write_bytes(data + b"more")
+    with pytest.raises(StoreError, match="found another size"):
+        Store.open(store.path)
+    path.unlink()
+    with pytest.raises(StoreError, match=r"expected the \.bed file .*, found none"):
+        Store.open(store.path)
+
+
+def test_other_genotypes_under_the_old_times_are_found_by_verify_and_values(tmp_path):
+    path, store = linked(tmp_path)
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[40] ^= 0x40
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    changed = Store.open(store.path)
+    for look in (changed.verify, lambda: changed.values().read_chunk(0)):
+        with pytest.raises(StoreError, match="other genotypes than were linked, in variants 1 to"):
+            look()
+
+
+def test_store_and_file_may_move_together(tmp_path):
+    path, store = linked(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(path, tmp_path / "elsewhere" / path.name)
+    shutil.move(store.path, tmp_path / "elsewhere" / "l.zarr")
+    moved = Store.open(tmp_path / "elsewhere" / "l.zarr")
+    np.testing.assert_array_equal(codes_of(moved), codes_of(moved, mapped=True))
+
+
+@pytest.mark.parametrize("name", ["linked_rows", "present"])
+def test_a_changed_small_array_is_named(tmp_path, name):
+    _, store = linked(tmp_path)
+    file = store.path / name / "c" / "0"
+    data = bytearray(file.read_bytes())
+    data[0] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StoreError, match=f"{name}/c/0: expected CRC-32"):
+        store.columns(mapped=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"path": 3}', '{"path": "x", "mtime_ns": "y"}'])
+def test_a_damaged_link_is_named(tmp_path, text):
+    _, store = linked(tmp_path)
+    (store.path / "link.json").write_text(text)
+    with pytest.raises(StoreError, match=r"link\.json: expected where the \.bed file is"):
+        Store.open(store.path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ignore": "rs3"}, {"target": "rs3"}, {"kinds": {"rs3": "boolean"}},
+        {"code_dtype": "uint16"}, {"keep_values": False},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_would_change_the_columns_is_refused(tmp_path, options):
+    with pytest.raises(UsageError, match="expected all variants as they are in the file"):
+        srs_ooc.ingest(write_bed(tmp_path), tmp_path / "l.zarr", link=True, **options)
+
+
+def test_other_tables_cannot_be_linked(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b,y\n1,2,0\n2,1,1\n" * 5)
+    with pytest.raises(UsageError, match=r"expected a \.bed file of PLINK 1, found"):
+        srs_ooc.ingest(table, tmp_path / "l.zarr", link=True)
+    with pytest.raises(UsageError, match="found pieces of a table"):
+        srs_ooc.ingest([table, table], tmp_path / "l.zarr", link=True)
+    with pytest.raises(UsageError, match="expected a store on this disk"):
+        srs_ooc.ingest(write_bed(tmp_path), "memory://bucket/l.zarr", link=True)
+
+
+def test_some_of_its_features_are_exported_as_a_store_of_its_own(tmp_path):
+    _, store = linked(tmp_path)
+    srs_ooc.run(store.path, out=tmp_path / "l.run", iterations=3)
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["export", str(tmp_path / "l.run"), str(tmp_path / "e.zarr"), "--top", str(N_VARIANTS)]
+        )
+    assert ended.value.code == 0
+    made = Store.open(tmp_path / "e.zarr")
+    assert made.manifest.n_linked_rows == 0
+    assert made.verify().files["codes"] == 1
+    order = [NAMES.index(name) for name in made.names]
+    np.testing.assert_array_equal(codes_of(made), codes_of(store)[order])
+    assert made.n_rows == len(STATUS)
