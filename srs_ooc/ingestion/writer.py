@@ -423,7 +423,7 @@ class LinkedWriter(ColumnsWriter):
         step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
         for start in range(0, n_features, step):
             stop = min(start + step, n_features)
-            lines = self._bed.lines(start, stop - start)
+            lines = self._bed.lines(np.arange(start, stop))
             floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
             counts = self._bed.counts(lines, self._rows)
             is_there = counts > 0
@@ -453,14 +453,13 @@ class LinkedWriter(ColumnsWriter):
 
 
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore", invalid="ignore"):  # R's NA is a signalling NaN
-        narrow = values.astype(np.float32)
-    for wide_row, narrow_row in zip(values, narrow, strict=True):
-        if not np.array_equal(wide_row, narrow_row, equal_nan=True):
-            raise InputError(
-                "expected values that survive the round trip through float32, found one that does "
-                "not. Write the store with float64 values."
-            )
+    if not _native.look_at(values)[1]:
+        raise InputError(
+            "expected values that survive the round trip through float32, found one that does "
+            "not. Write the store with float64 values."
+        )
+    with np.errstate(invalid="ignore"):  # R's NA is a signalling NaN
+        narrow: NDArray[np.float32] = values.astype(np.float32)
     return narrow
 
 

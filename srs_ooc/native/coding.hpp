@@ -96,6 +96,8 @@ template <class Value, class Code> class ColumnCoder {
 
     ColumnFacts code(const Value *values, Code *codes) {
         const std::size_t n_rows = items_.size();
+        ColumnFacts facts;
+        if (code_counts(values, codes, facts)) return facts;
         values_ = values;
         take_rows();
         sort_rows();
@@ -110,6 +112,8 @@ template <class Value, class Code> class ColumnCoder {
 
     // Lowest and highest value of each code of the column coded last.
     void ranges(double *lows, double *highs) const {
+        for (std::size_t c = 0; c < counts_.size(); ++c) lows[c] = highs[c] = counts_[c];
+        if (!counts_.empty()) return;
         for (std::size_t c = 0; c + 1 < starts_.size(); ++c) {
             lows[c] = from_key<Value>(key(starts_[c]));
             highs[c] = from_key<Value>(key(starts_[c + 1] - 1));
@@ -118,6 +122,50 @@ template <class Value, class Code> class ColumnCoder {
 
   private:
     static constexpr int kKeyBits = 8 * sizeof(Key);
+    static constexpr std::int32_t kSpan = std::min<std::size_t>(kCodes, 4096);
+
+    // Whole numbers that lie close together need no sorting: a code is the rank among those that are there. False if
+    // the values are others.
+    bool code_counts(const Value *values, Code *codes, ColumnFacts &facts) {
+        const std::size_t n_rows = items_.size();
+        std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = std::numeric_limits<std::int32_t>::min();
+        constexpr Value big = 1 << 23;
+        counts_.clear();
+        for (std::size_t start = 0; start < n_rows; start += 256) {
+            bool whole = true;
+            for (std::size_t i = start, stop = std::min(n_rows, start + 256); i < stop; ++i) {
+                const Value value = values[i] == values[i] ? values[i] : values[0];
+                const auto count = static_cast<std::int32_t>(std::fabs(value) < big ? value : Value{0});
+                whole &= static_cast<Value>(count) == value || value != value;
+                low = std::min(low, value == value ? count : low);
+                high = std::max(high, value == value ? count : high);
+            }
+            if (!whole || (low <= high && high - low >= kSpan)) return false;
+        }
+        if (low > high) return false;
+        std::array<Code, kSpan> ranks{};
+        std::uint32_t n_missing = 0;
+        for (std::size_t i = 0; i < n_rows; ++i) {
+            if (std::isnan(values[i])) {
+                codes[i] = kMissing;
+                ++n_missing;
+                continue;
+            }
+            codes[i] = static_cast<Code>(static_cast<std::int32_t>(values[i]) - low);
+            ranks[codes[i]] = 1;
+        }
+        for (std::int32_t c = 0; c <= high - low; ++c) {
+            if (!ranks[c]) continue;
+            ranks[c] = static_cast<Code>(counts_.size());
+            counts_.push_back(c + low);
+        }
+        if (static_cast<std::int32_t>(counts_.size()) <= high - low)
+            for (std::size_t i = 0; i < n_rows; ++i)
+                if (codes[i] != kMissing) codes[i] = ranks[codes[i]];
+        const std::uint8_t kind = low == high ? kConstant : low == 0 && high == 1 ? kBoolean : kInteger;
+        facts = {n_missing, static_cast<std::uint16_t>(counts_.size()), true, kind};
+        return true;
+    }
 
     Key key(std::size_t i) const { return to_key(values_[sorted_[i].row]); }
 
@@ -198,6 +246,7 @@ template <class Value, class Code> class ColumnCoder {
 
     std::vector<Item> items_, spare_;
     std::vector<std::size_t> starts_;
+    std::vector<std::int32_t> counts_; // by code, of whole numbers that lie close together; else empty
     const Value *values_ = nullptr;
     Item *sorted_ = nullptr;
     Key low_ = 0, high_ = 0;

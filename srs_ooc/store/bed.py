@@ -8,6 +8,7 @@ says where the file is and when it was last changed.
 import json
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -77,25 +78,27 @@ class BedFile:
                 "Get the three files again, as they belong together."
             )
 
-    def lines(self, first: int, count: int) -> NDArray[np.uint8]:
-        """Return the variants from the ``first`` on as they are, uint8 (count, line_nbytes).
+    def lines(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+        """Return variants as they are, uint8 (count, line_nbytes); neighbours in one read.
 
         Raises
         ------
         InputError
             If the file ends before.
         """
-        lines = np.empty((count, self.line_nbytes), np.uint8)
+        lines = np.empty((len(positions), self.line_nbytes), np.uint8)
+        cuts = np.flatnonzero(np.diff(positions, prepend=-2, append=-2) != 1).tolist()
         with self.path.open("rb", buffering=0) as file:
-            file.seek(HEAD_NBYTES + first * self.line_nbytes)
-            rest = lines.reshape(-1).data
-            while rest:
-                if not (got := file.readinto(rest)):
-                    raise InputError(
-                        f"{self.path}: expected as many bytes as when it was opened, found its end "
-                        "before. Leave the file alone until the command has ended."
-                    )
-                rest = rest[got:]
+            for start, stop in pairwise(cuts):
+                file.seek(HEAD_NBYTES + int(positions[start]) * self.line_nbytes)
+                rest = lines[start:stop].reshape(-1).data
+                while rest:
+                    if not (got := file.readinto(rest)):
+                        raise InputError(
+                            f"{self.path}: expected as many bytes as when it was opened, found its "
+                            "end before. Leave the file alone until the command has ended."
+                        )
+                    rest = rest[got:]
         return lines
 
     def dosages(self, lines: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -172,7 +175,7 @@ class LinkedValues(ValuesReader):
         first = place * features
         count = min(features, self._n_features - first)
         try:
-            lines = self._bed.lines(first, count)
+            lines = self._bed.lines(np.arange(first, first + count))
         except InputError as error:
             raise StoreError(str(error)) from error
         if crc32c(lines.tobytes()) != int(self._crcs[index]):

@@ -61,6 +61,19 @@ def test_few_rows_are_coded_by_exact_ranks(values, value_dtype, code_dtype):
     check(values.astype(value_dtype), code_dtype)
 
 
+@given(
+    st.integers(-(2**24), 2**24),
+    st.sampled_from([1, 2, 3, 200, 253, 254, 255, 256, 4095, 4096, 4097, 70_000]),
+    st.lists(st.integers(0, 2**20), min_size=1, max_size=400),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([np.uint8, np.uint16]),
+)
+def test_whole_numbers_that_lie_close_are_coded_as_any(low, span, draws, value_dtype, code_dtype):
+    values = np.array([low + draw % span for draw in draws], value_dtype)
+    gaps = np.where(np.arange(len(values)) % 5 == 3, np.nan, values)
+    check(np.stack([values, gaps, np.where(values == low, -0.0, gaps)]), code_dtype)
+
+
 @pytest.mark.parametrize("value_dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [127, 128, 254, 255, 256, 300, 2000])
 @pytest.mark.parametrize("n_distinct", [1, 2, 253, 254, 255, 256, 1500])

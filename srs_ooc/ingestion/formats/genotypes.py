@@ -57,8 +57,7 @@ class BedTable(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return the dosages of variants, each a row of the result."""
-        lines = [self.bed.lines(position, 1) for position in positions.tolist()]
-        return self.bed.dosages(np.concatenate(lines)).astype(np.float64)
+        return self.bed.dosages(self.bed.lines(positions)).astype(np.float64)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the dosages of a variant in blocks."""
