@@ -1,0 +1,103 @@
+"""Files that other programs wrote: those inside bed-reader's wheel, and some of public projects."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import srs_ooc
+from srs_ooc.base.errors import InputError
+from srs_ooc.cli import main
+from srs_ooc.ingestion.formats.genotypes import BedTable
+from srs_ooc.store.store import Store
+
+DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[4] / "shared" / "data"))
+WHOLE = ["plink_sim_10s_100v_10pmiss", "small", "some_missing", "sparse", "toydata.5chrom"]
+REFUSED = {
+    "badfile": "expected badfile.bim in the same folder",
+    "empty": "expected empty.bim in the same folder",
+    "small_no_bim": "expected small_no_bim.bim in the same folder",
+    "small_no_fam": "expected small_no_fam.fam in the same folder",
+    "small_too_short": "expected 7 bytes for the 4 variants",
+    "smallmode0": "samples one after another",
+}
+
+
+def inside_bed_reader(name: str) -> Path:
+    bed_reader = pytest.importorskip("bed_reader")
+    return Path(bed_reader.__file__).parent / "tests" / "data" / f"{name}.bed"
+
+
+def beside(*parts: str) -> Path:
+    path = DATA.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return path
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_files_in_bed_reader_s_wheel_are_read_as_it_reads_them(name):
+    path = inside_bed_reader(name)
+    from bed_reader import open_bed
+
+    with open_bed(path, num_threads=1) as bed:
+        expected, ids = bed.read(dtype="float64", num_threads=1), bed.sid.tolist()
+    table = BedTable(path)
+    np.testing.assert_array_equal(table.read(np.arange(len(ids)), None).T, expected)
+    if len(set(ids)) == len(ids):
+        assert list(table.names) == ids
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_its_damaged_files_are_refused_with_the_reason(name):
+    with pytest.raises(InputError, match=REFUSED[name]):
+        BedTable(inside_bed_reader(name))
+
+
+def test_regenie_s_example_is_found_as_regenie_found_it(tmp_path):
+    folder = beside("regenie-example")
+    people = {}
+    for name in ("phenotype_bin.txt", "covariates.txt"):
+        with (folder / name).open() as file:
+            for row in csv.DictReader(file, delimiter=" "):
+                people.setdefault(row["IID"], {}).update(row)
+    names = ["IID", "Y1", "V1", "V2", "V3"]
+    lines = [",".join(names), *(",".join(row[one] for one in names) for row in people.values())]
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    joined = ["--samples", tmp_path / "people.csv", "--id", "IID", "--target", "Y1"]
+    joined += ["--covariates", "V1,V2,V3", "--link"]
+    command = ["ingest", folder / "example.bed", tmp_path / "y.zarr", *joined]
+    with pytest.raises(SystemExit) as ended:
+        main([str(one) for one in command])
+    assert ended.value.code == 0
+    with (folder / "example.test_bin_out_firth_Y1.regenie").open() as file:
+        theirs = {row["ID"]: float(row["LOG10P"]) for row in csv.DictReader(file, delimiter=" ")}
+    store = Store.open(tmp_path / "y.zarr")
+    assert (store.n_rows, store.n_features) == (500, 1000)
+    srs_ooc.run(store.path, out=tmp_path / "y.run", iterations=20, pairs="none", adjust="all")
+    records = srs_ooc.Result(tmp_path / "y.run").features("records", top=1000)
+    ours = {record["name"]: -np.log10(record["p_value"]) for record in records}
+    shared = sorted(ours.keys() & theirs.keys())
+    assert len(shared) > 900
+    assert spearmanr([ours[one] for one in shared], [theirs[one] for one in shared])[0] > 0.6
+
+
+@pytest.mark.parametrize("matrix", ["", "::layers/sparse", "::layers/array"])
+def test_an_archive_of_anndata_0_7_is_read(tmp_path, matrix):
+    h5py = pytest.importorskip("h5py")
+    path = beside("anndata-archives", "v0.7.0-adata.h5ad")
+    manifest = srs_ooc.ingest(
+        f"{path}{matrix}",
+        tmp_path / "a.zarr",
+        target="obs_cat",
+        covariates=["float64"],
+        min_class_rows=1,
+    )
+    with h5py.File(path) as file:
+        codes = file["obs/obs_cat"][:]
+        assert manifest.n_rows == (codes >= 0).sum()
+        assert manifest.n_features == 20
+        assert set(Store.open(tmp_path / "a.zarr").names) == set(file["var/_index"].asstr()[:])
