@@ -7,7 +7,7 @@ import shutil
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -23,7 +23,7 @@ from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Table, TextCoder, genotypes, in_memory
+from srs_ooc.ingestion.formats import Names, Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
@@ -248,22 +248,6 @@ def is_svmlight(path: Path) -> bool:
     return _LINE.fullmatch(next(lines, b"")) is not None
 
 
-class _Numbered(Collection[str]):
-    """Names ``f<i>`` by the indices of the file."""
-
-    def __init__(self, first: int, n: int) -> None:
-        self._indices = range(first, first + n)
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == own for own in self)
-
-    def __iter__(self) -> Iterator[str]:
-        return (f"f{i}" for i in self._indices)
-
-
 class SvmlightTable(in_memory.SparseTable):
     """A svmlight file as a sparse matrix; the targets stand apart.
 
@@ -314,7 +298,7 @@ class SvmlightTable(in_memory.SparseTable):
         values, ends = np.frombuffer(self._values), np.frombuffer(self._ends, np.int64)
         indices = np.frombuffer(self._indices, np.int64) - first
         super().__init__(sparse.csr_array((values, indices, ends), shape=shape), self._what)
-        self.names = _Numbered(first, shape[1])
+        self.names = Names(shape[1], lambda: (f"f{first + i}" for i in range(shape[1])))
         del self._indices, self._values, self._ends
 
     def _take(self, fields: list[bytes], where: str) -> None:
