@@ -237,7 +237,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate")  # fmt: skip
+          "event_value", "aggregate", "query")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -294,6 +294,8 @@ class IngestOptions:
         Replace a store that is there, once the new one is complete.
     first_feature : int
         Place of the first feature in the table that this one is a piece of.
+    query : str or None
+        What of a database is the table.
     """
 
     target: str | None = None
@@ -322,6 +324,7 @@ class IngestOptions:
     event: str | None = None
     event_value: str | None = None
     aggregate: str | None = None
+    query: str | None = None
 
     @property
     def drops_more(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
@@ -91,53 +91,15 @@ class NpyTable(Table):
             rows = np.arange(start, min(start + step, n_rows))
             if is_long:  # a line of one item for each cell
                 places, first = rows * n_columns + position, self._offset
-                cells = read_lines(self._path, self._dtype, first, 1, places, self._what)
+                cells = in_memory.read_lines(self._path, self._dtype, first, 1, places, self._what)
                 yield cells[:, 0].tolist()
             else:
                 yield self._lines(n_columns, rows)[:, position].tolist()
 
     def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
-        return read_lines(self._path, self._dtype, self._offset, n_items, positions, self._what)
-
-
-def read_lines(
-    path: Path,
-    dtype: np.dtype[Any],
-    offset: int,
-    n_items: int,
-    positions: NDArray[np.intp],
-    what: str,
-) -> NDArray[Any]:
-    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
-
-    Raises
-    ------
-    InputError
-        If the file, ``what`` in messages, is gone or ends before them.
-    """
-
-    def read(first: int, count: int) -> NDArray[Any]:
-        start = offset + first * n_items * dtype.itemsize
-        try:
-            found = np.fromfile(path, dtype, count * n_items, offset=start)
-        except OSError as error:
-            raise InputError(
-                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
-                "until the ingest has ended."
-            ) from error
-        if len(found) < count * n_items:
-            raise InputError(
-                f"{what}: expected as many bytes as when the file was opened, found its end "
-                "before. Leave the file alone until the ingest has ended, and ingest it again."
-            )
-        return found.reshape(count, n_items)
-
-    if (np.diff(positions) == 1).all():  # a run, read at once
-        return read(int(positions[0]), len(positions))
-    out = np.empty((len(positions), n_items), dtype)
-    for line, position in zip(out, positions.tolist(), strict=True):
-        line[...] = read(position, 1)[0]
-    return out
+        return in_memory.read_lines(
+            self._path, self._dtype, self._offset, n_items, positions, self._what
+        )
 
 
 def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Table:
@@ -622,6 +584,7 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     genotypes.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
 }
 """What opens a file, by its first bytes."""
+_DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512
 """HDF5 may begin after so many bytes, as that of MATLAB does."""
@@ -646,7 +609,9 @@ def _start_of(path: Path) -> bytes:
         return b""  # the reader of text tables tells what is wrong with it
 
 
-def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
+def opener_of(
+    path: Path, query: str | None = None
+) -> Callable[[Path, IngestOptions], Table] | None:
     """Return what opens a file, by its first bytes or its name; None for a text table.
 
     It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
@@ -655,10 +620,20 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
     Raises
     ------
     UsageError
-        If the package that opens it cannot be imported.
+        If the package that opens it cannot be imported, or it is no database for a ``query``.
     """
     what, (path, inner) = str(path), place_in(path)
     start = _start_of(path)
+    for engine, magic, at in _DATABASES:
+        if start.startswith(magic, at):
+            from srs_ooc.ingestion.formats.databases import QueryTable
+
+            return partial(QueryTable, engine, path)
+    if query is not None:
+        raise UsageError(
+            f"{what}: expected a database of SQLite or DuckDB for --query, found another file. "
+            "Leave --query out, or check the path."
+        )
     if _is_hdf5(start):
         from srs_ooc.ingestion.formats.hdf5 import open_hdf5
 
