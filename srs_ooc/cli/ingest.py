@@ -181,6 +181,8 @@ _OPTIONS = [
           "beside the features and never searched."),
     _choice("--missing-covariates", WORDS["missing_covariates"],
             "Keep rows without a value of a covariate, or leave them out."),
+    _text("--query", "SQL", "Of an SQLite or DuckDB file: the select whose result is the table, "
+          "row id, feature, value; or row ids, then a column for each feature."),
     _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
           "last, 0 or more."),
     _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
@@ -240,9 +242,9 @@ def ingest_command(
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, PLINK .bed,
-    HDF5 and .h5ad (FILE or FILE::PATH), Zarr (FOLDER or FOLDER::ARRAY) and VCF Zarr are read as
-    they are. All columns but the target and those that an option names are features: numbers, or
-    texts, which are categories.
+    HDF5 and .h5ad (FILE or FILE::PATH), Zarr (FOLDER or FOLDER::ARRAY), VCF Zarr and databases of
+    SQLite and DuckDB (with --query) are read as they are. All columns but the target and those that
+    an option names are features: numbers, or texts, which are categories.
 
     An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
     matrix of .h5ad; .T after it turns it round. Missing values are stored. STORE appears whole or

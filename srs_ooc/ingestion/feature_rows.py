@@ -22,8 +22,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
-from srs_ooc.ingestion.formats.files import read_lines
-from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.ingestion.formats.in_memory import item_blocks, read_lines
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,

@@ -232,6 +232,7 @@ def ingest(
     time: Any = None,
     event: Any = None,
     aggregate: str | None = None,
+    query: str | None = None,
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
@@ -290,6 +291,9 @@ def ingest(
     aggregate : {'mean', 'median', 'sum'}, optional
         Make one row of each group: features become this of its known values, covariates that are
         numbers their mean; all else must be the same in its rows. Rows are named by their groups.
+    query : str, optional
+        Of a file of SQLite or DuckDB: the ``select`` whose result is the table. Three columns are a
+        long table: row id, feature, value. More are row ids, then a column for each feature.
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
@@ -340,6 +344,7 @@ def ingest(
         **named,
         **settled,
         aggregate=aggregate,
+        query=query,
         ignore=check_names("ignore", ignore),
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=_kinds_given(kinds),

@@ -237,7 +237,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate", "link")  # fmt: skip
+          "event_value", "aggregate", "link", "query")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -296,6 +296,8 @@ class IngestOptions:
         Place of the first feature in the table that this one is a piece of.
     link : bool
         Leave codes and values in the ``.bed`` file that is ingested, and keep the rest.
+    query : str or None
+        What of a database is the table.
     """
 
     target: str | None = None
@@ -325,6 +327,7 @@ class IngestOptions:
     event_value: str | None = None
     aggregate: str | None = None
     link: bool = False
+    query: str | None = None
 
     @property
     def drops_more(self) -> bool:

@@ -64,7 +64,7 @@ def open_reading(
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
     from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
 
-    opener = opener_of(path)
+    opener = opener_of(path, options.query)
     if opener is None:
         if side:
             raise InputError(
@@ -364,7 +364,7 @@ def forecast(
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
-        opener = opener_of(table)
+        opener = opener_of(table, options.query)
         about = "about " if opener is None else ""
         said: list[str] = []
         if opener is None:

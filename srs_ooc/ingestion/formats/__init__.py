@@ -4,7 +4,7 @@ Text tables are parsed straight into panels. Every other format is a :class:`Tab
 read by columns or by rows, whichever its layout makes cheap.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -102,6 +102,81 @@ def split_texts(blob: bytes, ends: NDArray[np.uint64]) -> Iterator[bytes]:
 def hash_text(text: bytes) -> int:
     """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
     return _native.hash_text(text)
+
+
+class Names(Collection[str]):
+    """Names that are made anew each time: a list of ten million would take a gigabyte.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    made : callable
+        ``made()`` yields them.
+    """
+
+    def __init__(self, n: int, made: Callable[[], Iterator[str]]) -> None:
+        self._n, self._made = n, made
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == one for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._made()
+
+
+class Items(Sequence[Any]):
+    """Numbers or texts of a file, read a block at a time; None or NaN where one is missing.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    read : callable
+        ``read(slice)`` returns some of them as a list.
+    """
+
+    def __init__(self, n: int, read: Callable[[slice], list[Any]]) -> None:
+        self._n, self._read = n, read
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return self._read(slice(*at.indices(self._n)))
+        return self._read(slice(at, at + 1))[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (item for at in range(0, self._n, 1 << 14) for item in self[at : at + (1 << 14)])
+
+
+def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, set[int]]:
+    """Return how many texts there are, and hashes of those that repeat or are one of ``others``."""
+    hashes = np.fromiter((hash_text(one.encode()) for one in texts), np.uint64)
+    hashes.sort()
+    is_found = np.isin(hashes, np.array([hash_text(one) for one in others], np.uint64))
+    is_found[1:] |= hashes[1:] == hashes[:-1]
+    return len(hashes), set(hashes[is_found].tolist())
+
+
+def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable[str]]) -> Names:
+    """Return names: of each item its own, or what is made where that repeats, is "." or empty.
+
+    ``own()`` and ``made()`` yield those of all items, in the same order.
+    """
+    n, others = repeated(own(), b".", b"")
+
+    def read() -> Iterator[str]:
+        if not others:
+            return iter(own())
+        pairs = zip(own(), made(), strict=True)
+        return (other if hash_text(name.encode()) in others else name for name, other in pairs)
+
+    return Names(n, read)
 
 
 class Table(Protocol):

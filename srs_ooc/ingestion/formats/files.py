@@ -7,7 +7,7 @@ import shutil
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Table, TextCoder, genotypes, in_memory
+from srs_ooc.ingestion.formats import Names, Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
@@ -92,53 +92,15 @@ class NpyTable(Table):
             rows = np.arange(start, min(start + step, n_rows))
             if is_long:  # a line of one item for each cell
                 places, first = rows * n_columns + position, self._offset
-                cells = read_lines(self._path, self._dtype, first, 1, places, self._what)
+                cells = in_memory.read_lines(self._path, self._dtype, first, 1, places, self._what)
                 yield cells[:, 0].tolist()
             else:
                 yield self._lines(n_columns, rows)[:, position].tolist()
 
     def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
-        return read_lines(self._path, self._dtype, self._offset, n_items, positions, self._what)
-
-
-def read_lines(
-    path: Path,
-    dtype: np.dtype[Any],
-    offset: int,
-    n_items: int,
-    positions: NDArray[np.intp],
-    what: str,
-) -> NDArray[Any]:
-    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
-
-    Raises
-    ------
-    InputError
-        If the file, ``what`` in messages, is gone or ends before them.
-    """
-
-    def read(first: int, count: int) -> NDArray[Any]:
-        start = offset + first * n_items * dtype.itemsize
-        try:
-            found = np.fromfile(path, dtype, count * n_items, offset=start)
-        except OSError as error:
-            raise InputError(
-                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
-                "until the ingest has ended."
-            ) from error
-        if len(found) < count * n_items:
-            raise InputError(
-                f"{what}: expected as many bytes as when the file was opened, found its end "
-                "before. Leave the file alone until the ingest has ended, and ingest it again."
-            )
-        return found.reshape(count, n_items)
-
-    if (np.diff(positions) == 1).all():  # a run, read at once
-        return read(int(positions[0]), len(positions))
-    out = np.empty((len(positions), n_items), dtype)
-    for line, position in zip(out, positions.tolist(), strict=True):
-        line[...] = read(position, 1)[0]
-    return out
+        return in_memory.read_lines(
+            self._path, self._dtype, self._offset, n_items, positions, self._what
+        )
 
 
 def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Table:
@@ -249,22 +211,6 @@ def is_svmlight(path: Path) -> bool:
     return _LINE.fullmatch(next(lines, b"")) is not None
 
 
-class _Numbered(Collection[str]):
-    """Names ``f<i>`` by the indices of the file."""
-
-    def __init__(self, first: int, n: int) -> None:
-        self._indices = range(first, first + n)
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == own for own in self)
-
-    def __iter__(self) -> Iterator[str]:
-        return (f"f{i}" for i in self._indices)
-
-
 class SvmlightTable(in_memory.SparseTable):
     """A svmlight file as a sparse matrix; the targets stand apart.
 
@@ -315,7 +261,7 @@ class SvmlightTable(in_memory.SparseTable):
         values, ends = np.frombuffer(self._values), np.frombuffer(self._ends, np.int64)
         indices = np.frombuffer(self._indices, np.int64) - first
         super().__init__(sparse.csr_array((values, indices, ends), shape=shape), self._what)
-        self.names = _Numbered(first, shape[1])
+        self.names = Names(shape[1], lambda: (f"f{first + i}" for i in range(shape[1])))
         del self._indices, self._values, self._ends
 
     def _take(self, fields: list[bytes], where: str) -> None:
@@ -639,6 +585,7 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     bed.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
 }
 """What opens a file, by its first bytes."""
+_DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512
 """HDF5 may begin after so many bytes, as that of MATLAB does."""
@@ -663,7 +610,9 @@ def _start_of(path: Path) -> bytes:
         return b""  # the reader of text tables tells what is wrong with it
 
 
-def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
+def opener_of(
+    path: Path, query: str | None = None
+) -> Callable[[Path, IngestOptions], Table] | None:
     """Return what opens a file, by its first bytes or its name; None for a text table.
 
     It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
@@ -672,10 +621,20 @@ def opener_of(path: Path) -> Callable[[Path, IngestOptions], Table] | None:
     Raises
     ------
     UsageError
-        If the package that opens it cannot be imported.
+        If the package that opens it cannot be imported, or it is no database for a ``query``.
     """
     what, (path, inner) = str(path), place_in(path)
     start = _start_of(path)
+    for engine, magic, at in _DATABASES:
+        if start.startswith(magic, at):
+            from srs_ooc.ingestion.formats.databases import QueryTable
+
+            return partial(QueryTable, engine, path)
+    if query is not None:
+        raise UsageError(
+            f"{what}: expected a database of SQLite or DuckDB for --query, found another file. "
+            "Leave --query out, or check the path."
+        )
     if _is_hdf5(start):
         from srs_ooc.ingestion.formats.hdf5 import open_hdf5
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, hash_text
+from srs_ooc.ingestion.formats import Table, TextCoder, distinct_names
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.store.bed import BedFile
 
@@ -47,7 +47,10 @@ class BedTable(Table):
         self.default_target = None
         if any(cell is not None for cell in self.annotations["phenotype"]):
             self.default_target = "phenotype"
-        self.names: Collection[str] = _Variants(variants)
+        self.names: Collection[str] = distinct_names(
+            lambda: (_text(own) for _, own, *_ in _fields_of(variants)),
+            lambda: map(_by_place, _fields_of(variants)),
+        )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self.bed = BedFile(path, n_samples, n_variants)
@@ -87,30 +90,14 @@ def _fields_of(path: Path) -> Iterator[list[bytes]]:
             yield fields
 
 
-class _Variants(Collection[str]):
-    """Names of variants, read anew each time: a list of ten million would take a gigabyte."""
+def _text(cell: bytes) -> str:
+    return cell.decode(errors="replace")
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        hashes = np.fromiter((hash_text(fields[1]) for fields in _fields_of(path)), np.uint64)
-        self._n = len(hashes)
-        hashes.sort()
-        self._repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
-        self._repeated.add(hash_text(b"."))
 
-    def __len__(self) -> int:
-        return self._n
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == one for one in self)
-
-    def __iter__(self) -> Iterator[str]:
-        for chromosome, own, _, position, a1, a2 in _fields_of(self._path):
-            name = own
-            if hash_text(own) in self._repeated:
-                first = chromosome if own == b"." else own
-                name = b":".join((first, position, a2, a1))
-            yield name.decode(errors="replace")
+def _by_place(fields: list[bytes]) -> str:
+    """Return the name of a variant whose id repeats, or is missing."""
+    chromosome, own, _, position, a1, a2 = fields
+    return _text(b":".join((chromosome if own == b"." else own, position, a2, a1)))
 
 
 def _annotations(path: Path) -> dict[str, list[str | None]]:
@@ -119,7 +106,7 @@ def _annotations(path: Path) -> dict[str, list[str | None]]:
     family, within, father, mother, sex, phenotype = found
 
     def texts(cells: tuple[bytes, ...], unknown: Collection[bytes]) -> list[str | None]:
-        return [None if cell in unknown else cell.decode(errors="replace") for cell in cells]
+        return [None if cell in unknown else _text(cell) for cell in cells]
 
     ids = texts(within, ())
     if len(set(ids)) < len(ids):

@@ -5,8 +5,8 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files
 """
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, count
+from collections.abc import Collection, Iterator
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -18,7 +18,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
+from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 
@@ -151,8 +151,8 @@ def _length(node: Any) -> int | None:
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
 
-class _Items(Sequence[Any]):
-    """Numbers or texts of a file, read a block at a time; None where one is missing.
+class _Items(Items):
+    """Items of a dataset.
 
     Those with ``levels`` are places among them, those with ``field`` part of records.
     """
@@ -160,19 +160,14 @@ class _Items(Sequence[Any]):
     def __init__(
         self, node: Any, what: str, levels: Any = None, mask: Any = None, field: str | None = None
     ) -> None:
+        super().__init__(_length(node) or 0, self._some)
         self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         dtype = node.dtype if field is None else node.dtype[field]
         self.is_text = (dtype if levels is None else levels.dtype).kind in "SO"
 
-    def __len__(self) -> int:
-        return _length(self._node) or 0
-
-    def __getitem__(self, at: Any) -> Any:
-        if not isinstance(at, slice):
-            return self[at : at + 1][0]
-        some = slice(*at.indices(len(self)))
+    def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
             if self._levels is not None and not self._known:
                 self._known = _texts(self._levels[()])
@@ -182,9 +177,6 @@ class _Items(Sequence[Any]):
                 items = [None if code < 0 else self._known[code] for code in items]
             gone = [False] * len(items) if self._mask is None else self._mask[some].tolist()
         return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
-
-    def __iter__(self) -> Iterator[Any]:
-        return chain.from_iterable(in_memory.item_blocks(self))
 
 
 def _texts(cells: Any) -> list[Any]:
@@ -235,27 +227,22 @@ def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
     frames: list[_Frame] = []
     for length in shape:
         items = {name: one for name, one in columns.items() if one and len(one) == length}
-        ids = [name for name, one in items.items() if one.is_text and not _repeat(one)]
+        texts = [name for name, one in items.items() if one.is_text]
+        ids = [name for name in texts if not repeated(map(str, items[name]))[1]]
         frames.append((items, ids[0] if len(ids) == 1 and shape[0] != shape[1] else None))
     return frames
 
 
-def _repeat(items: Collection[Any]) -> bool:
-    hashes = np.fromiter((hash_text(str(one).encode()) for one in items), np.uint64)
-    return len(np.unique(hashes)) < len(hashes)
-
-
-def _distinct(names: Collection[str]) -> list[str]:
-    """Return names of which repeated ones end in -1, -2, ..., as AnnData makes them distinct."""
-    taken, numbers, out = set(names), dict[str, Iterator[int]](), []
+def _numbered(names: Collection[str]) -> Iterator[str]:
+    """Yield names of which repeated ones end in -1, -2, ..., as AnnData makes them distinct."""
+    taken, numbers = set(names), dict[str, Iterator[int]]()
     for name in names:
         own = name
         if name in numbers:
             own = next(one for i in numbers[name] if (one := f"{name}-{i}") not in taken)
             taken.add(own)
         numbers.setdefault(name, count(1))
-        out.append(own)
-    return out
+        yield own
 
 
 # Matrices.
@@ -318,8 +305,10 @@ class Matrix(Table):
         self.default_ids = rows[1] if rows[1] in self.annotations else None
         names = columns[0].get(str(columns[1]))
         if names is not None and len(names) == n_columns:
-            self.names: Collection[str] | None = _distinct(names) if _repeat(names) else names
-            self._hold((24 if self.names is names else 224) * n_columns)
+            is_distinct = not repeated(map(str, names))[1]
+            numbered = Names(n_columns, lambda: _numbered(names))
+            self.names: Collection[str] | None = names if is_distinct else numbered
+            self._hold((24 if is_distinct else 224) * n_columns)
 
     def _hold(self, nbytes: int) -> None:
         self.held = (*(self.held or ()), Lease("what the file says of its lines", nbytes))

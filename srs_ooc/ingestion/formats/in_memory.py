@@ -120,6 +120,46 @@ def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], 
     return tuple(map(int, shape)), dtype, bool(is_fortran), offset
 
 
+def read_lines(
+    path: Path,
+    dtype: np.dtype[Any],
+    offset: int,
+    n_items: int,
+    positions: NDArray[np.intp],
+    what: str,
+) -> NDArray[Any]:
+    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
+
+    Raises
+    ------
+    InputError
+        If the file, ``what`` in messages, is gone or ends before them.
+    """
+
+    def read(first: int, count: int) -> NDArray[Any]:
+        start = offset + first * n_items * dtype.itemsize
+        try:
+            found = np.fromfile(path, dtype, count * n_items, offset=start)
+        except OSError as error:
+            raise InputError(
+                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
+                "until the ingest has ended."
+            ) from error
+        if len(found) < count * n_items:
+            raise InputError(
+                f"{what}: expected as many bytes as when the file was opened, found its end "
+                "before. Leave the file alone until the ingest has ended, and ingest it again."
+            )
+        return found.reshape(count, n_items)
+
+    if len(positions) and (np.diff(positions) == 1).all():  # a run, read at once
+        return read(int(positions[0]), len(positions))
+    out = np.empty((len(positions), n_items), dtype)
+    for line, position in zip(out, positions.tolist(), strict=True):
+        line[...] = read(position, 1)[0]
+    return out
+
+
 def _refused(what: str, found: str) -> InputError:
     return InputError(
         f"{what}: expected a .npy file of numbers or texts, {found}. Get the file again, or save "

@@ -11,7 +11,8 @@ import math
 import re
 import struct
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -23,7 +24,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import Table, TextCoder, hash_text, in_memory
+from srs_ooc.ingestion.formats import Items, Table, TextCoder, distinct_names, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
@@ -32,7 +33,7 @@ _ZARR_NBYTES = 32 * MB  # zarr with its threads and codecs, and metadata; measur
 _AT_ONCE = 8 * MB
 """Cells are read in parts of so many bytes, or of one chunk if that is more."""
 _MOST_CELLS = 10**12
-_TEXT_NBYTES, _SHOWN = 100, 10
+_TEXT_NBYTES, _SHOWN, _AT_A_TIME = 100, 10, 1 << 14
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
     "fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits",
@@ -126,28 +127,16 @@ class _Cells:
         values[gone] = np.nan
         return values
 
+    def items(self) -> Items:
+        """Return the numbers or texts of an array of one dimension, read some at a time."""
 
-class _Column(Sequence[Any]):
-    """Numbers or texts of an array of one dimension, read some at a time."""
+        def read(part: slice) -> list[Any]:
+            cells = self.read(part)
+            if len(self.marks) or self.scale != (1, 0):
+                cells = self.numbers(cells)
+            return [one.decode() if isinstance(one, bytes) else one for one in cells.tolist()]
 
-    def __init__(self, cells: _Cells) -> None:
-        self._cells = cells
-
-    def __len__(self) -> int:
-        return int(self._cells.shape[0])
-
-    def __getitem__(self, at: Any) -> Any:
-        part = at if isinstance(at, slice) else slice(at, at + 1)
-        cells = self._cells.read(part)
-        if len(self._cells.marks) or self._cells.scale != (1, 0):
-            cells = self._cells.numbers(cells)
-        found = [
-            one.decode() if isinstance(one, bytes) else one for one in in_memory.list_of(cells)
-        ]
-        return found if isinstance(at, slice) else found[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (item for block in in_memory.item_blocks(self) for item in block)
+        return Items(self.shape[0], read)
 
 
 class ZarrTable(Table):
@@ -239,9 +228,9 @@ class ZarrTable(Table):
         names = self._along(arrays, features, self.shape[1])
         known = self._along(arrays, rows, self.shape[0])
         if (name := _main(names, features)) is not None:
-            self.names = _Column(names[name])
+            self.names = names[name].items()
         self.default_ids = _main(known, rows)
-        self.annotations = {name: _Column(one) for name, one in known.items()}
+        self.annotations = {name: one.items() for name, one in known.items()}
 
     def _along(self, arrays: Mapping[str, _Cells], dim: str | None, n: int) -> dict[str, _Cells]:
         found = {name: one for name, one in arrays.items() if dim and one.dims == (dim,)}
@@ -364,7 +353,11 @@ class VcfZarrTable(ZarrTable):
         if known.get("variant_allele", self._cells).shape[0] != self.shape[1]:
             del known["variant_allele"]
         self.default_ids = _SAMPLES
-        self.names: Collection[str] = _Variants(known, self.shape[1], self._what)
+        ids, n = known.get("variant_id"), self.shape[1]
+        self.names: Collection[str] = distinct_names(
+            lambda: ids.items() if ids else repeat(".", n),
+            lambda: _by_place(known, n, self._what),
+        )
         self.held = (Lease("which variant ids repeat", 40 * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
@@ -377,49 +370,19 @@ class VcfZarrTable(ZarrTable):
         return np.where(lines < 0, np.nan, lines.astype(np.float64))
 
 
-class _Variants(Collection[str]):
-    """Names of variants, read anew each time."""
-
-    def __init__(self, arrays: Mapping[str, _Cells], n: int, what: str) -> None:
-        self._arrays, self._n, self._what = arrays, n, what
-        hashes = np.fromiter(
-            (hash_text(own.encode()) for block in self._blocks() for own in block), np.uint64, n
+def _by_place(arrays: Mapping[str, _Cells], n: int, what: str) -> Iterator[str]:
+    """Yield what variants are called whose ids are missing or repeat."""
+    if gone := [name for name in _PARTS if name not in arrays]:
+        raise InputError(
+            f"{what}: expected {', '.join(gone)}, by which variants are named whose ids are "
+            "missing or repeat, found none. Add them, or give --names."
         )
-        hashes.sort()
-        self._repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
-        self._repeated |= {hash_text(b"."), hash_text(b"")}
-
-    def _blocks(self) -> Iterator[list[str]]:
-        own = self._arrays.get("variant_id")
-        return in_memory.item_blocks(_Column(own) if own else ["."] * self._n)
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == one for one in self)
-
-    def __iter__(self) -> Iterator[str]:
-        first = 0
-        for block in self._blocks():
-            is_own = [hash_text(own.encode()) not in self._repeated for own in block]
-            made = block if all(is_own) else self._made(slice(first, first + len(block)))
-            first += len(block)
-            yield from (one[not own] for *one, own in zip(block, made, is_own, strict=True))
-
-    def _made(self, part: slice) -> list[str]:
-        """Return the names that some variants have where their ids name none."""
-        if gone := [name for name in _PARTS if name not in self._arrays]:
-            raise InputError(
-                f"{self._what}: expected {', '.join(gone)}, by which variants are named whose ids "
-                "are missing or repeat, found none. Add them, or give --names."
-            )
-        contig, position, alleles = (self._arrays[name].read(part).tolist() for name in _PARTS[:3])
-        contigs = dict(enumerate(_Column(self._arrays["contig_id"])))
-        return [
-            f"{contigs.get(of, of)}:{at}:{ref}:{','.join(filter(None, others))}"
-            for of, at, (ref, *others) in zip(contig, position, alleles, strict=True)
-        ]
+    contigs = dict(enumerate(arrays["contig_id"].items()))
+    for first in range(0, n, _AT_A_TIME):
+        part = slice(first, first + _AT_A_TIME)
+        contig, position, alleles = (arrays[name].read(part).tolist() for name in _PARTS[:3])
+        for of, at, (ref, *others) in zip(contig, position, alleles, strict=True):
+            yield f"{contigs.get(of, of)}:{at}:{ref}:{','.join(filter(None, others))}"
 
 
 # Which array of a folder is the table.

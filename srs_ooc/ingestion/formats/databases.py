@@ -1,0 +1,226 @@
+"""What a query of an SQLite or DuckDB database gives, copied into a scratch file by columns.
+
+Three columns are a long table: row id, feature, value. More are a wide one: row ids, then a column
+for each feature. The connection can read and nothing else, whatever the query says.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from itertools import pairwise
+from operator import ne
+from pathlib import Path
+from types import NoneType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease, total_nbytes
+from srs_ooc.base.errors import InputError, SrsOocError, UsageError
+from srs_ooc.base.frames import library
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, LOOK_NBYTES, PIECE_NBYTES
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.scratch import TextSpool, check_disk, texts_of
+
+_LIMIT = "100MB"  # DuckDB's own, of what it sorts and caches
+_TAKES = {"SQLite": (2 * MB, 24 * MB), "DuckDB": (72 * MB, 200 * MB)}  # loaded; while it answers
+_ROW_NBYTES, _AT_ONCE = 300, 100  # columns of a wide table: DuckDB holds a block of each
+_NUMBERS = {int, float, bool, Decimal, NoneType}
+_ALLOWED = {
+    getattr(sqlite3, f"SQLITE_{one}") for one in ("SELECT", "READ", "FUNCTION", "RECURSIVE")
+}
+
+Ask = Callable[..., Iterator[list[tuple[Any, ...]]]]
+"""``ask(names, order, distinct)`` yields blocks of cells of some columns, each column a tuple."""
+
+
+def _sqlite(path: Path, scratch: Path) -> Any:
+    uri, folder = f"{path.absolute().as_uri()}?mode=ro", str(scratch).replace("'", "''")
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.execute(f"pragma temp_store_directory = '{folder}'")
+    connection.execute("begin")  # what others write meanwhile is not seen
+    connection.set_authorizer(lambda action, *_: int(action not in _ALLOWED))
+    return connection
+
+
+def _duckdb(path: Path, scratch: Path) -> Any:
+    remedy = "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet."
+    off = ("enable_external_access", "autoload_known_extensions", "python_enable_replacements")
+    room = {"memory_limit": _LIMIT, "temp_directory": str(scratch / "duckdb"), "threads": 1}
+    config = {**dict.fromkeys(off, False), **room, "lock_configuration": True}
+    return library("duckdb", str(path), remedy).connect(str(path), read_only=True, config=config)
+
+
+@contextmanager
+def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[str], Ask]]:
+    """Yield the names of a query's columns, and what asks for their cells."""
+    source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
+    try:
+        with closing((_sqlite if is_sqlite else _duckdb)(path, scratch)) as database:
+
+            def ask(names: Sequence[str], order: str, distinct: str = "") -> Iterator[Any]:
+                quoted = (name.replace('"', '""') for name in names)
+                columns = ", ".join(f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
+                cursor = database.execute(f"select {distinct} {columns} {source} order by {order}")
+                while rows := cursor.fetchmany(max(1, PIECE_NBYTES // (32 * len(names)))):
+                    yield list(zip(*rows, strict=True))
+
+            found = database.execute(f"select * {source} limit 0").description
+            yield [str(one[0]) for one in found], ask
+    except (SrsOocError, OSError):
+        raise
+    except Exception as error:  # of each library its own
+        said = " ".join(str(error).split())[:300].rstrip(".")
+        raise InputError(
+            f"{path}: expected a database, and one query that only reads it, found: {said}. Mend "
+            "the query, or get the file again."
+        ) from error
+
+
+class QueryTable(Table):
+    """The result of a query: a ``Table`` by columns, those of a long table in order of their names.
+
+    Parameters
+    ----------
+    engine : {'SQLite', 'DuckDB'}
+        What the file is of.
+    path, scratch : Path
+        The file, and a folder for the copy and for what the database sorts.
+    options : IngestOptions
+        With the query and the memory cap.
+
+    Raises
+    ------
+    InputError
+        If the query does more than read, or its result is neither kind of table.
+    UsageError
+        If there is no query, or DuckDB is not installed.
+    BudgetError
+        If the cap cannot hold the database's work, the row ids, or the texts.
+    StoreError
+        If the disk has no room for the copy.
+    """
+
+    narrow = False
+
+    def __init__(self, engine: str, path: Path, scratch: Path, options: IngestOptions) -> None:
+        if not isinstance(options.query, str):
+            raise UsageError(
+                f"{path}: expected --query, which says what is the table, found "
+                f"{options.query!r:.60}. Say as in docs/databases.md."
+            )
+        self._what, self._scratch, self._options = str(path), scratch, options
+        self._ids, self._is_text = list[Any](), dict[int, bool]()
+        loaded, answering = _TAKES[engine]
+        self.opening = (Lease(f"{engine} and its answers", answering),)
+        self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded),)
+        self._hold_ids()
+        self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
+        with (
+            _asked(engine, path, options.query, scratch) as (columns, ask),
+            (scratch / "columns").open("wb") as file,
+        ):
+            is_long = len(columns) == 3
+            self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
+            names = self._copy_long(columns, ask, file) if is_long else columns[1:]
+            self.names: Collection[str] = names
+            self.shape: tuple[int, int] = (len(self._ids), len(names))
+            in_memory.check_shape(self.shape, self._what)
+            if not is_long:
+                self._copy_wide(columns, ask, file)
+        self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
+        is_text = [self._is_text.get(place, False) for place in range(len(names))]
+        self.text_columns: NDArray[np.bool_] = np.array(is_text)
+
+    def _bad(self, expected: str, found: str, remedy: str) -> InputError:
+        return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
+
+    def _hold_ids(self) -> None:
+        self.held = (self.held[0], Lease("row ids", _ROW_NBYTES * len(self._ids)))
+        if total_nbytes((*self.opening, self.held[1])) > LOOK_NBYTES:
+            self._options.memory(1, len(self._ids), self.held, self.opening).check(self._what)
+
+    def _read_ids(self, name: str, blocks: Iterator[list[tuple[Any, ...]]]) -> None:
+        for (ids,) in blocks:
+            self._ids.extend(ids)
+            self._hold_ids()
+        self.default_ids, self.annotations = name, {name: self._ids}
+        if any(map(in_memory.is_missing, self._ids)) or len(set(self._ids)) < len(self._ids):
+            remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
+            raise self._bad(f"distinct ids of rows in the first column, {name!r}", "others", remedy)
+
+    def _copy_long(self, columns: list[str], ask: Ask, file: BinaryIO) -> TextSpool:
+        """Write the features, each a line of the file; return their names."""
+        places, n_rows = {one: row for row, one in enumerate(self._ids)}, len(self._ids)
+        names, line, key = TextSpool(self._scratch, "names"), np.zeros(0), -1
+        last: Any = object()
+        for ids, features, values in ask(columns, "2, 1"):
+            rows = np.fromiter((places[one] for one in ids), np.int64, len(ids))
+            is_new = np.fromiter(map(ne, features, (last, *features)), np.bool_, len(features))
+            keys = (len(names) - 1 + np.cumsum(is_new)) * n_rows + rows
+            twice = np.flatnonzero(np.diff(keys, prepend=key) <= 0).tolist()
+            if None in features or twice:
+                found = (
+                    f"{features[twice[0]]!r} twice in row {ids[twice[0]]!r}" if twice else "none"
+                )
+                remedy = "Take one of the values in the query, or their mean."
+                raise self._bad("each feature, by its name, once in a row", found, remedy)
+            cells = self._coded(values, features, ids, 0)
+            bounds = [*np.flatnonzero(is_new).tolist(), len(ids)]
+            line[rows[: bounds[0]]] = cells[: bounds[0]]  # of the feature before
+            for start, stop in pairwise(bounds):
+                file.write(line.data)
+                line = np.full(n_rows, np.nan)
+                line[rows[start:stop]] = cells[start:stop]
+            names.append(texts_of(str(features[start]) for start in bounds[:-1]))
+            last, key = features[-1], int(keys[-1])
+        file.write(line.data)
+        return names
+
+    def _copy_wide(self, columns: list[str], ask: Ask, file: BinaryIO) -> None:
+        """Write the columns, some of them at a time, rows in the order of their ids."""
+        n_rows, n_columns = self.shape
+        check_disk(self._scratch.parent, 8 * n_rows * n_columns, 0)
+        for first in range(1, n_columns + 1, _AT_ONCE):
+            row, names = 0, columns[first : first + _AT_ONCE]
+            for ids, *blocks in ask([columns[0], *names], "1"):
+                for at, (name, cells) in enumerate(zip(names, blocks, strict=True), first - 1):
+                    file.seek(8 * (at * n_rows + row))
+                    file.write(self._coded(cells, [name] * len(ids), ids, row, at).data)
+                row += len(ids)
+
+    def _coded(
+        self, cells: Sequence[Any], names: Sequence[Any], ids: Sequence[Any], row: int, at: int = -1
+    ) -> NDArray[np.float64]:
+        """Return numbers, NaN where one is missing; of texts of a column ``at`` their numbers."""
+        kinds = set(map(type, cells)) - {NoneType}
+        is_text = at >= 0 and kinds == {str}
+        is_known = bool(kinds) and self._is_text.setdefault(at, is_text)
+        if is_text and is_known:
+            return in_memory.text_numbers(
+                list(cells), self.pool, f"{self._what}: {names[0]!r}", row
+            )
+        for name, one, cell in zip(names, ids, cells, strict=True):
+            is_long = type(cell) is int and abs(cell) > in_memory.EXACT
+            if cell is not None and (is_known or is_long or type(cell) not in _NUMBERS):
+                wanted = f"numbers below 2**53 in {name!r}, or, of a wide table, texts alone"
+                remedy = "Turn all into numbers in the query, as with cast(... as double)."
+                raise self._bad(wanted, f"{cell!r:.60} in row {one!r}", remedy)
+        return np.array(cells, np.float64)
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        path, dtype = self._scratch / "columns", np.dtype(np.float64)
+        return in_memory.read_lines(path, dtype, 0, self.shape[0], positions, self._what)
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        texts = self.pool.texts() if self.text_columns[position] else []
+        for block in item_blocks(self.read(np.array([position]), self.pool)[0]):
+            known = (None if np.isnan(one) else texts[int(one)] for one in block)
+            yield list(known) if texts else block
