@@ -9,10 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import error_of, peak_kb, srs_ooc
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from stores import values_of
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.ingestion.formats import hdf5
 from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
@@ -152,7 +156,7 @@ def test_tables_keep_to_their_contract(tmp_path, kind):
     plain(path, **PLAIN[kind]) if kind in PLAIN else cells(path, kind)
     table = opened(path)
     check_table(table, VALUES.T.tolist(), NAMES)
-    assert table.by_rows == (kind not in ("csc", "chunks of columns"))
+    assert table.by_rows == (kind not in ("csr", "csc", "chunks of columns"))
     place = "study/counts" if kind in PLAIN else "X"
     check_table(opened(f"{path}::{place}.T"), VALUES.tolist(), ROWS["id"])
 
@@ -161,7 +165,38 @@ def opened(place, options=None):
     """Return the table at a place, as an ingest opens it."""
     opener = opener_of(Path(place))
     assert opener is not None
-    return opener(Path(), options or IngestOptions())
+    scratch = Path(str(place).split("::")[0]).parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return opener(scratch, options or IngestOptions())
+
+
+@examples(25)
+@given(st.integers(1, 9), st.integers(2, 12), st.floats(0, 1), st.integers(0, 2**16), st.data())
+def test_a_sparse_matrix_by_rows_is_turned_cell_by_cell(
+    tmp_path_factory, n_rows, n_columns, share, seed, data
+):
+    """In bands of few cells; cells that are there twice are summed, as everywhere."""
+    rng, path = np.random.default_rng(seed), tmp_path_factory.mktemp("h5") / "t.h5"
+    values = np.where(rng.random((n_rows, n_columns)) < share, rng.normal(size=n_columns), 0)
+    with h5py.File(path, "w") as file:
+        group = sparse(file, "m", "csr", values)
+        has_room = values.any(axis=1) & ~values.all(axis=1)
+        if has_room.any() and data.draw(st.booleans()):
+            row = int(has_room.argmax())
+            at = int(group["indptr"][row])
+            column = int(group["indices"][at])
+            for name, more in (("data", 2.5), ("indices", column)):
+                found = np.insert(group[name][:], at, more)
+                del group[name]
+                group[name] = found
+            group["indptr"][row + 1 :] += 1
+            values[row, column] += 2.5
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hdf5, "_TOGETHER", data.draw(st.integers(1, 20)))
+        table = opened(path)
+        columns = rng.permutation(n_columns)
+        np.testing.assert_array_equal(table.read(columns, None), values.T[columns])
+    table.close()
 
 
 @pytest.mark.parametrize(

@@ -638,7 +638,7 @@ def opener_of(
     if _is_hdf5(start):
         from srs_ooc.ingestion.formats.hdf5 import open_hdf5
 
-        return lambda scratch, options: open_hdf5(path, inner, options)
+        return lambda scratch, options: open_hdf5(path, inner, scratch, options)
     if start and inner:
         raise InputError(
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."

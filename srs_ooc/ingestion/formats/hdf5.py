@@ -6,7 +6,7 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files
 
 import contextlib
 from collections.abc import Collection, Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -21,9 +21,13 @@ from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.scratch import check_disk
 
 _CACHE = 32 * MB
 """Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
+_TOGETHER = 1 << 18
+"""Cells of a sparse matrix that are turned together."""
+_MOST = np.iinfo(np.uint32).max
 _LOCK = RLock()  # HDF5 does one thing at a time
 
 
@@ -46,11 +50,11 @@ def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again
     return InputError(f"{what}: expected {expected}, found {found}. {remedy}")
 
 
-def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
+def open_hdf5(path: Path, inner: str, scratch: Path, options: IngestOptions) -> Table:
     """Return the matrix of an HDF5 file that ``inner`` names, turned round if that ends in ``.T``.
 
     Without a name it is AnnData's X, or the only matrix. MATLAB's are turned round, as it writes
-    them so.
+    them so. A sparse matrix by rows is turned round in ``scratch``.
 
     Raises
     ------
@@ -59,6 +63,8 @@ def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
         than in this file.
     BudgetError
         If the cap cannot hold where the lines of a sparse matrix begin.
+    StoreError
+        If the disk has no room to turn it.
     UsageError
         If h5py is not installed.
     """
@@ -73,7 +79,8 @@ def open_hdf5(path: Path, inner: str, options: IngestOptions) -> Table:
         name = name[: -2 * turned or None] or "X" * is_cells
         node = _matrix_in(_node(file, name, what), what)
         turned ^= "MATLAB_class" in node.attrs
-        table = (SparseMatrix if _is_sparse(node) else Matrix)(node, what, options, turned=turned)
+        kind = SparseMatrix if _is_sparse(node) else Matrix
+        table = kind(node, what, scratch, options, turned=turned)
         table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
         frames = _beside(node, table.shape, what)
         if is_cells:
@@ -257,6 +264,8 @@ class Matrix(Table):
         Of numbers; ``turned`` if its rows are the columns of the table.
     what : str
         Its name for messages.
+    scratch : Path
+        A folder for scratch files.
     options : IngestOptions
         With the memory cap.
 
@@ -266,8 +275,11 @@ class Matrix(Table):
         If it holds no numbers, or fewer than it should.
     """
 
-    def __init__(self, node: Any, what: str, options: IngestOptions, *, turned: bool) -> None:
+    def __init__(
+        self, node: Any, what: str, scratch: Path, options: IngestOptions, *, turned: bool
+    ) -> None:
         self._node, self._what, self._options, self._turned = node, what, options, turned
+        self._scratch = scratch
         # loaded it takes 12 MB; HDF5 keeps some of the memory that it freed
         self.held = (Lease("h5py", 30 * MB),)
         self._open()
@@ -341,7 +353,10 @@ class Matrix(Table):
 
 
 class SparseMatrix(Matrix):
-    """A group with a sparse matrix by rows or by columns: some of them are made dense at a time."""
+    """A group with a sparse matrix: some of its columns are made dense at a time.
+
+    One by rows is turned round on disk first, cell by cell, when it is first read.
+    """
 
     def _open(self) -> None:
         node, what = self._node, self._what
@@ -352,34 +367,109 @@ class SparseMatrix(Matrix):
             expected = "a sparse matrix that says whether it is csr or csc, and its shape"
             raise _bad(what, expected, f"{kind!r} and {shape}", "Write it with AnnData.")
         n_rows, n_columns = map(int, shape[:: -1 if self._turned else 1])
-        self.shape, self.by_rows = (n_rows, n_columns), (kind == "csr") != self._turned
+        self.shape, self.by_rows = (n_rows, n_columns), False
         in_memory.check_shape(self.shape, what)
-        n_lines, self._n_items = self.shape[:: 1 if self.by_rows else -1]
+        is_by_row = (kind == "csr") != self._turned
+        n_lines, n_items = self.shape[:: 1 if is_by_row else -1]
         parts = [_node(node, name, what) for name in ("data", "indices", "indptr")]
         self._data, self._indices, ends = parts
         in_memory.check_dtype(self._data.dtype, what)
         self.narrow = in_memory.is_narrow(self._data.dtype)
         chunks = sum(2 * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
-        self.work_nbytes = 12 * MB + chunks + 40 * self._n_items
+        self.work_nbytes = 12 * MB + chunks + 40 * n_rows
         self._hold(16 * n_lines)
         if 16 * n_lines > LOOK_NBYTES // 2:
             in_memory.memory_of(self, self._options).check(what)
         self._ends = ends[: n_lines + 2].astype(np.int64)
         counts = np.diff(self._ends)
-        is_right = len(counts) == n_lines and 0 <= counts.min() <= counts.max() <= self._n_items
+        is_right = len(counts) == n_lines and 0 <= counts.min() <= counts.max() <= n_items
         lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
         if not is_right or self._ends[0] != 0 or len(lengths) > 1:
             raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
+        self._record = np.dtype([("line", "<u4"), ("item", "<u4"), ("cell", self._data.dtype)])
+        self._copy: Path | None = None
+        self._is_turned = not is_by_row
+        if is_by_row:
+            check_disk(self._scratch.parent, lengths.pop() * self._record.itemsize, 0)
+            self._copy = self._scratch / "sparse-columns"
+            self.work_nbytes += 80 * _TOGETHER
+            self._hold(40 * n_columns)
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        with _LOCK:
+            if not self._is_turned:
+                self._turn()
+                self._is_turned = True
+        return super().read(positions, pool)
 
     def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
         start, end = int(self._ends[first]), int(self._ends[stop])
+        n_rows, counts = self.shape[0], np.diff(self._ends[first : stop + 1])
+        if self._copy is None:
+            places, found = self._places(start, end, n_rows), self._cells(start, end)
+        else:
+            at = start * self._record.itemsize
+            records = np.fromfile(self._copy, self._record, end - start, offset=at)
+            found = in_memory.as_float64(records["cell"], self._what)
+            places = records["item"].astype(np.int64)
+        places += np.repeat(np.arange(stop - first) * n_rows, counts)
+        dense = np.bincount(places, found, (stop - first) * n_rows)
+        return np.asarray(dense, np.float64).reshape(stop - first, n_rows)
+
+    def _cells(self, start: int, end: int) -> NDArray[np.float64]:
         with _reading(self._what):
-            cells = in_memory.as_float64(self._data[start:end], self._what)
-            places = self._indices[start:end].astype(np.int64)
-        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < self._n_items:
+            return in_memory.as_float64(self._data[start:end], self._what)
+
+    def _places(self, start: int, end: int, n_items: int) -> NDArray[np.int64]:
+        """Return where cells start .. end - 1 stand in their lines."""
+        with _reading(self._what):
+            places: NDArray[np.int64] = self._indices[start:end].astype(np.int64)
+        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_items:
             found = f"{places.min()} to {places.max()}"
-            raise _bad(self._what, f"indices below {self._n_items:,}", found)
-        counts = np.diff(self._ends[first : stop + 1])
-        places += np.repeat(np.arange(stop - first) * self._n_items, counts)
-        dense = np.bincount(places, cells, (stop - first) * self._n_items)
-        return np.asarray(dense, np.float64).reshape(stop - first, self._n_items)
+            raise _bad(self._what, f"indices below {n_items:,}", found)
+        return places
+
+    def _turn(self) -> None:
+        """Write the cells in the order of columns, those of a column in the order of rows.
+
+        They are counted by column first, and so go where they belong but for the order in a band of
+        columns; bands are sorted one by one.
+        """
+        n_cells, n_columns, size = int(self._ends[-1]), self.shape[1], self._record.itemsize
+        parts = [(at, min(at + _TOGETHER, n_cells)) for at in range(0, n_cells, _TOGETHER)]
+        ends = np.zeros(n_columns + 1, np.int64)
+        for start, end in parts:
+            ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
+        np.cumsum(ends, out=ends)
+        firsts, band = np.unique(ends[:-1] // _TOGETHER, return_index=True, return_inverse=True)[1:]
+        to = ends[firsts]
+        assert self._copy is not None
+        with self._copy.open("w+b") as file:
+            for start, end in parts:
+                cells = self._records(start, end)
+                bands = band[cells["line"]]
+                cells, first = cells[np.argsort(bands, kind="stable")], 0
+                for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
+                    file.seek(int(to[one]) * size)
+                    file.write(cells[first : first + count].data)
+                    first, to[one] = first + count, to[one] + count
+            for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
+                file.seek(start * size)
+                cells = np.frombuffer(file.read((end - start) * size), self._record)
+                lines = cells["line"] - cells["line"].min(initial=_MOST)
+                lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
+                file.seek(start * size)
+                file.write(cells[np.argsort(lines, kind="stable")].data)
+        self._ends = ends
+
+    def _records(self, start: int, end: int) -> NDArray[Any]:
+        """Return some cells of a matrix by rows, each with its column and row."""
+        first, last = np.searchsorted(self._ends, [start, end - 1], "right").tolist()
+        cells = np.empty(end - start, self._record)
+        cells["line"] = self._places(start, end, self.shape[1])
+        each = np.diff(np.clip(self._ends[first - 1 : last + 1], start, end))
+        cells["item"] = np.repeat(np.arange(first - 1, last), each)
+        with _reading(self._what):
+            cells["cell"] = self._data[start:end]
+        return cells
