@@ -581,7 +581,7 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     b"\x93NUMPY": lambda path, scratch, options: NpyTable(path, str(path)),
     PARQUET: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=True),
     FEATHER: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=False),
-    genotypes.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
+    genotypes.MAGIC: lambda path, scratch, options: genotypes.open_plink(path),
 }
 """What opens a file, by its first bytes."""
 _DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
