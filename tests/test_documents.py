@@ -215,6 +215,7 @@ BEFORE = {
 SHORT = {
     "README.md": 1200,
     "docs/cells.md": 400,
+    "docs/databases.md": 400,
     "docs/genotypes.md": 500,
     "docs/r.md": 400,
     "docs/words.md": 300,

@@ -14,16 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import WRITABLE, Url
 from srs_ooc.store.manifest import ATTRIBUTE, parse
-
-if TYPE_CHECKING:
-    from zarr import Group
 
 _Found = TypeVar("_Found")
 _memories: dict[str, Any] = {}
@@ -137,14 +134,15 @@ class Objects:
         for name in names:
             self._tried(name, partial(self._api.delete, self._store, self._at(name)))
 
-    def group(self) -> "Group":
-        """Return the Zarr group at the URL as zarr opens it, to be read."""
+    def node(self) -> Any:
+        """Return the Zarr group or array at the URL as zarr opens it, to be read."""
         import zarr
         from zarr.storage import ObjectStore
 
-        return zarr.open_group(
-            ObjectStore(self._store, read_only=True), mode="r", path=self._prefix
-        )
+        store = self._store  # zarr tries nothing again: the library has to
+        if self.url.scheme != "memory":
+            store = _opened(self._api, self.url, ATTEMPTS - 1)
+        return zarr.open(ObjectStore(store, read_only=True), mode="r", path=self._prefix)
 
     def _at(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -193,7 +191,7 @@ def _said(error: BaseException) -> str:
     return (str(error) or type(error).__name__).split("\n", 1)[0].strip()[:300]
 
 
-def _opened(api: Any, url: Url) -> Any:
+def _opened(api: Any, url: Url, more_attempts: int = 0) -> Any:
     seconds = timedelta(seconds=TIMEOUT)
     client = {"timeout": seconds, "connect_timeout": min(seconds, timedelta(seconds=10))}
     # One layer of patience: ours, which also knows of answers that are cut.
@@ -201,7 +199,7 @@ def _opened(api: Any, url: Url) -> Any:
         return api.store.from_url(
             url.text,
             client_options=client | {"allow_http": True},
-            retry_config={"max_retries": 0, "retry_timeout": seconds},
+            retry_config={"max_retries": more_attempts, "retry_timeout": seconds},
         )
     except (api.exceptions.BaseError, ValueError) as error:
         raise UsageError(

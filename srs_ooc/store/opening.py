@@ -287,4 +287,4 @@ def open_zarr(store: str | Place) -> "Group":
         return zarr.open_group(place, mode="r")
     objects = Objects(place)
     check_group(place, read_remote_manifest(place, objects), objects.read)
-    return objects.group()
+    return objects.node()

@@ -21,6 +21,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Names, Table, TextCoder, genotypes, in_memory
@@ -582,7 +583,7 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
     b"\x93NUMPY": lambda path, scratch, options: NpyTable(path, str(path)),
     PARQUET: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=True),
     FEATHER: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=False),
-    bed.MAGIC: lambda path, scratch, options: genotypes.BedTable(path),
+    bed.MAGIC: lambda path, scratch, options: genotypes.open_plink(path),
 }
 """What opens a file, by its first bytes."""
 _DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
@@ -624,6 +625,10 @@ def opener_of(
         If the package that opens it cannot be imported, or it is no database for a ``query``.
     """
     what, (path, inner) = str(path), place_in(path)
+    if isinstance(url := place_of(path), Url):
+        from srs_ooc.ingestion.formats import zarr_arrays
+
+        return partial(zarr_arrays.open_folder, url, inner)
     start = _start_of(path)
     for engine, magic, at in _DATABASES:
         if start.startswith(magic, at):

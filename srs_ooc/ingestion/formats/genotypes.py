@@ -1,10 +1,14 @@
-"""Genotypes of PLINK 1: a ``.bed`` file, read variant by variant, with its ``.bim`` and ``.fam``.
+"""Genotypes of PLINK, read variant by variant: ``.bed``, ``.bim``, ``.fam``; ``.pgen`` and its two.
 
-The formats are described at https://www.cog-genomics.org/plink/1.9/formats.
+The formats are described at https://www.cog-genomics.org/plink/1.9/formats and, those of PLINK 2,
+at https://www.cog-genomics.org/plink/2.0/formats.
 """
 
+import os
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,14 +16,18 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import Table, TextCoder, distinct_names
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.store.bed import BedFile
 
-_FIELDS = 6
-_SEXES = {b"1": "male", b"2": "female"}
+_BIM, _FAM = b"CHROM ID CM POS ALT REF".split(), b"FID IID PAT MAT SEX PHENO1".split()
+_NEEDED = {b"CHROM", b"ID", b"POS", b"ALT", b"REF", b"IID"}
+_CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
+_SEXES = {b"1": "male", b"2": "female", b"M": "male", b"F": "female"}
 _STATUS = {b"1": "control", b"2": "case"}
+_IDS = ("FID", "IID")
 _UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
 
 
@@ -39,24 +47,30 @@ class BedTable(Table):
     format = "bed, dosages of A1"
     narrow = True
     work_nbytes = 4 * MB
+    beside = ".bim", ".fam"
 
     def __init__(self, path: Path) -> None:
-        variants, samples = _beside(path, ".bim"), _beside(path, ".fam")
+        self._what = str(path)
+        variants, samples = (_beside(path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
         self.default_ids = "id"
         self.default_target = None
-        if any(cell is not None for cell in self.annotations["phenotype"]):
+        if any(cell is not None for cell in self.annotations.get("phenotype", ())):
             self.default_target = "phenotype"
         self.names: Collection[str] = distinct_names(
-            lambda: (_text(own) for _, own, *_ in _fields_of(variants)),
-            lambda: map(_by_place, _fields_of(variants)),
+            lambda: (_text(one[b"ID"]) for one in _records_of(variants, _BIM)),
+            lambda: map(_by_place, _records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
-        self.bed = BedFile(path, n_samples, n_variants)
-        self.bed.check(samples.name, variants.name)
+        self._path = path
+        self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
+
+    def _check(self, variants: Path, samples: Path) -> None:
+        self.bed = BedFile(self._path, *self.shape)
+        self.bed.check(samples.name, variants.name)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return the dosages of variants, each a row of the result."""
@@ -67,58 +81,124 @@ class BedTable(Table):
         return item_blocks(self.read(np.array([position]), TextCoder(0))[0])
 
 
+class PgenTable(BedTable):
+    """Dosages of ALT of each variant of PLINK 2, of two alleles each; phase is left out.
+
+    Names and row annotations are as of :class:`BedTable`, and those of other columns of ``.psam``.
+
+    Raises
+    ------
+    InputError
+        Also if a variant has more alleles, or Pgenlib finds the file damaged.
+    UsageError
+        If Pgenlib is not installed.
+    """
+
+    format = "pgen, dosages of ALT, phase left out"
+    beside = ".pvar", ".psam"
+
+    def _check(self, variants: Path, samples: Path) -> None:
+        n_samples, n_variants = self.shape
+        remedy = "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`."
+        pgenlib, self._lock = library("pgenlib", self._what, remedy), Lock()
+        with self._reading():
+            self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
+        if (found := self._reader.get_variant_ct()) != n_variants:
+            raise InputError(
+                f"{self._what}: expected the {n_variants:,} variants of {variants.name}, found "
+                f"{found:,}. Get the three files again, as they belong together."
+            )
+        for one in _records_of(variants, _BIM):
+            if b"," in one[b"ALT"]:
+                raise InputError(
+                    f"{self._what}: expected variants of two alleles, found {_by_place(one)!r:.80}"
+                    ". Leave such variants out, as with `plink2 --max-alleles 2`."
+                )
+        self.work_nbytes = 8 * MB + 64 * n_samples
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            with self._lock:  # a reader does one thing at a time
+                yield
+        except RuntimeError as error:
+            said = error.args[0]
+            said = " ".join((said.decode() if isinstance(said, bytes) else str(said)).split())
+            raise InputError(
+                f"{self._what}: expected a .pgen file, Pgenlib found: {said.rstrip('.')}. Get the "
+                "three files again, as they belong together."
+            ) from error
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return the dosages of variants, each a row of the result."""
+        dosages = np.empty((len(positions), self.shape[0]), np.float32)
+        with self._reading():
+            self._reader.read_dosages_list(positions.astype(np.uint32), dosages)
+        return np.where(dosages < 0, np.nan, dosages.astype(np.float64))
+
+
+def open_plink(path: Path) -> Table:
+    """Return the table of a ``.pgen`` or ``.bed`` file, which begin alike; errors as theirs."""
+    return PgenTable(path) if path.suffix == ".pgen" else BedTable(path)
+
+
 def _beside(path: Path, suffix: str) -> Path:
     beside = path.with_suffix(suffix)
     if not beside.is_file():
         raise InputError(
             f"{path}: expected {beside.name} in the same folder, which says what its "
-            f"{'variants' if suffix == '.bim' else 'samples'} are, found none. Put it there."
+            f"{'samples' if 'am' in suffix else 'variants'} are, found none. Put it there."
         )
     return beside
 
 
-def _fields_of(path: Path) -> Iterator[list[bytes]]:
-    """Yield the six fields of each line; its length has no bound, as alleles have none."""
+def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
+    """Yield the fields of each line by ``names``, or by the header that PLINK 2 writes.
+
+    The length of a line has no bound, as alleles have none.
+    """
+    needed = _NEEDED.intersection(names)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             fields = line.split()
-            if len(fields) != _FIELDS:
+            if line.startswith(b"#"):  # the last of such lines is the header
+                names = line.lstrip(b"#").split()
+            elif len(fields) != len(names) or not needed.issubset(names):
                 raise InputError(
-                    f"{path}, line {number}: expected {_FIELDS} fields, found {len(fields)}. Get "
-                    "the file again."
+                    f"{path}, line {number}: expected {len(names)} fields, found {len(fields)}, or "
+                    f"no {_text(b', '.join(sorted(needed)))} in a header. Get the file again."
                 )
-            yield fields
+            else:
+                yield dict(zip(names, fields, strict=True))
 
 
 def _text(cell: bytes) -> str:
     return cell.decode(errors="replace")
 
 
-def _by_place(fields: list[bytes]) -> str:
+def _by_place(one: dict[bytes, bytes]) -> str:
     """Return the name of a variant whose id repeats, or is missing."""
-    chromosome, own, _, position, a1, a2 = fields
-    return _text(b":".join((chromosome if own == b"." else own, position, a2, a1)))
+    first = one[b"CHROM"] if one[b"ID"] == b"." else one[b"ID"]
+    return _text(b":".join((first, one[b"POS"], one[b"REF"], one[b"ALT"])))
 
 
 def _annotations(path: Path) -> dict[str, list[str | None]]:
-    """Return what a ``.fam`` file says of samples."""
-    found = [*zip(*_fields_of(path), strict=True)] or [()] * _FIELDS
-    family, within, father, mother, sex, phenotype = found
+    """Return what a ``.fam`` or ``.psam`` file says of samples."""
+    columns: dict[bytes, list[bytes]] = {}
+    for one in _records_of(path, _FAM):
+        for name, cell in one.items():
+            columns.setdefault(name, []).append(cell)
 
-    def texts(cells: tuple[bytes, ...], unknown: Collection[bytes]) -> list[str | None]:
-        return [None if cell in unknown else _text(cell) for cell in cells]
+    def known(name: str, cells: list[bytes]) -> list[str | None]:
+        if name == "SEX":
+            return [_SEXES.get(cell) for cell in cells]
+        if name == "PHENO1" and set(cells) <= _STATUS.keys() | _UNKNOWN:
+            return [_STATUS.get(cell) for cell in cells]
+        unknown = {b"0"} if name in ("PAT", "MAT") else _UNKNOWN - {b"0"}
+        return [None if cell in unknown and name not in _IDS else _text(cell) for cell in cells]
 
-    ids = texts(within, ())
-    if len(set(ids)) < len(ids):
-        ids = [f"{one.decode()}:{other}" for one, other in zip(family, ids, strict=True)]
-    is_status = set(phenotype) <= _STATUS.keys() | _UNKNOWN
-    status = [_STATUS.get(cell) for cell in phenotype]
-    return {
-        "id": ids,
-        "FID": texts(family, ()),
-        "IID": texts(within, ()),
-        "father": texts(father, (b"0",)),
-        "mother": texts(mother, (b"0",)),
-        "sex": [_SEXES.get(cell) for cell in sex],
-        "phenotype": status if is_status else texts(phenotype, _UNKNOWN - {b"0"}),
-    }
+    found = {_text(name): known(_text(name), cells) for name, cells in columns.items()}
+    ids = found.get("IID", [])
+    if len(set(ids)) < len(ids) and "FID" in found:
+        ids = [f"{one}:{other}" for one, other in zip(found["FID"], ids, strict=True)]
+    return {"id": ids} | {_CALLED.get(name, name): found[name] for name in found if name != "id"}

@@ -1,4 +1,4 @@
-"""Zarr arrays in a folder, of formats 2 and 3, with the names that xarray gives; VCF Zarr.
+"""Zarr arrays here or at a URL, of formats 2 and 3, with the names that xarray gives; VCF Zarr.
 
 The formats are described at https://zarr-specs.readthedocs.io and at
 https://github.com/sgkit-dev/vcf-zarr-spec (0.4 and 0.5).
@@ -23,15 +23,18 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Items, Table, TextCoder, distinct_names, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
+from srs_ooc.store.objects import Objects
 
 _ZARR_NBYTES = 32 * MB  # zarr with its threads and codecs, and metadata; measured 24 to 30
 _AT_ONCE = 8 * MB
 """Cells are read in parts of so many bytes, or of one chunk if that is more."""
+_OBJECTS_NBYTES = 16 * MB  # obstore, with its threads and what is in flight
 _MOST_CELLS = 10**12
 _TEXT_NBYTES, _SHOWN, _AT_A_TIME = 100, 10, 1 << 14
 _CODECS = {
@@ -59,9 +62,10 @@ def _reading(what: str) -> Iterator[None]:
             raise
         except Exception as error:  # zarr and each codec have errors of their own
             said = " ".join(str(error).split())[:200].rstrip(".")
+            at_url = "Name an array, as URL/ARRAY: a web server does not list them."
             raise InputError(
-                f"{what}: expected arrays of Zarr, could not read it: {said or repr(error)}. Get "
-                "the folder again."
+                f"{what}: expected arrays of Zarr, could not read it: {said or repr(error)}. "
+                f"{at_url if '://' in what else 'Get the folder again.'}"
             ) from error
 
 
@@ -195,7 +199,8 @@ class ZarrTable(Table):
         lists = [one.nbytes for one in arrays.values() if len(one.shape) == 1]
         chunk = max(cells.nbytes, *lists, 0)
         self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
-        self.held = (Lease("zarr", _ZARR_NBYTES), *self.held)
+        nbytes = _ZARR_NBYTES + _OBJECTS_NBYTES * ("://" in self._what)
+        self.held = (Lease("zarr", nbytes), *self.held)
         lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
         options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
@@ -393,8 +398,8 @@ def is_zarr(path: Path) -> bool:
     return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def open_folder(path: Path, name: str, scratch: Path, options: IngestOptions) -> Table:
-    """Return the table in a folder: the array ``name``, or the only one of two dimensions.
+def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -> Table:
+    """Return the table at a place: the array ``name``, or the only one of two dimensions.
 
     ``name`` ends in ``.T`` where the array's first dimension is that of the features, and is not
     called so.
@@ -409,7 +414,8 @@ def open_folder(path: Path, name: str, scratch: Path, options: IngestOptions) ->
     import zarr
 
     with _reading(str(path)):
-        root: Any = zarr.open(str(path), mode="r")
+        at = isinstance(path, Url) and Objects(path)
+        root: Any = at.node() if at else zarr.open(str(path), mode="r")
         if ATTRIBUTE in root.attrs:
             raise InputError(
                 f"{path}: expected a table, found a store of srs-ooc, which is ingested already. "

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, STATUS, write_bed
+from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, RNG, STATUS, write_bed
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ from stores import values_of
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import main
-from srs_ooc.ingestion.formats.genotypes import BedTable
+from srs_ooc.ingestion.formats.genotypes import BedTable, PgenTable
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -184,3 +184,98 @@ def test_options_of_text_tables_are_refused(tmp_path, capsys):
     command = ["ingest", "--separator", "comma", str(write_bed(tmp_path)), str(tmp_path / "g.zarr")]
     ends_with(2, *command)
     assert "only for text tables" in capsys.readouterr().err
+
+
+# PLINK 2.
+
+DOSES = np.array([0, 0.25, 1, 1.5, 2, math.nan])[RNG.integers(0, 6, (N_ROWS, N_VARIANTS))]
+HEADER = "##source=test\n#CHROM\tPOS\tID\tREF\tALT\tINFO\n"
+PSAM = "#IID\tSEX\tPHENO1\tage\n"
+
+
+def write_pgen(folder: Path, doses=DOSES, names=NAMES, header=HEADER, alt="A") -> Path:
+    """Write the three files of a table; return the .pgen."""
+    pgenlib = pytest.importorskip("pgenlib")
+    n_rows, n_variants = doses.shape
+    path = folder / "g.pgen"
+    with pgenlib.PgenWriter(
+        bytes(path), n_rows, variant_ct=n_variants, nonref_flags=False, dosage_present=True
+    ) as writer:
+        for column in doses.T:
+            writer.append_dosages(np.where(np.isnan(column), -9, column).astype(np.float32))
+    lines = [f"7\t{100 + j}\t{one}\tACG\t{alt}\tAC=1;B\n" for j, one in enumerate(names)]
+    path.with_suffix(".pvar").write_text(header + "".join(lines))
+    sexes = [("1", "2", "NA")[i % 3] for i in range(n_rows)]
+    people = [f"I{i}\t{sexes[i]}\t{STATUS[i % N_ROWS]}\t{40 + i}\n" for i in range(n_rows)]
+    path.with_suffix(".psam").write_text(PSAM + "".join(people))
+    return path
+
+
+def test_a_pgen_file_becomes_the_store_of_its_array(tmp_path):
+    path = write_pgen(tmp_path)
+    manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", covariates=["age", "sex"])
+    status = [{"2": "case", "1": "control"}[one] for one in STATUS]
+    ids = [f"I{i}" for i in range(N_ROWS)]
+    covariates = {"age": np.arange(N_ROWS) + 40, "sex": ["male", "female", None] * 8}
+    covariates["sex"] = covariates["sex"][:N_ROWS]
+    twin = srs_ooc.ingest(
+        DOSES, tmp_path / "twin.zarr", target=status, names=NAMES, row_ids=ids,
+        covariates=covariates,
+    )  # fmt: skip
+    assert manifest.checksums == twin.checksums
+    assert manifest.source["format"] == "pgen, dosages of ALT, phase left out"
+    assert manifest.inferred["target"] == "'phenotype' of the file"
+
+
+@examples(15)
+@given(st.integers(1, 9), st.integers(2, 12), st.integers(0, 2**16))
+def test_a_pgen_file_keeps_the_contract_of_a_table(tmp_path_factory, n_variants, n_rows, seed):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("pgen")
+    doses = rng.choice([0.0, 0.5, 1.0, 2.0, math.nan], (n_rows, n_variants))
+    names = [(".", "rs1", f"rs{j}")[rng.integers(3)] for j in range(n_variants)]
+    n_each = {one: names.count(one) for one in names}
+    made = [
+        f"{'7' if one == '.' else one}:{100 + j}:ACG:A" if one == "." or n_each[one] > 1 else one
+        for j, one in enumerate(names)
+    ]
+    table = PgenTable(write_pgen(folder, doses, names))
+    check_table(table, doses.T.tolist(), made)
+
+
+def test_files_of_plink_2_without_headers_are_as_those_of_plink_1(tmp_path):
+    path = write_pgen(tmp_path)
+    bed = write_bed(tmp_path, name="b")
+    path.with_suffix(".pvar").write_bytes(bed.with_suffix(".bim").read_bytes())
+    path.with_suffix(".psam").write_bytes(bed.with_suffix(".fam").read_bytes())
+    table, twin = PgenTable(path), BedTable(bed)
+    assert list(table.names) == list(twin.names)
+    assert table.annotations == twin.annotations
+
+
+def test_a_damaged_pgen_file_is_refused(tmp_path):
+    path = write_pgen(tmp_path)
+    data = path.read_bytes()
+    for damaged in (data[:3], data[:20], data[: len(data) // 2], data[:2] + b"\x77" + data[3:]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="expected"):
+            srs_ooc.ingest(path, tmp_path / "g.zarr")
+    assert not (tmp_path / "g.zarr").exists()
+
+
+def test_variants_of_more_alleles_and_files_of_others_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"two alleles, found 'rs0:100:ACG:A,G'.*--max-alleles 2"):
+        srs_ooc.ingest(write_pgen(tmp_path, alt="A,G"), tmp_path / "g.zarr")
+    path = write_pgen(tmp_path, header=HEADER.replace("ALT", "OTHER"))
+    with pytest.raises(InputError, match="ALT, CHROM, ID, POS, REF in a header"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+    path = write_pgen(tmp_path)
+    for suffix in (".pvar", ".psam"):
+        beside = path.with_suffix(suffix)
+        text = beside.read_text()
+        beside.write_text(text[: text[:-1].rindex("\n") + 1])
+        with pytest.raises(InputError, match="belong together"):
+            srs_ooc.ingest(path, tmp_path / "g.zarr")
+        beside.unlink()
+        with pytest.raises(InputError, match=f"expected {beside.name} in the same folder"):
+            srs_ooc.ingest(path, tmp_path / "g.zarr")
+        beside.write_text(text)

@@ -7,12 +7,15 @@ import pytest
 import zarr
 from command import error_of
 from command import srs_ooc as program
+from object_server import serving
 
 import srs_ooc
-from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.base.urls import Url
 from srs_ooc.ingestion.formats.files import opener_of
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
+from srs_ooc.store.objects import Objects
 from srs_ooc.testing import check_table
 
 pytestmark = [
@@ -286,3 +289,64 @@ def test_vcf_zarr_of_other_shapes_is_refused(tmp_path):
     as_array(tmp_path / "w.vcz/call_genotype", np.ones((4, 5)))
     with pytest.raises(InputError, match="expected integers of variants x samples x ploidy"):
         opened(tmp_path / "w.vcz", tmp_path / "scratch")
+
+
+# At a URL.
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_a_dataset_at_a_url_is_that_of_the_folder(tmp_path, form):
+    pytest.importorskip("obstore")
+    folder = dataset(tmp_path, form)
+    here = srs_ooc.ingest(folder, tmp_path / "here.zarr", target="y")
+    with serving(tmp_path) as server:
+        url = f"{server.url}/{folder.name}"
+        there = srs_ooc.ingest(url, tmp_path / "there.zarr", target="y")
+        again = srs_ooc.ingest(f"{url}::x", tmp_path / "again.zarr", target="y")
+        said = program("ingest", url, str(tmp_path / "no.zarr"), "--target", "y", "--dry-run")
+    assert here.checksums == there.checksums == again.checksums
+    assert there.source["name"] == folder.name
+    assert "columns: 11" in said.stdout
+
+
+def test_a_lone_array_at_a_url_and_one_of_this_process(tmp_path):
+    pytest.importorskip("obstore")
+    expected = as_csv(tmp_path)
+    as_array(tmp_path / "a.zarr", VALUES, chunks=(5, 4))
+    given = {"names": GENES, "target": LABELS, "row_ids": ROWS}
+    with serving(tmp_path) as server:
+        made = srs_ooc.ingest(f"{server.url}/a.zarr", tmp_path / "z.zarr", **given)
+    assert made.checksums == expected.checksums
+    objects = Objects(Url("memory://tables/a.zarr"))
+    for file in (one for one in (tmp_path / "a.zarr").rglob("*") if one.is_file()):
+        objects.write(file.relative_to(tmp_path / "a.zarr").as_posix(), file)
+    made = srs_ooc.ingest("memory://tables/a.zarr", tmp_path / "m.zarr", **given)
+    assert made.checksums == expected.checksums
+
+
+def test_a_server_that_fails_now_and_then_is_asked_again(tmp_path):
+    pytest.importorskip("obstore")
+    folder = dataset(tmp_path, 2)
+    here = srs_ooc.ingest(folder, tmp_path / "here.zarr", target="y")
+    with serving(tmp_path) as server:
+        server.fault = lambda number, path, part: "503" if number % 5 == 4 else None
+        made = srs_ooc.ingest(f"{server.url}/{folder.name}", tmp_path / "z.zarr", target="y")
+    assert here.checksums == made.checksums
+
+
+def test_what_is_no_table_at_a_url_is_refused(tmp_path):
+    pytest.importorskip("obstore")
+    as_csv(tmp_path)
+    zarr.create_group(tmp_path / "unlisted.zarr").create_array("x", data=VALUES)
+    with serving(tmp_path) as server:
+        for name, found in (
+            ("unlisted.zarr", "expected arrays of Zarr"),
+            ("csv.zarr", "found a store of srs-ooc"),
+            ("t.csv", "expected arrays of Zarr"),
+            ("nothing.zarr", "expected arrays of Zarr"),
+        ):
+            with pytest.raises(InputError, match=found):
+                srs_ooc.ingest(f"{server.url}/{name}", tmp_path / "z.zarr", target="y")
+    with pytest.raises(UsageError, match="found ftp://"):
+        srs_ooc.ingest("ftp://there/a.zarr", tmp_path / "z.zarr", target="y")
+    assert not (tmp_path / "z.zarr").exists()
