@@ -1,7 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -11,6 +10,7 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.options import names_in
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
@@ -25,12 +25,21 @@ from srs_ooc.cli.output import (
     with_options,
 )
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import censored_of, event_of, made_first_at, make_at, make_store
+from srs_ooc.ingestion.feature_rows import sample_columns
+from srs_ooc.ingestion.ingest import (
+    add_columns,
+    censored_of,
+    event_of,
+    made_first_at,
+    make_at,
+    make_store,
+)
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.
@@ -69,6 +78,10 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
         say(f"rows of each class: {counts}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
+    for name, found in inferred.get("targets", {}).items():
+        lost = f"; with it, but left out for want of {manifest.target_name!r}: "
+        more = f"{lost}{found['n_left_out']}" if found["n_left_out"] else ""
+        say(f"target {name!r}, too; rows without it: {found['n_without']}{more}")
     if found := inferred.get("aggregate"):
         say(f"aggregated: a row is the {found['how']} of a group's, of {found['n_rows']} rows")
     more = inferred.get("rows_without_covariates", 0)
@@ -106,6 +119,14 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
     if events := inferred.get("events"):
         (name,) = manifest.row_columns["events"]
         say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
+    _report_unmatched(inferred)
+    why = {"names": ", since none were given", "separator": ", as found in the first lines"}
+    for what in ("row_ids", "index", "names", "separator"):
+        if found := inferred.get(what):
+            say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
+
+
+def _report_unmatched(inferred: Mapping[str, Any]) -> None:
     for side, words in (
         ("samples_without_label", "samples without a label, left out"),
         ("labels_without_sample", "labels without a sample, left out"),
@@ -113,10 +134,6 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
-    why = {"names": ", since none were given", "separator": ", as found in the first lines"}
-    for what in ("row_ids", "index", "names", "separator"):
-        if found := inferred.get(what):
-            say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
@@ -153,7 +170,8 @@ def _flag(flag: str, said: str) -> _Option:
 
 
 _OPTIONS = [
-    _text("--target", "NAME", "Column of the target. [default: the last one]"),
+    _text("--target", "NAMES", "Column of the target; of several, separated by commas, the first "
+          "is the store's own, `run --target` takes the others. [default: the last one]"),
     _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
     _choice("--task", WORDS["task"],
             "What the target is; auto: texts and few whole numbers are classes."),
@@ -294,6 +312,56 @@ def ingest_command(
     report_store(store, manifest, has_samples=options.samples is not None)
 
 
+_SHARED = ("--task", "--min-class-rows", "--kind", "--weights", "--strata", "--groups",
+           "--covariates", "--separator", "--decimal", "--missing", "--memory-mb")  # fmt: skip
+
+
+def _as_ingest(command: click.Command) -> click.Command:
+    """Add the options that columns added later share with those of an ingest."""
+    command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
+    return command
+
+
+@_as_ingest
+@click.command("targets")
+@click.argument("store", type=STORE)
+@click.argument("table", type=FILE, required=False)
+@click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
+@_text("--target", "NAMES", "Columns of targets, separated by commas.")
+def targets_command(store: Place, table: Path | None, **given: Any) -> None:
+    """Add targets and covariates to STORE from the text table TABLE, or list those there are.
+
+    A column that was added before is replaced: its runs are refused from then on, all others go on.
+    `srs-ooc run STORE --target NAME` searches for a target, `run --adjust` takes covariates.
+    --strata, --groups and --weights go with the targets that are named beside them.
+    """
+    opened = open_store(store)
+    if table is not None:
+        if given["id_name"] is None:
+            raise UsageError(f"{table}: expected --id NAME, its column of row ids. Name it.")
+        text = {name: given.pop(name) for name in ("separator", "decimal")}
+        options = IngestOptions(
+            samples=table,
+            text=TextForm(**text, missing=given.pop("missing") or None),
+            kinds=ForcedKinds(tuple(map(pair_of, given.pop("kind")))),
+            strata=_names(given.pop("strata")),
+            covariates=_names(given.pop("covariates")),
+            **given,
+        )
+        found = add_columns(opened, options.with_targets(sample_columns(options)))
+        _report_unmatched(found)
+    n_rows = opened.n_rows
+    if own := opened.own_target:
+        kind = kind_of(len(opened.manifest.classes), 0)
+        say(f"target {own!r} {kind}: {n_rows} of {n_rows} rows, the store's own")
+    for line in sorted(
+        f"{one.kind} {one.name!r} {kind_of(len(one.labels), 0)}: {one.is_there.sum()} of {n_rows} "
+        f"rows{''.join(f', {what}' for what in one.row_columns)}"
+        for one in opened.added()
+    ):
+        say(line)
+
+
 def _check_no_text(tables: tuple[Path, ...]) -> None:
     from srs_ooc.ingestion.formats.files import opener_of
 
@@ -329,6 +397,8 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         sample_features=_names(more),
         **given,
     )
+    if options.samples:
+        options = options.with_targets(sample_columns(options))
     if options.target is not None and file is not None:
         found = options.flag_of("target")
         raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
@@ -341,13 +411,7 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """Return names separated by commas; one that holds a comma is quoted, as in a CSV file."""
-    if text is None:
-        return ()
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
-    if not names or "" in names:
-        raise UsageError(f"expected names separated by commas, found {text!r}. Name each column.")
-    return names
+    return () if text is None else names_in(text)
 
 
 def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:

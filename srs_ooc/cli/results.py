@@ -1,7 +1,11 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
+from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import fields, make_dataclass
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -55,6 +59,11 @@ _VERDICT_COLUMNS = {
     "beside": 15, "halves": 6, "censoring_p": 11,
 }  # fmt: skip
 
+_JOINED_COLUMNS = {
+    "target": 12, "rank": 4, "name": 11, "selected": 8, "q_value": 9, "score": 10, "direction": 17,
+    "effect": 6,
+}  # fmt: skip
+
 _PAIR_COLUMNS = {
     "name": 11, "beside": 11, "within": 20, "selected": 8, "q_value": 9, "measure": 14, "effect": 7,
     "low": 7, "high": 7,
@@ -68,13 +77,13 @@ _ASSESSED_COLUMNS = {
 
 
 @click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
-@click.argument("run", type=FILE)
+@click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
 @RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
 @with_options(RECORD_OPTIONS)
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
-    run: Path,
+    runs: tuple[Path, ...],
     store: Place | None,
     only_selected: bool,
     top: int | None,
@@ -85,7 +94,8 @@ def features_command(
     """List the features of RUN, the best first; also while it goes on.
 
     Selected features come first. The table has some of the columns, --csv has all; --help-all says
-    what they mean.
+    what they mean. Of several RUNs, such as those of several targets, one table has the lines of
+    all, with run and target before each.
 
     Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
@@ -128,7 +138,12 @@ def features_command(
     feature never drawn, p_better without a probe, entered if not selected.
     """
     process_nbytes()  # of the program alone, before there is work
-    ledger = Run(run, writable=False)
+    if len(runs) > 1:
+        if why is not None:
+            raise UsageError(f"--why: expected one run, found {len(runs)}. Name one.")
+        _write_joined(runs, store, top, memory_mb, only_selected=only_selected, **form)
+        return
+    ledger = Run(runs[0], writable=False)
     try:
         found = ledger.find_store(store)
     except RunError as error:
@@ -155,6 +170,39 @@ def features_command(
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     _say_more(len(reading.positions) if among is None else len(among), top, **form)
+
+
+def _write_joined(
+    runs: tuple[Path, ...],
+    store: Place | None,
+    top: int | None,
+    memory_mb: int,
+    *,
+    only_selected: bool,
+    **form: Any,
+) -> None:
+    """Write the features of several runs, one run after another; a bad one is refused first."""
+    kind: type[FeatureRecord] = FeatureRecord
+    for run in runs:
+        with closing(Run(run, writable=False)) as ledger:
+            ledger.find_store(store)
+            kind = kind if ledger.spec.model.is_tree else ScoredRecord
+    names = [field.name for field in fields(kind)]
+    each = top or (None if form["as_csv"] or form["as_json"] else TABLE_ROWS)
+
+    def records() -> Iterator[Any]:
+        for run in runs:
+            with closing(Run(run, writable=False)) as ledger:
+                found = ledger.find_store(store)
+                reading = Ranking(ledger, found, memory_mb * MB)
+                lines = reading.records(reading.selected() if only_selected else None)
+                whose = {"run": str(run), "target": found.manifest.target_name}
+                for line in islice(lines, each):
+                    yield SimpleNamespace(**whose, **{n: getattr(line, n, None) for n in names})
+
+    joined = make_dataclass("Joined", ["run", "target", *names])
+    n_lines = None if each is None else each * len(runs)
+    write_records(joined, records(), _JOINED_COLUMNS, n_lines, **form)
 
 
 def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:

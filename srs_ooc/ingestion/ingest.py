@@ -6,12 +6,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import StoreError, UsageError
+import numpy as np
+
+from srs_ooc.base.budget import Budget, Lease, growth_counted
+from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
@@ -23,7 +26,9 @@ from srs_ooc.base.options import (
     unexpected,
     whole_given,
 )
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
+from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
     ByteProgress,
@@ -32,8 +37,11 @@ from srs_ooc.ingestion.ingest_options import (
     SideColumns,
 )
 from srs_ooc.ingestion.remarks import remarks_of
+from srs_ooc.ingestion.rows import RowColumns
+from srs_ooc.ingestion.scratch import texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.stages import ingest_table
+from srs_ooc.store.columns import COVARIATE, AddedColumn, write_column
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 
@@ -409,6 +417,88 @@ def make_store(
         return ingest_table(table, path, options, progress, side=side)
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
+
+
+def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
+    """Add targets and covariates of a sample table to a store, or replace those added before.
+
+    Strata, groups and weights go with the targets. All are settled before the first is written;
+    what the store was made with stays, and so does its fingerprint.
+
+    Parameters
+    ----------
+    store : Store
+        The store, on this machine.
+    options : IngestOptions
+        The table (``samples``), its column of row ids (``id_name``), and the columns.
+
+    Returns
+    -------
+    dict
+        Ids that the other side lacks, as an ingest notes them.
+
+    Raises
+    ------
+    InputError
+        If no row is in the table, an id occurs twice, or a column does not hold what it should.
+    UsageError
+        If there is nothing to add, a name is that of a column the store was made with, or the
+        store is at a URL.
+    StoreError, BudgetError
+        If the store cannot be written, or the cap cannot hold the table.
+    """
+    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, samples_lease, unmatched
+
+    asked, table = asked_of(options), options.samples
+    targets = [name for what, name in asked if what in ("target", "targets")]
+    others = [(what, name) for what, name in asked if what in ("strata", "groups", "weights")]
+    own = [store.own_target, *store.manifest.row_columns.get("covariates", [])]
+    taken = [name for name in (*targets, *options.covariates) if name in own]
+    if taken or not isinstance(store.place, Path) or len(asked) == len(others):
+        found = f"{taken[0]!r}, which is its own" if taken else "none, or a store at a URL"
+        raise UsageError(
+            f"{store.place}: expected a store on this machine, and --target or --covariates that "
+            f"it was not made with, found {found}. Name such columns; its own stay as they are."
+        )
+    lease = samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
+    working = Lease("columns of the rows", SLACK_NBYTES + 100 * store.n_rows)
+    Budget(int(options.memory_mb * MB), [lease, working]).check()
+    known, ids = read_samples(options), list(store.row_ids)
+    if known.keys().isdisjoint(ids):
+        raise InputError(
+            f"{table}: expected row ids of {store.place} ({', '.join(ids[:3])}, ...) in column "
+            f"{options.id_name!r}, found none of them ({', '.join(list(known)[:3])}, ...). Name "
+            "the column that holds them with --id; `srs-ooc inspect STORE --row-ids` lists them."
+        )
+    gone = [next(iter(options.text.missing or ("",)))] * len(asked)
+    cells = dict(
+        zip(asked, zip(*(known.get(i, (0, gone))[1] for i in ids), strict=True), strict=True)
+    )
+
+    def settled(what: str, name: str, *beside: tuple[str, str]) -> RowColumns:
+        rows = RowColumns(Path(folder, f"{len(made)}"))
+        for one in ((what, name), *beside):
+            rows.open("target" if one[0] == "targets" else one[0], one[1]).append(
+                texts_of(cells[one])
+            )
+        how = replace(options, targets=(), no_target=what == "covariates")
+        if how.no_target:
+            rows.number_rows(len(ids))
+        rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
+        return rows
+
+    made: list[AddedColumn] = []
+    with tempfile.TemporaryDirectory() as folder, store.unchanged():
+        for what, name in asked:
+            if what == "covariates":
+                facts = settled(what, name).facts
+                values = {what: np.array(facts.arrays[what][:])}
+                made.append(AddedColumn(COVARIATE, name, facts.levels[0], values, {}))
+            elif name in targets:
+                made.append(settled(what, name, *others).added_target())
+        for column in made:
+            write_column(store.path, store.fingerprint, column)
+    return unmatched(known, ids)
 
 
 def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:

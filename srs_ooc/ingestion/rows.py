@@ -5,7 +5,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -18,7 +18,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
@@ -29,6 +29,7 @@ from srs_ooc.ingestion.scratch import (
     text_blocks,
     texts_of,
 )
+from srs_ooc.store.columns import TARGET, AddedColumn
 from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET
 from srs_ooc.store.writing import TextBlocks
 
@@ -307,7 +308,7 @@ class RowColumns:
     Parameters
     ----------
     scratch : Path
-        Folder for the texts of the columns.
+        Folder for the texts of the columns; made if it is not there.
 
     Attributes
     ----------
@@ -317,9 +318,12 @@ class RowColumns:
         Of each kept row, the class (int32) or the number (float64).
     facts : TableFacts
         What else a store holds of them.
+    further : list of RowColumns
+        Further targets of the kept rows, each settled as if it were the only one.
     """
 
     def __init__(self, scratch: Path) -> None:
+        scratch.mkdir(exist_ok=True)
         self._scratch = scratch
         self._columns: dict[str, list[TextSpool]] = {}
 
@@ -380,6 +384,8 @@ class RowColumns:
         if "events" in columns:
             arrays["events"] = self._events(columns["events"][0])
         row_ids, id_name = self._row_ids()
+        others = columns.get("targets", ())
+        self.further = [self._further(column, i) for i, column in enumerate(others)]
         self.facts = TableFacts(
             target_name=self._column.label,
             classes=classes,
@@ -391,6 +397,34 @@ class RowColumns:
             arrays=arrays,
             levels=tuple(levels),
         )
+
+    def _further(self, column: TextSpool, place: int) -> "RowColumns":
+        """Settle a further target, of the kept rows; note how many rows it has where not kept."""
+        self._check_same(column)
+        one, kept = RowColumns(self._scratch / f"targets-{place}"), self.kept
+        spool = one.open("target", column.label)
+        for blob, ends in kept.texts(column):
+            hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
+            spool.append(Texts(blob, ends, hashes))
+        options = replace(self._options, aggregate=None)
+        one.settle(self._source, lambda row: self._where(kept.source_row(row)), options)
+        there, mask = self._are_there(column), self._every.mask
+        n_left_out = 0 if mask is None else int((there & ~mask).sum())
+        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": n_left_out}
+        self._inferred.setdefault("targets", {})[column.label] = counts
+        return one
+
+    def added_target(self) -> AddedColumn:
+        """Return the target, with strata, groups and weights, as what is added to a store."""
+        facts, kept = self.facts, self.kept
+        main = "target" if facts.classes else "target_values"
+        values = {main: self.target, **facts.arrays}
+        rest = {"target": -1, "target_values": math.nan, "weights": 1}
+        arrays = {}
+        for what, array in values.items():
+            arrays[what] = np.full(kept.n_source_rows, rest.get(what, 0), array.dtype)
+            arrays[what][slice(None) if kept.mask is None else kept.mask] = array[:]
+        return AddedColumn(TARGET, facts.target_name, facts.classes, arrays, facts.row_columns)
 
     def _settle_target(self) -> tuple[str, ...]:
         """Settle values and rows; return the labels in class order."""

@@ -1,5 +1,6 @@
 """A store, opened once and handed on: what it says of itself, and everything that is read of it."""
 
+import copy
 import mmap
 import os
 import time
@@ -7,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,21 @@ from srs_ooc.store.arrays import (
     stamps_of,
     verify_array,
 )
+from srs_ooc.store.columns import (
+    COVARIATE,
+    OWN,
+    TARGET,
+    AddedColumn,
+    column_file,
+    name_in,
+    read_column,
+    read_columns,
+)
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
     COORDINATES,
+    NO_TARGET,
     Borrow,
     Manifest,
     cannot_read,
@@ -242,6 +254,9 @@ class Store:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
+        self._own = manifest  # what its files are, where it is seen with another target
+        self._added_target: AddedColumn | None = None
+        self._beside: dict[str, NDArray[Any]] = {}
         self._place: Place = path
         self._stamps = self._codes_now()
         self._reading_nbytes = 0
@@ -336,7 +351,90 @@ class Store:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the manifest: the identity of the store."""
-        return self.manifest.fingerprint
+        return self._own.fingerprint
+
+    def added(self, kind: str = "*") -> Iterator[AddedColumn]:
+        """Yield the columns that were added later; none of a store at a URL.
+
+        Raises
+        ------
+        StoreError
+            If one is damaged, or of another store.
+        """
+        return read_columns(self.path, self.fingerprint, self.n_rows, kind)
+
+    @property
+    def own_target(self) -> str | None:
+        """Name of the target that it was made with; None if it was made without."""
+        return None if self._own.inferred.get("target") == NO_TARGET else self._own.target_name
+
+    @property
+    def target_identity(self) -> str:
+        """Which target it is seen with: ``own``, or name and digest of one that was added."""
+        return OWN if self._added_target is None else self._added_target.identity
+
+    def of_target(self, name: str | None) -> "Store":
+        """Return the store as seen with a target that was added later; None for its own.
+
+        Its manifest says what is of that target, which is -1 or NaN where a row has none.
+
+        Raises
+        ------
+        UsageError
+            If there is no such target.
+        """
+        seen = copy.copy(self)
+        seen.manifest, seen._added_target, seen._beside = self._own, None, {}
+        if name is None or name == self.own_target:
+            return seen
+        file = column_file(self.path, TARGET, name)
+        if not file.is_file():
+            there = [self.own_target, *(one.name for one in self.added(TARGET))]
+            raise UsageError(
+                f"{self.place}: expected one of its targets ({', '.join(filter(None, there))}), "
+                f"found {name!r}. `srs-ooc targets` adds some, to a store on this machine."
+            )
+        column = read_column(file, self.fingerprint, self.n_rows)
+        values, labels, own = next(iter(column.arrays.values())), column.labels, self._own
+        counts = np.bincount(values[column.is_there], minlength=len(labels)) if labels else ()
+        found = ("target", "task", "events")
+        seen._added_target, seen._beside = column, column.arrays
+        seen._reading_nbytes += sum(array.nbytes for array in column.arrays.values())
+        seen.manifest = replace(
+            own,
+            task="classification" if labels else "regression",
+            classes=labels,
+            class_counts=tuple(map(int, counts)),
+            target_name=name,
+            row_columns={w: n for w, n in own.row_columns.items() if w != "events"}
+            | column.row_columns,
+            inferred={what: said for what, said in own.inferred.items() if what not in found},
+        )
+        return seen
+
+    def seen_as(self, identity: str) -> "Store":
+        """Return the store as seen with the target of a run.
+
+        Raises
+        ------
+        StoreError
+            If the target was replaced since; errors also as of :meth:`of_target`.
+        """
+        seen = self.of_target(name_in(identity))
+        if seen.target_identity != identity:
+            raise StoreError(
+                f"{self.place}: expected the target {identity} that the run was made on, found "
+                f"{seen.target_identity}: it was replaced. Add it again as it was with `srs-ooc "
+                "targets`, or begin another run with `srs-ooc run --target NAME --fresh`."
+            )
+        return seen
+
+    def target_rows(self) -> NDArray[np.int32] | None:
+        """Return the rows that have a target, int32, ascending; None for all, as of its own."""
+        is_there = None if self._added_target is None else self._added_target.is_there
+        if is_there is None or is_there.all():
+            return None
+        return np.flatnonzero(is_there).astype(np.int32)
 
     @property
     def n_rows(self) -> int:
@@ -368,11 +466,16 @@ class Store:
         StoreError
             If the store is damaged; so do all methods that read.
         """
+        if name in self._beside:
+            return self._beside[name]
         self._have(name)
-        return read_array(self.path, self.manifest, name)
+        return read_array(self.path, self._own, name)
 
     def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
         """Yield (first item, items) of a small array, some at a time, in bounded memory."""
+        if name in self._beside:
+            yield 0, self._beside[name]
+            return
         self._have(name)
         length = self.manifest.lengths[name]
         with SmallFile(self.path, self.manifest, name) as file:
@@ -402,13 +505,15 @@ class Store:
         return list(self.each_covariate())
 
     def each_covariate(self) -> Iterator[Covariate]:
-        """Yield the covariates in the order given, one at a time in memory."""
+        """Yield the covariates in the order given, one at a time in memory; added ones last."""
         if names := self.manifest.row_columns.get("covariates"):
             self._have("covariates")
             with SmallFile(self.path, self.manifest, "covariates") as file:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
                     values = file.items(i * self.n_rows, self.n_rows)
                     yield Covariate(name, np.asarray(values, np.float64), levels)
+        for added in self.added(COVARIATE):
+            yield Covariate(added.name, added.arrays["covariates"], added.labels)
 
     def events(self) -> NDArray[np.bool_] | None:
         """Return where the event was seen, bool (n_rows,); None if the target is not censored."""
@@ -511,7 +616,7 @@ class Store:
 
     def check_files(self) -> None:
         """Check that every file is there, with its full size; reads no data."""
-        check_files(self.path, self.manifest)
+        check_files(self.path, self._own)
 
     def stored_nbytes(self) -> int | None:
         """Return the bytes of all its files; None where they cannot be listed."""
@@ -524,7 +629,7 @@ class Store:
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
         self.check_files()
-        path, manifest = self.path, self.manifest
+        path, manifest = self.path, self._own
         counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
         counts["metadata"], nbytes = verify_group(path, manifest, self._borrow)
         _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
@@ -552,6 +657,9 @@ class Store:
         if manifest.values_dtype is not None and is_category.any():
             for _ in self.column_parts(np.flatnonzero(is_category)):
                 pass
+        for column in self.added():
+            counts["added columns"] = counts.get("added columns", 0) + 1
+            nbytes += sum(array.nbytes for array in column.arrays.values())
         return Verified(nbytes, counts)
 
 
