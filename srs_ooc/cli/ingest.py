@@ -312,17 +312,6 @@ def ingest_command(
     report_store(store, manifest, has_samples=options.samples is not None)
 
 
-_SHARED = ("--task", "--min-class-rows", "--kind", "--weights", "--strata", "--groups",
-           "--covariates", "--separator", "--decimal", "--missing", "--memory-mb")  # fmt: skip
-
-
-def _as_ingest(command: click.Command) -> click.Command:
-    """Add the options that columns added later share with those of an ingest."""
-    command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
-    return command
-
-
-@_as_ingest
 @click.command("targets")
 @click.argument("store", type=STORE)
 @click.argument("table", type=FILE, required=False)
@@ -333,33 +322,36 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
 
     A column that was added before is replaced: its runs are refused from then on, all others go on.
     `srs-ooc run STORE --target NAME` searches for a target, `run --adjust` takes covariates.
-    --strata, --groups and --weights go with the targets that are named beside them.
     """
     opened = open_store(store)
     if table is not None:
         if given["id_name"] is None:
-            raise UsageError(f"{table}: expected --id NAME, its column of row ids. Name it.")
-        text = {name: given.pop(name) for name in ("separator", "decimal")}
+            raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
+        said = given.pop
         options = IngestOptions(
             samples=table,
-            text=TextForm(**text, missing=given.pop("missing") or None),
-            kinds=ForcedKinds(tuple(map(pair_of, given.pop("kind")))),
-            strata=_names(given.pop("strata")),
-            covariates=_names(given.pop("covariates")),
+            text=TextForm(
+                said("separator"), decimal=said("decimal"), missing=said("missing") or None
+            ),
+            kinds=ForcedKinds(tuple(map(pair_of, said("kind")))),
+            covariates=_names(said("covariates")),
             **given,
         )
-        found = add_columns(opened, options.with_targets(sample_columns(options)))
-        _report_unmatched(found)
-    n_rows = opened.n_rows
-    if own := opened.own_target:
-        kind = kind_of(len(opened.manifest.classes), 0)
-        say(f"target {own!r} {kind}: {n_rows} of {n_rows} rows, the store's own")
-    for line in sorted(
-        f"{one.kind} {one.name!r} {kind_of(len(one.labels), 0)}: {one.is_there.sum()} of {n_rows} "
-        f"rows{''.join(f', {what}' for what in one.row_columns)}"
-        for one in opened.added()
-    ):
-        say(line)
+        options = options.with_targets(sample_columns(options)[2])
+        _report_unmatched(add_columns(opened, options))
+    own, n_rows = opened.manifest, opened.n_rows
+    if opened.own_target:
+        kind = kind_of(len(own.classes), 0)
+        say(f"target {own.target_name!r} {kind}: {n_rows} of {n_rows} rows, the store's own")
+    for kind in ("target", "covariate"):
+        for name, values, levels in opened.added(kind):
+            n_there = np.count_nonzero(~np.isnan(values))
+            say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
+
+
+_SHARED = ("--task", "--min-class-rows", "--kind", "--covariates", "--separator", "--decimal",
+           "--missing", "--memory-mb")  # fmt: skip
+targets_command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
 
 
 def _check_no_text(tables: tuple[Path, ...]) -> None:
@@ -398,7 +390,7 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         **given,
     )
     if options.samples:
-        options = options.with_targets(sample_columns(options))
+        options = options.with_targets(sample_columns(options)[2])
     if options.target is not None and file is not None:
         found = options.flag_of("target")
         raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")

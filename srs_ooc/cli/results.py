@@ -1,7 +1,7 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import fields, make_dataclass
 from itertools import islice
 from pathlib import Path
@@ -57,11 +57,6 @@ _ERROR_COLUMNS = {
 _VERDICT_COLUMNS = {
     "rank": 4, "name": 11, "selected": 8, "q_value": 9, "direction": 17, "measure": 16, "effect": 6,
     "beside": 15, "halves": 6, "censoring_p": 11,
-}  # fmt: skip
-
-_JOINED_COLUMNS = {
-    "target": 12, "rank": 4, "name": 11, "selected": 8, "q_value": 9, "score": 10, "direction": 17,
-    "effect": 6,
 }  # fmt: skip
 
 _PAIR_COLUMNS = {
@@ -173,36 +168,28 @@ def features_command(
 
 
 def _write_joined(
-    runs: tuple[Path, ...],
-    store: Place | None,
-    top: int | None,
-    memory_mb: int,
-    *,
-    only_selected: bool,
-    **form: Any,
+    runs: tuple[Path, ...], store: Place | None, top: int | None, memory_mb: int, **form: Any
 ) -> None:
     """Write the features of several runs, one run after another; a bad one is refused first."""
-    kind: type[FeatureRecord] = FeatureRecord
-    for run in runs:
-        with closing(Run(run, writable=False)) as ledger:
-            ledger.find_store(store)
-            kind = kind if ledger.spec.model.is_tree else ScoredRecord
-    names = [field.name for field in fields(kind)]
-    each = top or (None if form["as_csv"] or form["as_json"] else TABLE_ROWS)
+    only_selected, is_table = form.pop("only_selected"), not (form["as_csv"] or form["as_json"])
+    top, names = top or (TABLE_ROWS if is_table else None), [f.name for f in fields(ScoredRecord)]
+    with ExitStack() as stack:
+        ledgers = [stack.enter_context(closing(Run(run, writable=False))) for run in runs]
+        stores = [ledger.find_store(store) for ledger in ledgers]
 
-    def records() -> Iterator[Any]:
-        for run in runs:
-            with closing(Run(run, writable=False)) as ledger:
-                found = ledger.find_store(store)
-                reading = Ranking(ledger, found, memory_mb * MB)
-                lines = reading.records(reading.selected() if only_selected else None)
-                whose = {"run": str(run), "target": found.manifest.target_name}
-                for line in islice(lines, each):
-                    yield SimpleNamespace(**whose, **{n: getattr(line, n, None) for n in names})
+        def records() -> Iterator[Any]:
+            for ledger, seen in zip(ledgers, stores, strict=True):
+                reading = Ranking(ledger, seen, memory_mb * MB)
+                among = reading.selected() if only_selected else None
+                for line in islice(reading.records(among), top):
+                    values = {name: getattr(line, name, None) for name in names}
+                    whose = {"run": str(ledger.run), "target": seen.manifest.target_name}
+                    yield SimpleNamespace(**whose | values)
 
-    joined = make_dataclass("Joined", ["run", "target", *names])
-    n_lines = None if each is None else each * len(runs)
-    write_records(joined, records(), _JOINED_COLUMNS, n_lines, **form)
+        joined, columns = make_dataclass("Joined", ["run", "target", *names]), {"target": 11}
+        write_records(
+            joined, records(), columns | _VERDICT_COLUMNS, top and top * len(runs), **form
+        )
 
 
 def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:
@@ -437,4 +424,6 @@ def export_command(
                 ledger, Ranking(ledger, opened, cap_nbytes, later_nbytes=later), top
             )
     exporting.export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
-    say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
+    rows = None if exporting.is_store_name(out) else opened.target_rows()
+    n_rows = opened.n_rows if rows is None else len(rows)
+    say(f"{out}: {counted(len(positions), 'feature')} of {counted(n_rows, 'row')}")

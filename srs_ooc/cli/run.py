@@ -42,7 +42,6 @@ from srs_ooc.runs.settling import Request, asked_run_path
 from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
-from srs_ooc.store.columns import TARGET
 from srs_ooc.store.manifest import hopeless
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
@@ -123,7 +122,7 @@ def run_command(
 
 def _targets_in(store: Store, text: str | None) -> list[str | None]:
     """Return the targets that a text names, all of which are there: one, or several by commas."""
-    there = [None, store.own_target, *(one.name for one in store.added(TARGET))]
+    there = [None, store.own_target, *(one.name for one in store.added("target"))]
     names = (text,) if text is None or text in there else names_in(text)
     for name in names:
         store.of_target(name)

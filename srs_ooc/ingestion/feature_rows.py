@@ -288,26 +288,21 @@ def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]
     return known
 
 
-def sample_columns(options: IngestOptions) -> list[str]:
-    """Return the names of the columns of a sample table."""
-    return _opened(options)[2]
-
-
-def _opened(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
-    """Return a sample table, its rows after the header, and its columns."""
+def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
+    """Return a sample table, its rows after the header, and the names of its columns."""
     assert options.samples is not None
     source, form = SourceFile(options.samples), options.text
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
-    header = next((row for row in rows if row), [])
+    header = next(filter(None, rows), [])
     return source, rows, [name.strip(" \t") for name in header]
 
 
 def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     """Yield the line, the id and the columns asked for of each sample."""
-    source, rows, header = _opened(options)
+    source, rows, header = sample_columns(options)
     places = []
     for what, name in (("id", str(options.id_name)), *asked_of(options)):
         if name not in header:

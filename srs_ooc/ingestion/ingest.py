@@ -26,6 +26,7 @@ from srs_ooc.base.options import (
     unexpected,
     whole_given,
 )
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
@@ -41,7 +42,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.stages import ingest_table
-from srs_ooc.store.columns import COVARIATE, AddedColumn, write_column
+from srs_ooc.store.columns import COVARIATE, TARGET, write_column
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 
@@ -422,8 +423,7 @@ def make_store(
 def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     """Add targets and covariates of a sample table to a store, or replace those added before.
 
-    Strata, groups and weights go with the targets. All are settled before the first is written;
-    what the store was made with stays, and so does its fingerprint.
+    All are settled before the first is written; what the store was made with stays as it is.
 
     Parameters
     ----------
@@ -442,27 +442,25 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     InputError
         If no row is in the table, an id occurs twice, or a column does not hold what it should.
     UsageError
-        If there is nothing to add, a name is that of a column the store was made with, or the
-        store is at a URL.
+        If nothing is named, a name is that of a column the store was made with, or the store is at
+        a URL.
     StoreError, BudgetError
         If the store cannot be written, or the cap cannot hold the table.
     """
     from srs_ooc.ingestion.feature_rows import asked_of, read_samples, samples_lease, unmatched
 
     asked, table = asked_of(options), options.samples
-    targets = [name for what, name in asked if what in ("target", "targets")]
-    others = [(what, name) for what, name in asked if what in ("strata", "groups", "weights")]
-    own = [store.own_target, *store.manifest.row_columns.get("covariates", [])]
-    taken = [name for name in (*targets, *options.covariates) if name in own]
-    if taken or not isinstance(store.place, Path) or len(asked) == len(others):
+    own = [store.own_target, *store.manifest.row_columns.get("covariates", ())]
+    taken = [name for _, name in asked if name in own]
+    if taken or not asked or not isinstance(store.place, Path):
         found = f"{taken[0]!r}, which is its own" if taken else "none, or a store at a URL"
         raise UsageError(
             f"{store.place}: expected a store on this machine, and --target or --covariates that "
             f"it was not made with, found {found}. Name such columns; its own stay as they are."
         )
     lease = samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
-    working = Lease("columns of the rows", SLACK_NBYTES + 100 * store.n_rows)
-    Budget(int(options.memory_mb * MB), [lease, working]).check()
+    columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
+    Budget(int(options.memory_mb * MB), [lease, columns]).check()
     known, ids = read_samples(options), list(store.row_ids)
     if known.keys().isdisjoint(ids):
         raise InputError(
@@ -470,34 +468,22 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             f"{options.id_name!r}, found none of them ({', '.join(list(known)[:3])}, ...). Name "
             "the column that holds them with --id; `srs-ooc inspect STORE --row-ids` lists them."
         )
-    gone = [next(iter(options.text.missing or ("",)))] * len(asked)
-    cells = dict(
-        zip(asked, zip(*(known.get(i, (0, gone))[1] for i in ids), strict=True), strict=True)
-    )
-
-    def settled(what: str, name: str, *beside: tuple[str, str]) -> RowColumns:
-        rows = RowColumns(Path(folder, f"{len(made)}"))
-        for one in ((what, name), *beside):
-            rows.open("target" if one[0] == "targets" else one[0], one[1]).append(
-                texts_of(cells[one])
-            )
-        how = replace(options, targets=(), no_target=what == "covariates")
-        if how.no_target:
-            rows.number_rows(len(ids))
+    gone = 0, [next(iter(options.text.missing or ("",)))] * len(asked)
+    with tempfile.TemporaryDirectory() as scratch, store.unchanged():
+        rows = RowColumns(Path(scratch))
+        rows.number_rows(len(ids))
+        for place, (what, name) in enumerate(asked):
+            spool = rows.open("covariates" if what == "covariates" else "targets", name)
+            spool.append(texts_of(known.get(one, gone)[1][place] for one in ids))
+        how = replace(options, no_target=True)
         rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
-        return rows
-
-    made: list[AddedColumn] = []
-    with tempfile.TemporaryDirectory() as folder, store.unchanged():
-        for what, name in asked:
-            if what == "covariates":
-                facts = settled(what, name).facts
-                values = {what: np.array(facts.arrays[what][:])}
-                made.append(AddedColumn(COVARIATE, name, facts.levels[0], values, {}))
-            elif name in targets:
-                made.append(settled(what, name, *others).added_target())
+        made = [(TARGET, one) for one in rows.further]
+        values, levels = rows.facts.arrays.get("covariates", np.empty(0)), rows.facts.levels
+        for i, name in enumerate(options.covariates):
+            some = np.array(values[i * len(ids) : (i + 1) * len(ids)])
+            made.append((COVARIATE, Covariate(name, some, levels[i])))
         for column in made:
-            write_column(store.path, store.fingerprint, column)
+            write_column(store.path, store.fingerprint, *column)
     return unmatched(known, ids)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
@@ -29,7 +30,6 @@ from srs_ooc.ingestion.scratch import (
     text_blocks,
     texts_of,
 )
-from srs_ooc.store.columns import TARGET, AddedColumn
 from srs_ooc.store.manifest import CATEGORICAL, NO_TARGET
 from srs_ooc.store.writing import TextBlocks
 
@@ -308,7 +308,7 @@ class RowColumns:
     Parameters
     ----------
     scratch : Path
-        Folder for the texts of the columns; made if it is not there.
+        Folder for the texts of the columns.
 
     Attributes
     ----------
@@ -318,12 +318,11 @@ class RowColumns:
         Of each kept row, the class (int32) or the number (float64).
     facts : TableFacts
         What else a store holds of them.
-    further : list of RowColumns
-        Further targets of the kept rows, each settled as if it were the only one.
+    further : list of Covariate
+        Further targets, of the kept rows: codes of classes (levels) or numbers, NaN where missing.
     """
 
     def __init__(self, scratch: Path) -> None:
-        scratch.mkdir(exist_ok=True)
         self._scratch = scratch
         self._columns: dict[str, list[TextSpool]] = {}
 
@@ -384,8 +383,7 @@ class RowColumns:
         if "events" in columns:
             arrays["events"] = self._events(columns["events"][0])
         row_ids, id_name = self._row_ids()
-        others = columns.get("targets", ())
-        self.further = [self._further(column, i) for i, column in enumerate(others)]
+        self.further = [self._further(*one) for one in enumerate(columns.get("targets", ()))]
         self.facts = TableFacts(
             target_name=self._column.label,
             classes=classes,
@@ -398,33 +396,25 @@ class RowColumns:
             levels=tuple(levels),
         )
 
-    def _further(self, column: TextSpool, place: int) -> "RowColumns":
+    def _further(self, place: int, column: TextSpool) -> Covariate:
         """Settle a further target, of the kept rows; note how many rows it has where not kept."""
         self._check_same(column)
-        one, kept = RowColumns(self._scratch / f"targets-{place}"), self.kept
+        (scratch := self._scratch / f"targets-{place}").mkdir()
+        one, kept = RowColumns(scratch), self.kept
         spool = one.open("target", column.label)
         for blob, ends in kept.texts(column):
             hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
             spool.append(Texts(blob, ends, hashes))
-        options = replace(self._options, aggregate=None)
+        options = replace(self._options, aggregate=None, no_target=False)
         one.settle(self._source, lambda row: self._where(kept.source_row(row)), options)
-        there, mask = self._are_there(column), self._every.mask
-        n_left_out = 0 if mask is None else int((there & ~mask).sum())
-        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": n_left_out}
+        values = np.full(kept.n_rows, math.nan)
+        values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
+        left_out = self._are_there(column) & (
+            False if self._every.mask is None else ~self._every.mask
+        )
+        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": int(left_out.sum())}
         self._inferred.setdefault("targets", {})[column.label] = counts
-        return one
-
-    def added_target(self) -> AddedColumn:
-        """Return the target, with strata, groups and weights, as what is added to a store."""
-        facts, kept = self.facts, self.kept
-        main = "target" if facts.classes else "target_values"
-        values = {main: self.target, **facts.arrays}
-        rest = {"target": -1, "target_values": math.nan, "weights": 1}
-        arrays = {}
-        for what, array in values.items():
-            arrays[what] = np.full(kept.n_source_rows, rest.get(what, 0), array.dtype)
-            arrays[what][slice(None) if kept.mask is None else kept.mask] = array[:]
-        return AddedColumn(TARGET, facts.target_name, facts.classes, arrays, facts.row_columns)
+        return Covariate(column.label, values, one.facts.classes)
 
     def _settle_target(self) -> tuple[str, ...]:
         """Settle values and rows; return the labels in class order."""

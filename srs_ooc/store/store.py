@@ -22,6 +22,7 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
+from srs_ooc.store import columns as added_columns
 from srs_ooc.store.arrays import (
     PIECE_ITEMS,
     Categories,
@@ -34,16 +35,6 @@ from srs_ooc.store.arrays import (
     stamp_of,
     stamps_of,
     verify_array,
-)
-from srs_ooc.store.columns import (
-    COVARIATE,
-    OWN,
-    TARGET,
-    AddedColumn,
-    column_file,
-    name_in,
-    read_column,
-    read_columns,
 )
 from srs_ooc.store.manifest import (
     CATEGORICAL,
@@ -250,12 +241,17 @@ class Store:
         Its folder.
     manifest : Manifest
         What it says of itself; :meth:`open` reads it.
+
+    Attributes
+    ----------
+    target_identity : str
+        Which target it is seen with: ``own``, or name and digest of one that was added.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._own = manifest  # what its files are, where it is seen with another target
-        self._added_target: AddedColumn | None = None
+        self.target_identity = added_columns.OWN
         self._beside: dict[str, NDArray[Any]] = {}
         self._place: Place = path
         self._stamps = self._codes_now()
@@ -353,25 +349,17 @@ class Store:
         """SHA-256 of the manifest: the identity of the store."""
         return self._own.fingerprint
 
-    def added(self, kind: str = "*") -> Iterator[AddedColumn]:
-        """Yield the columns that were added later; none of a store at a URL.
-
-        Raises
-        ------
-        StoreError
-            If one is damaged, or of another store.
-        """
-        return read_columns(self.path, self.fingerprint, self.n_rows, kind)
-
     @property
     def own_target(self) -> str | None:
         """Name of the target that it was made with; None if it was made without."""
         return None if self._own.inferred.get("target") == NO_TARGET else self._own.target_name
 
-    @property
-    def target_identity(self) -> str:
-        """Which target it is seen with: ``own``, or name and digest of one that was added."""
-        return OWN if self._added_target is None else self._added_target.identity
+    def added(self, kind: str) -> Iterator[Covariate]:
+        """Yield what was added later: ``target`` (its classes are levels) or ``covariate``.
+
+        Nothing of a store at a URL.
+        """
+        return added_columns.read_columns(self.path, self.fingerprint, self.n_rows, kind)
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -383,32 +371,32 @@ class Store:
         UsageError
             If there is no such target.
         """
-        seen = copy.copy(self)
-        seen.manifest, seen._added_target, seen._beside = self._own, None, {}
+        seen, own = copy.copy(self), self._own
+        seen.manifest, seen.target_identity, seen._beside = own, added_columns.OWN, {}
         if name is None or name == self.own_target:
             return seen
-        file = column_file(self.path, TARGET, name)
+        file = added_columns.column_file(self.path, added_columns.TARGET, name)
         if not file.is_file():
-            there = [self.own_target, *(one.name for one in self.added(TARGET))]
+            there = filter(None, [self.own_target, *(one.name for one in self.added("target"))])
             raise UsageError(
-                f"{self.place}: expected one of its targets ({', '.join(filter(None, there))}), "
-                f"found {name!r}. `srs-ooc targets` adds some, to a store on this machine."
+                f"{self.place}: expected one of its targets ({', '.join(there)}), found {name!r}. "
+                "`srs-ooc targets` adds some, to a store on this machine."
             )
-        column = read_column(file, self.fingerprint, self.n_rows)
-        values, labels, own = next(iter(column.arrays.values())), column.labels, self._own
-        counts = np.bincount(values[column.is_there], minlength=len(labels)) if labels else ()
-        found = ("target", "task", "events")
-        seen._added_target, seen._beside = column, column.arrays
-        seen._reading_nbytes += sum(array.nbytes for array in column.arrays.values())
+        column, seen.target_identity = added_columns.read_column(file, self.fingerprint, own.n_rows)
+        values, labels, counts = column.values, column.levels, ()
+        if labels:
+            codes = np.nan_to_num(values, nan=-1).astype(np.int32)
+            counts = tuple(np.bincount(codes[codes >= 0], minlength=len(labels)).tolist())
+        seen._beside = {"target": codes} if labels else {"target_values": values}
+        seen._reading_nbytes = 8 * self.n_rows
         seen.manifest = replace(
             own,
             task="classification" if labels else "regression",
             classes=labels,
-            class_counts=tuple(map(int, counts)),
+            class_counts=counts,
             target_name=name,
-            row_columns={w: n for w, n in own.row_columns.items() if w != "events"}
-            | column.row_columns,
-            inferred={what: said for what, said in own.inferred.items() if what not in found},
+            row_columns={what: n for what, n in own.row_columns.items() if what != "events"},
+            inferred={},  # all of it is of how the store was made
         )
         return seen
 
@@ -418,9 +406,11 @@ class Store:
         Raises
         ------
         StoreError
-            If the target was replaced since; errors also as of :meth:`of_target`.
+            If the target was replaced since.
+        UsageError
+            If it is no longer there.
         """
-        seen = self.of_target(name_in(identity))
+        seen = self.of_target(added_columns.name_in(identity))
         if seen.target_identity != identity:
             raise StoreError(
                 f"{self.place}: expected the target {identity} that the run was made on, found "
@@ -431,10 +421,10 @@ class Store:
 
     def target_rows(self) -> NDArray[np.int32] | None:
         """Return the rows that have a target, int32, ascending; None for all, as of its own."""
-        is_there = None if self._added_target is None else self._added_target.is_there
-        if is_there is None or is_there.all():
-            return None
-        return np.flatnonzero(is_there).astype(np.int32)
+        for values in self._beside.values():
+            is_there = values >= 0 if self.manifest.classes else ~np.isnan(values)
+            return None if is_there.all() else np.flatnonzero(is_there).astype(np.int32)
+        return None
 
     @property
     def n_rows(self) -> int:
@@ -512,8 +502,7 @@ class Store:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
                     values = file.items(i * self.n_rows, self.n_rows)
                     yield Covariate(name, np.asarray(values, np.float64), levels)
-        for added in self.added(COVARIATE):
-            yield Covariate(added.name, added.arrays["covariates"], added.labels)
+        yield from self.added(added_columns.COVARIATE)
 
     def events(self) -> NDArray[np.bool_] | None:
         """Return where the event was seen, bool (n_rows,); None if the target is not censored."""
@@ -657,9 +646,8 @@ class Store:
         if manifest.values_dtype is not None and is_category.any():
             for _ in self.column_parts(np.flatnonzero(is_category)):
                 pass
-        for column in self.added():
-            counts["added columns"] = counts.get("added columns", 0) + 1
-            nbytes += sum(array.nbytes for array in column.arrays.values())
+        if columns := [one.values.nbytes for kind in "tc" for one in self.added(f"{kind}*")]:
+            counts["added columns"], nbytes = len(columns), nbytes + sum(columns)
         return Verified(nbytes, counts)
 
 
