@@ -170,8 +170,8 @@ def _flag(flag: str, said: str) -> _Option:
 
 
 _OPTIONS = [
-    _text("--target", "NAMES", "Column of the target; of several, separated by commas, the first "
-          "is the store's own, `run --target` takes the others. [default: the last one]"),
+    _text("--target", "NAMES", "Column of the target. Of several, separated by commas, the first "
+          "is the store's own; `run --target` takes the others. [default: the last one]"),
     _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
     _choice("--task", WORDS["task"],
             "What the target is; auto: texts and few whole numbers are classes."),

@@ -117,7 +117,12 @@ def run_command(
             say(f"target {name!r}: {run}")
         _work(ledger, seen, request, shows)
     if len(runs) > 1 and level is not None:
-        _say_together(runs, level)
+        say(
+            f"Level {level} holds for each of the {len(runs)} targets alone, and for the mean over "
+            "them. For all that is selected together, or for targets picked by what they show, "
+            f"give --fdr {float(level) / len(runs):.4g}, the level over the number of targets. "
+            f"One table: srs-ooc features {' '.join(quote(str(run)) for run in runs)} --csv"
+        )
 
 
 def _targets_in(store: Store, text: str | None) -> list[str | None]:
@@ -127,17 +132,6 @@ def _targets_in(store: Store, text: str | None) -> list[str | None]:
     for name in names:
         store.of_target(name)
     return list(dict.fromkeys(names))
-
-
-def _say_together(runs: list[Path], level: str) -> None:
-    """Say what the level of each of several runs means for all of them."""
-    n = len(runs)
-    say(
-        f"Level {level} holds for each of the {n} targets alone, and for the mean over them. For "
-        "all that is selected together, or for targets picked by what they show, give --fdr "
-        f"{float(level) / n:.4g}, the level over the number of targets. "
-        f"All in one table: srs-ooc features {' '.join(quote(str(run)) for run in runs)} --csv"
-    )
 
 
 def _planned(draft: RunDraft) -> dict[str, Any]:

@@ -516,9 +516,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         line = features.line_of(column)
         return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
-    settled = replace(
-        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=(),
-        targets=(),
-    )  # fmt: skip
+    settled = options.without_columns()
     origin = stream.origin()
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)

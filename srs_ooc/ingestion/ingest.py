@@ -42,7 +42,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.stages import ingest_table
-from srs_ooc.store.columns import COVARIATE, TARGET, write_column
+from srs_ooc.store.columns import write_column
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 
@@ -477,11 +477,11 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             spool.append(texts_of(known.get(one, gone)[1][place] for one in ids))
         how = replace(options, no_target=True)
         rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
-        made = [(TARGET, one) for one in rows.further]
-        values, levels = rows.facts.arrays.get("covariates", np.empty(0)), rows.facts.levels
-        for i, name in enumerate(options.covariates):
-            some = np.array(values[i * len(ids) : (i + 1) * len(ids)])
-            made.append((COVARIATE, Covariate(name, some, levels[i])))
+        values = np.array(rows.facts.arrays.get("covariates", np.empty(0))[:])
+        covariates = values.reshape(-1, len(ids)), rows.facts.levels
+        made = [("target", one) for one in rows.further]
+        for one in zip(options.covariates, *covariates, strict=True):
+            made.append(("covariate", Covariate(*one)))
         for column in made:
             write_column(store.path, store.fingerprint, *column)
     return unmatched(known, ids)

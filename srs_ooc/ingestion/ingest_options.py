@@ -376,11 +376,15 @@ class IngestOptions:
         named += [("targets", name) for name in self.targets]
         return [(what, name) for what, name in named if name is not None]
 
+    def without_columns(self) -> "IngestOptions":
+        """Return options that name no column of the rows, as where these stand beside the table."""
+        none: Any = dict.fromkeys(("target", "weights", "groups", "event"))
+        return replace(self, **none, strata=(), covariates=(), targets=())
+
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is."""
-        flags = {"events": "--event", "targets": "--target"} | (
-            {"target": "--time"} if self.censored else {}
-        )
+        flags = {"events": "--event", "targets": "--target"}
+        flags["target"] = "--time" if self.censored else "--target"
         return flags.get(what, f"--{what.replace('_', '-')}")
 
 

@@ -409,10 +409,9 @@ class RowColumns:
         one.settle(self._source, lambda row: self._where(kept.source_row(row)), options)
         values = np.full(kept.n_rows, math.nan)
         values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
-        left_out = self._are_there(column) & (
-            False if self._every.mask is None else ~self._every.mask
-        )
-        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": int(left_out.sum())}
+        there = self._are_there(column)
+        n_left_out = int(there.sum() - self._every.of(0, there).sum())
+        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": n_left_out}
         self._inferred.setdefault("targets", {})[column.label] = counts
         return Covariate(column.label, values, one.facts.classes)
 

@@ -31,7 +31,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.columns import TARGET, write_column
+from srs_ooc.store.columns import write_column
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
 # Which reading a table gets: by rows or by columns, by its format.
@@ -125,12 +125,8 @@ def _with_samples(
     for place, (what, name) in enumerate(asked_of(options)):
         cells = [known[one][1][place] if one in known else None for one in ids]
         columns.setdefault(what, []).append((name, cells))
-    settled = replace(
-        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=(),
-        targets=(),
-    )  # fmt: skip
     inferred = side.inferred | unmatched(known, ids)
-    return settled, replace(side, columns=columns, inferred=inferred)
+    return options.without_columns(), replace(side, columns=columns, inferred=inferred)
 
 
 def _origin_of(source: SourceFile) -> dict[str, Any]:
@@ -303,7 +299,7 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
             first_feature=options.first_feature,
         )
     for further in rows.further:
-        write_column(work.folder, manifest.fingerprint, TARGET, further)
+        write_column(work.folder, manifest.fingerprint, "target", further)
     check_unchanged(reading.source)
     return manifest
 

@@ -372,9 +372,9 @@ def _options(report: Report) -> tuple[str, list[str]]:
             said.append(flag if value else f"--no-{flag[2:]}")
         else:
             said.append(f"{flag} {quote(str(value))}")
-    for flag, digest in _files(report).items():
+    for flag, found in _files(report).items():
         said.append(f"{flag} FILE")
-        notes.append(f"{flag} names {digest}.")
+        notes.append(f"{flag} names {found}.")
     return " ".join(said), notes
 
 
@@ -382,8 +382,7 @@ def _files(report: Report) -> dict[str, str]:
     """Return the options that named files, and what was in them."""
     spec = report.spec
     given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
-    with_target = digest(report.store.target_rows(), "rows")
-    nothing = ("none", "all", with_target)
+    nothing = ("none", "all", digest(report.store.target_rows(), "rows"))
     return {flag: text for flag, text in given.items() if text not in nothing}
 
 

@@ -148,8 +148,7 @@ def values_of(status: Status) -> dict[str, Any]:
     methods are left out, those of models from a run of trees, and ``halves`` and ``target`` from a
     run without.
     """
-    some = ["parts", "halves", "is_provisional", "inflation"]
-    some += ["target"] * (status.target == OWN)
+    some = ["parts", "halves", "is_provisional", "inflation", *["target"] * (status.target == OWN)]
     values = {name: v for name, v in vars(status).items() if name not in some} | status.inflation
     if status.halves is not None:
         values["halves"] = status.halves

@@ -243,10 +243,8 @@ def open_or_create(
     if run.exists():
         ledger = Run(run, writable=True)
         try:
-            store, memory_mb = (
-                ledger.seen(store),
-                request.memory_mb or int(ledger.meta("memory_mb")),
-            )
+            store = ledger.seen(store)
+            memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
             _, options = _resolved(store, replace(request, memory_mb=memory_mb))
             if request.rows_file is None:
                 options.pop("rows", None)  # those of a target that only some rows have

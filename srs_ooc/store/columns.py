@@ -7,7 +7,6 @@ SHA-256 of the rest: a line of JSON, and the values, float64, NaN where a row ha
 
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,9 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.store.manifest import canonical, parse, reading
 
-TARGET, COVARIATE = "target", "covariate"
-"""Kinds of column."""
 OWN = "own"
 """Stands for the target that a store was made with, where an added one could be named."""
 _MOST_HEAD_NBYTES = 16 * MB
-
-
-def name_in(identity: str) -> str | None:
-    """Return the name of the target that a run is of; None of the store's own."""
-    return None if identity == OWN else identity.rpartition(" (sha256 ")[0]
 
 
 def column_file(folder: Path, kind: str, name: str) -> Path:
@@ -44,7 +36,7 @@ def write_column(folder: Path, store: str, kind: str, column: Covariate) -> None
     folder, store : Path, str
         The store's folder and fingerprint.
     kind : str
-        :data:`TARGET` or :data:`COVARIATE`.
+        ``target`` or ``covariate``.
     column : Covariate
         The column; its levels are the classes of a target.
 
@@ -62,20 +54,14 @@ def write_column(folder: Path, store: str, kind: str, column: Covariate) -> None
             scratch.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
-def read_columns(folder: Path, store: str, n_rows: int, kind: str) -> Iterator[Covariate]:
-    """Yield the columns of a kind that were added to the store at ``folder``, one at a time.
-
-    Errors as of :func:`read_column`.
-    """
-    for file in sorted((folder / "columns").glob(f"{kind}-*")):
-        if file.suffix != SCRATCH_SUFFIX:
-            yield read_column(file, store, n_rows)[0]
+def column_files(folder: Path, kind: str) -> list[Path]:
+    """Return the files of the columns of a kind; none of those that a kill left unfinished."""
+    files = (folder / "columns").glob(f"{kind}-*")
+    return sorted(file for file in files if file.suffix != SCRATCH_SUFFIX)
 
 
 def read_column(file: Path, store: str, n_rows: int) -> tuple[Covariate, str]:
-    """Return a column of the store of this fingerprint, and its name and digest, as runs keep them.
-
-    :func:`name_in` takes the name from that.
+    """Return a column of the store of this fingerprint; and name and digest, as runs keep them.
 
     Raises
     ------
@@ -88,9 +74,9 @@ def read_column(file: Path, store: str, n_rows: int) -> tuple[Covariate, str]:
     if hashlib.sha256(body).hexdigest().encode() == digest and len(rest) == 8 * n_rows:
         said, values = parse(head), np.frombuffer(rest, "<f8")
         column = Covariate(said["name"], values, tuple(said["levels"]))
-        codes = values[~np.isnan(values)]
-        is_code = np.isin(codes, np.arange(len(column.levels))).all() or not column.levels
-        if said["store"] == store and is_code:
+        codes, n_levels = values[~np.isnan(values)], len(column.levels)
+        is_code = (codes >= 0) & (codes < n_levels) & (codes % 1 == 0) | (n_levels == 0)
+        if said["store"] == store and is_code.all():
             return column, f"{column.name} (sha256 {digest[:16].decode()})"
     raise StoreError(
         f"{file}: expected a column that `srs-ooc targets` wrote for this store, found that it is "

@@ -359,7 +359,8 @@ class Store:
 
         Nothing of a store at a URL.
         """
-        return added_columns.read_columns(self.path, self.fingerprint, self.n_rows, kind)
+        for file in added_columns.column_files(self.path, kind):
+            yield added_columns.read_column(file, self.fingerprint, self.n_rows)[0]
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -375,7 +376,7 @@ class Store:
         seen.manifest, seen.target_identity, seen._beside = own, added_columns.OWN, {}
         if name is None or name == self.own_target:
             return seen
-        file = added_columns.column_file(self.path, added_columns.TARGET, name)
+        file = added_columns.column_file(self.path, "target", name)
         if not file.is_file():
             there = filter(None, [self.own_target, *(one.name for one in self.added("target"))])
             raise UsageError(
@@ -410,7 +411,8 @@ class Store:
         UsageError
             If it is no longer there.
         """
-        seen = self.of_target(added_columns.name_in(identity))
+        is_own = identity == added_columns.OWN
+        seen = self.of_target(None if is_own else identity.rpartition(" (sha256 ")[0])
         if seen.target_identity != identity:
             raise StoreError(
                 f"{self.place}: expected the target {identity} that the run was made on, found "
@@ -502,7 +504,7 @@ class Store:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
                     values = file.items(i * self.n_rows, self.n_rows)
                     yield Covariate(name, np.asarray(values, np.float64), levels)
-        yield from self.added(added_columns.COVARIATE)
+        yield from self.added("covariate")
 
     def events(self) -> NDArray[np.bool_] | None:
         """Return where the event was seen, bool (n_rows,); None if the target is not censored."""

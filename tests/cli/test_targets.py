@@ -330,7 +330,7 @@ def test_a_store_without_a_target_gets_some(folder, added, columns):
 )
 def test_what_cannot_be_added_is_refused_and_changes_nothing(added, words, said):
     lines = list(csv.reader((added / "people.csv").read_text().splitlines()))
-    table = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
+    table = {name: [line[i] for line in lines[1:]] for i, name in enumerate(lines[0])}
     n = len(lines) - 1
     table |= {"same": ["1"] * n, "none": [""] * n, "twice": ["r1"] * n}
     write(added / "odd.csv", table | {"strangers": [f"p{i}" for i in range(n)]})

@@ -15,7 +15,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.store.columns import column_file, name_in, write_column
+from srs_ooc.store.columns import column_file, write_column
 from srs_ooc.store.opening import open_zarr
 from srs_ooc.store.store import Store
 
@@ -86,7 +86,7 @@ def test_a_store_is_seen_with_a_target(store):
     assert seen.target().tolist() == [0, 1, -1, 2, 0, 1, 2, 2, -1, 0, 1, 1]
     assert seen.target_rows().tolist() == [0, 1, 3, 4, 5, 6, 7, 9, 10, 11]
     assert [piece.tolist() for _, piece in seen.pieces("target")] == [seen.target().tolist()]
-    assert name_in(seen.target_identity) == "b"
+    assert seen.seen_as(seen.target_identity).manifest == seen.manifest
     numbers = seen.of_target("n")
     assert (numbers.manifest.task, numbers.manifest.classes) == ("regression", ())
     assert numbers.target_rows().tolist() == list(range(2, N_ROWS))
