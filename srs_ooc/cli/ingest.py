@@ -126,11 +126,12 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
             say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
 
 
-def _report_unmatched(inferred: Mapping[str, Any]) -> None:
-    for side, words in (
-        ("samples_without_label", "samples without a label, left out"),
-        ("labels_without_sample", "labels without a sample, left out"),
-    ):
+def _report_unmatched(
+    inferred: Mapping[str, Any],
+    samples: str = "samples without a label, left out",
+    labels: str = "labels without a sample, left out",
+) -> None:
+    for side, words in (("samples_without_label", samples), ("labels_without_sample", labels)):
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
@@ -338,7 +339,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             **given,
         )
         options = options.with_targets(sample_columns(options)[2])
-        _report_unmatched(add_columns(opened, options))
+        words = "rows without a line in the table", "lines without a row, left out"
+        _report_unmatched(add_columns(opened, options), *words)
     own, n_rows = opened.manifest, opened.n_rows
     if opened.own_target:
         kind = kind_of(len(own.classes), 0)

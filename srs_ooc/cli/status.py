@@ -24,7 +24,7 @@ from srs_ooc.results.standing import (
 )
 from srs_ooc.runs.ledger import FILE as LEDGER_FILE
 from srs_ooc.runs.run import Run
-from srs_ooc.store.columns import OWN
+from srs_ooc.store.arrays import OWN
 
 
 @click.command("status")

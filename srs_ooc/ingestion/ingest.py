@@ -42,7 +42,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.stages import ingest_table
-from srs_ooc.store.columns import write_column
+from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 

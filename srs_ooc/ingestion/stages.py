@@ -31,7 +31,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.columns import write_column
+from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
 # Which reading a table gets: by rows or by columns, by its format.

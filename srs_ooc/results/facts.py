@@ -26,7 +26,7 @@ from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
 from srs_ooc.runs.inputs import digest
 from srs_ooc.runs.settling import declared
-from srs_ooc.store.columns import OWN
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.manifest import hopeless
 
 # Warnings of a report in plain words, each with what to do.

@@ -20,7 +20,7 @@ from srs_ooc.runs.screening import is_done, is_growth
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict
-from srs_ooc.store.columns import OWN
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.store import Store
 
 # Where a run stands.

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
-from srs_ooc.store.columns import OWN
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 

@@ -9,7 +9,7 @@ from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJud
 from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
-from srs_ooc.store.columns import OWN
+from srs_ooc.store.arrays import OWN
 from srs_ooc.trees.response import TreeLimits
 
 LEFT = {

@@ -22,8 +22,8 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
-from srs_ooc.store import columns as added_columns
 from srs_ooc.store.arrays import (
+    OWN,
     PIECE_ITEMS,
     Categories,
     Names,
@@ -31,7 +31,10 @@ from srs_ooc.store.arrays import (
     check_chunks,
     check_files,
     codes_changed,
+    column_file,
+    column_files,
     read_array,
+    read_column,
     stamp_of,
     stamps_of,
     verify_array,
@@ -251,7 +254,7 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._own = manifest  # what its files are, where it is seen with another target
-        self.target_identity = added_columns.OWN
+        self.target_identity = OWN
         self._beside: dict[str, NDArray[Any]] = {}
         self._place: Place = path
         self._stamps = self._codes_now()
@@ -359,8 +362,8 @@ class Store:
 
         Nothing of a store at a URL.
         """
-        for file in added_columns.column_files(self.path, kind):
-            yield added_columns.read_column(file, self.fingerprint, self.n_rows)[0]
+        for file in column_files(self.path, kind):
+            yield read_column(file, self.fingerprint, self.n_rows)[0]
 
     def of_target(self, name: str | None) -> "Store":
         """Return the store as seen with a target that was added later; None for its own.
@@ -373,17 +376,17 @@ class Store:
             If there is no such target.
         """
         seen, own = copy.copy(self), self._own
-        seen.manifest, seen.target_identity, seen._beside = own, added_columns.OWN, {}
+        seen.manifest, seen.target_identity, seen._beside = own, OWN, {}
         if name is None or name == self.own_target:
             return seen
-        file = added_columns.column_file(self.path, "target", name)
+        file = column_file(self.path, "target", name)
         if not file.is_file():
             there = filter(None, [self.own_target, *(one.name for one in self.added("target"))])
             raise UsageError(
                 f"{self.place}: expected one of its targets ({', '.join(there)}), found {name!r}. "
                 "`srs-ooc targets` adds some, to a store on this machine."
             )
-        column, seen.target_identity = added_columns.read_column(file, self.fingerprint, own.n_rows)
+        column, seen.target_identity = read_column(file, self.fingerprint, own.n_rows)
         values, labels, counts = column.values, column.levels, ()
         if labels:
             codes = np.nan_to_num(values, nan=-1).astype(np.int32)
@@ -411,7 +414,7 @@ class Store:
         UsageError
             If it is no longer there.
         """
-        is_own = identity == added_columns.OWN
+        is_own = identity == OWN
         seen = self.of_target(None if is_own else identity.rpartition(" (sha256 ")[0])
         if seen.target_identity != identity:
             raise StoreError(

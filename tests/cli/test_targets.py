@@ -88,7 +88,7 @@ def added(folder, tmp_path):
     asked = ("--target", "b,c", "--covariates", "age")
     done = srs_ooc("targets", "a.zarr", *PEOPLE, *asked, cwd=tmp_path)
     assert done.stdout.splitlines() == [
-        "labels without a sample, left out: 1 (nobody)",
+        "lines without a row, left out: 1 (nobody)",
         "target 'a' (2 levels): 60 of 60 rows, the store's own",
         f"target 'b' (numbers): {60 - len(LACK_B)} of 60 rows",
         "target 'c' (2 levels): 60 of 60 rows",
@@ -193,7 +193,7 @@ def test_runs_from_before_go_on_and_those_of_what_was_replaced_are_refused(folde
     other = (tmp_path / "people.csv").read_text().replace("r1,", "r01,")
     (tmp_path / "people.csv").write_text(other)
     said = srs_ooc("targets", "a.zarr", *PEOPLE, "--target", "b", cwd=tmp_path).stdout
-    assert "samples without a label, left out: 1 (r1)" in said
+    assert "rows without a line in the table: 1 (r1)" in said
     for words in (
         ("resume", "a-b.run"),
         ("run", "a.zarr", "--target", "b"),

@@ -15,7 +15,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.records import Covariate
-from srs_ooc.store.columns import column_file, write_column
+from srs_ooc.store.arrays import column_file, write_column
 from srs_ooc.store.opening import open_zarr
 from srs_ooc.store.store import Store
 
@@ -142,7 +142,7 @@ def test_a_kill_while_a_column_is_written_leaves_the_old_one(store):
         text = (
             "import os, pathlib, signal, sys, numpy as np\n"
             "from srs_ooc.store.store import Store\n"
-            "from srs_ooc.store.columns import write_column\n"
+            "from srs_ooc.store.arrays import write_column\n"
             "from srs_ooc.base.records import Covariate\n"
             "store = Store.open(pathlib.Path(sys.argv[1]))\n"
             f"{where} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
