@@ -350,3 +350,21 @@ def test_targets_that_are_none_are_refused(folder, added):
     both = ("b.csv", "a.csv", added / "two.zarr", "--target", "a,b")
     assert "expected" in error_of("ingest", *both, cwd=folder)
     assert not (added / "two.zarr").exists()
+
+
+def test_targets_of_a_table_in_pieces_are_those_of_the_whole(folder, tmp_path, columns):
+    b = without(columns["b"], LACK_B)
+    named = {"id": columns["id"], "a": columns["a"], "b": b}
+    x = list(columns["x"].items())
+    write(tmp_path / "p0.csv", named | dict(x[:25]))
+    write(tmp_path / "p1.csv", named | dict(x[25:]))  # they are no features there either
+    write(tmp_path / "p2.csv", {"id": columns["id"], "b": b, "more": columns["age"]})
+    asked = ("--target", "a,b", *ROW_IDS)
+    srs_ooc("ingest", "p0.csv", "p1.csv", "p2.csv", "p.zarr", *asked, cwd=tmp_path)
+    store = Store.open(tmp_path / "p.zarr")
+    assert list(store.names) == [*columns["x"], "more"]
+    whole = tmp_path / "whole.zarr"
+    srs_ooc("ingest", "abc.csv", whole, "--ignore", "c", *asked, cwd=folder)
+    seen, expected = (one.of_target("b") for one in (store, Store.open(whole)))
+    np.testing.assert_array_equal(seen.target(), expected.target())
+    assert seen.target_rows().tolist() == expected.target_rows().tolist()
