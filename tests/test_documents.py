@@ -140,7 +140,12 @@ def tasks(folder):
     """Write what every task of the page of how-tos begins with."""
     turned(folder)
     study(folder)
-    table(folder / "table.csv", "ill", **people())
+    known = people()
+    table(folder / "table.csv", "ill", **known)
+    bmi = np.random.default_rng(9).normal(25, 4, 120).round(1)
+    lines = [f"{i + 1},{bmi[i]},{['no', 'yes'][i % 3 > 1]},{known['age'][i]},{known['sex'][i]}"
+             for i in range(118)]  # fmt: skip
+    (folder / "people.csv").write_text("\n".join(["row,bmi,smoker,age,sex", *lines]) + "\n")
     finished(folder)
 
 

@@ -75,6 +75,7 @@ def run(
     exclude_missing: bool = False,
     save_trees: bool | None = None,
     fresh: bool = False,
+    target: str | None = None,
     client: Any = None,
     worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
@@ -124,6 +125,9 @@ def run(
         Keep every tree (of ``prs`` and ``rase`` the models of the end), to predict by.
     fresh : bool
         Begin another run beside those there are, in a folder that is free, instead of ``out``.
+    target : str, optional
+        Name of a target that was added to the store; rows without it are left out, and the run's
+        folder has its name. The store's own, if not given.
     client : distributed.Client, optional
         Trees are grown on the workers of this Dask client; results do not depend on it.
     worker_memory_mb : int
@@ -160,11 +164,13 @@ def run(
             files["validation_rows"],
             cluster_given(client, worker_memory_mb),
             halves,
+            target,
         )
         place = None if out is None else path_given(out, "out")
-        folder = asked_run_path(opened.place, place, fresh=flag_given(fresh, "fresh"))
+        added = None if target == opened.own_target else target
+        folder = asked_run_path(opened.place, place, fresh=flag_given(fresh, "fresh"), target=added)
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
-            _work(ledger, opened, request, progress)
+            _work(ledger, ledger.seen(opened), request, progress)
     return Result(folder)
 
 

@@ -50,6 +50,7 @@ def plan(
     exclude_missing: bool = False,
     save_trees: bool = False,
     halves: int | None = None,
+    target: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Say what a run would need, cost and could find, before it is started. Writes nothing.
@@ -60,7 +61,7 @@ def plan(
         The store; the time of an iteration is measured by a few real ones.
     n_rows, n_features, n_classes : int, optional
         Without a store: a table known only by its numbers.
-    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, save_trees, halves
+    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, save_trees, halves, target
         As for :func:`srs_ooc.run`.
     **options
         Likewise.
@@ -89,6 +90,7 @@ def plan(
             save_trees=save_trees,
             validation_file=files["validation_rows"],
             halves=halves,
+            target=target,
         )
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}

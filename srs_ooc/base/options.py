@@ -6,6 +6,7 @@ Beside them stand shares (alpha, beta), what a caller from Python gives, how opt
 messages, and parts that other packages bring.
 """
 
+import csv
 import dataclasses
 import math
 import os
@@ -435,3 +436,17 @@ def part_at(place: str, what: str) -> Any:
             f"{what}: expected a part at {place}, could not import it: {error}. Install the "
             "package that provides it again."
         ) from error
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return names separated by commas; one that holds a comma is quoted, as in a CSV file.
+
+    Raises
+    ------
+    UsageError
+        If one is empty.
+    """
+    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    if not names or "" in names:
+        raise UsageError(f"expected names separated by commas, found {text!r}. Name each column.")
+    return names

@@ -24,6 +24,10 @@ EXAMPLES = {
         "      --samples pheno.csv --id ID --target Group",
     ],
     "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
+    "targets": [
+        "srs-ooc targets data.zarr pheno.csv --id ID --target bmi,smoker --covariates age,sex",
+        "srs-ooc targets data.zarr",
+    ],
     "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
     "scores": ["srs-ooc scores data.zarr --csv"],
     "components": ["srs-ooc components data.zarr -k 10 --out pcs.csv"],
@@ -35,6 +39,7 @@ EXAMPLES = {
         "srs-ooc run data.zarr --memory-mb 512",
         "srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1",
         "srs-ooc run data.zarr --save-trees --iterations 10000",
+        "srs-ooc run data.zarr --target bmi,smoker",
     ],
     "resume": ["srs-ooc resume data.run", "srs-ooc resume data.run --iterations 50000"],
     "status": ["srs-ooc status data.run", "srs-ooc status data.run --json"],
@@ -42,6 +47,7 @@ EXAMPLES = {
         "srs-ooc features data.run --top 20",
         "srs-ooc features data.run --why f123",
         "srs-ooc features data.run --csv > features.csv",
+        "srs-ooc features data-bmi.run data-smoker.run --csv > both.csv",
     ],
     "pairs": ["srs-ooc pairs data.run", "srs-ooc pairs data.run --csv > pairs.csv"],
     "assess": ["srs-ooc assess data.run cohort2.zarr --csv > again.csv"],
@@ -94,6 +100,7 @@ A table to try them on:
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
+    "targets": ("srs_ooc.cli.ingest", "Add targets and covariates to a store."),
     "verify": ("srs_ooc.cli.inspect", "Read all of a store or a run; find damage."),
     "scores": ("srs_ooc.cli.scores", "Score columns by leverage or norm."),
     "components": ("srs_ooc.cli.scores", "Principal components, to adjust for."),
@@ -118,7 +125,7 @@ COMMANDS = {
 }
 GROUPS = {
     "A first session": "ingest run features report",
-    "Before a run": "inspect verify plan components scores",
+    "Before a run": "inspect targets verify plan components scores",
     "Runs that there are": "resume status compare runs remove",
     "More of what a run found": "pairs assess compact export predict sensitivity",
     "Other": "network synth theory",

@@ -1,7 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -11,6 +10,7 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.options import names_in
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
@@ -25,12 +25,21 @@ from srs_ooc.cli.output import (
     with_options,
 )
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import censored_of, event_of, made_first_at, make_at, make_store
+from srs_ooc.ingestion.feature_rows import sample_columns
+from srs_ooc.ingestion.ingest import (
+    add_columns,
+    censored_of,
+    event_of,
+    made_first_at,
+    make_at,
+    make_store,
+)
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.
@@ -69,6 +78,10 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
         say(f"rows of each class: {counts}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
+    for name, found in inferred.get("targets", {}).items():
+        lost = f"; with it, but left out for want of {manifest.target_name!r}: "
+        more = f"{lost}{found['n_left_out']}" if found["n_left_out"] else ""
+        say(f"target {name!r}, too; rows without it: {found['n_without']}{more}")
     if found := inferred.get("aggregate"):
         say(f"aggregated: a row is the {found['how']} of a group's, of {found['n_rows']} rows")
     more = inferred.get("rows_without_covariates", 0)
@@ -80,17 +93,21 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     _report_found(manifest, has_samples=has_samples)
     if manifest.n_missing_cells:
         say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
-    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
-    size = describe_nbytes(manifest.codes_nbytes)
-    if manifest.n_linked_rows:
-        say(
-            f"linked: {manifest.source['name']} holds the genotypes ({size}) and must stay as it is"
-        )
-    else:
-        say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+    say(_kept(manifest))
     if isinstance(store, Path):
         for remark in remarks_of(Store.open(store)):
             say(f"note: {remark}")
+
+
+def _kept(manifest: Manifest) -> str:
+    """Return where the codes are, and whether the values are kept."""
+    size = describe_nbytes(manifest.codes_nbytes)
+    if manifest.n_linked_rows:
+        return (
+            f"linked: {manifest.source['name']} holds the genotypes ({size}) and must stay as it is"
+        )
+    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
+    return f"kept: {manifest.code_dtype} codes ({size}) {kept}"
 
 
 def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
@@ -111,17 +128,22 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
     if events := inferred.get("events"):
         (name,) = manifest.row_columns["events"]
         say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
-    for side, words in (
-        ("samples_without_label", "samples without a label, left out"),
-        ("labels_without_sample", "labels without a sample, left out"),
-    ):
-        if found := inferred.get(side):
-            more = ", ..." if found["n"] > len(found["first"]) else ""
-            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    _report_unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
     for what in ("row_ids", "index", "names", "separator"):
         if found := inferred.get(what):
             say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
+
+
+def _report_unmatched(
+    inferred: Mapping[str, Any],
+    samples: str = "samples without a label, left out",
+    labels: str = "labels without a sample, left out",
+) -> None:
+    for side, words in (("samples_without_label", samples), ("labels_without_sample", labels)):
+        if found := inferred.get(side):
+            more = ", ..." if found["n"] > len(found["first"]) else ""
+            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
@@ -158,7 +180,8 @@ def _flag(flag: str, said: str) -> _Option:
 
 
 _OPTIONS = [
-    _text("--target", "NAME", "Column of the target. [default: the last one]"),
+    _text("--target", "NAMES", "Column of the target. Of several, separated by commas, the first "
+          "is the store's own; `run --target` takes the others. [default: the last one]"),
     _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
     _choice("--task", WORDS["task"],
             "What the target is; auto: texts and few whole numbers are classes."),
@@ -303,6 +326,49 @@ def ingest_command(
     report_store(store, manifest, has_samples=options.samples is not None)
 
 
+@click.command("targets")
+@click.argument("store", type=STORE)
+@click.argument("table", type=FILE, required=False)
+@click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
+@_text("--target", "NAMES", "Columns of targets, separated by commas.")
+def targets_command(store: Place, table: Path | None, **given: Any) -> None:
+    """Add targets and covariates to STORE from the text table TABLE, or list those there are.
+
+    A column that was added before is replaced: its runs are refused from then on, all others go on.
+    `srs-ooc run STORE --target NAME` searches for a target, `run --adjust` takes covariates.
+    """
+    opened = open_store(store)
+    if table is not None:
+        if given["id_name"] is None:
+            raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
+        said = given.pop
+        options = IngestOptions(
+            samples=table,
+            text=TextForm(
+                said("separator"), decimal=said("decimal"), missing=said("missing") or None
+            ),
+            kinds=ForcedKinds(tuple(map(pair_of, said("kind")))),
+            covariates=_names(said("covariates")),
+            **given,
+        )
+        options = options.with_targets(sample_columns(options)[2])
+        words = "rows without a line in the table", "lines without a row, left out"
+        _report_unmatched(add_columns(opened, options), *words)
+    own, n_rows = opened.manifest, opened.n_rows
+    if opened.own_target:
+        kind = kind_of(len(own.classes), 0)
+        say(f"target {own.target_name!r} {kind}: {n_rows} of {n_rows} rows, the store's own")
+    for kind in ("target", "covariate"):
+        for name, values, levels in opened.added(kind):
+            n_there = np.count_nonzero(~np.isnan(values))
+            say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
+
+
+_SHARED = ("--task", "--min-class-rows", "--kind", "--covariates", "--separator", "--decimal",
+           "--missing", "--memory-mb")  # fmt: skip
+targets_command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
+
+
 def _check_no_text(tables: tuple[Path, ...]) -> None:
     from srs_ooc.ingestion.formats.files import opener_of
 
@@ -338,6 +404,8 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         sample_features=_names(more),
         **given,
     )
+    if options.samples:
+        options = options.with_targets(sample_columns(options)[2])
     if options.target is not None and file is not None:
         found = options.flag_of("target")
         raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
@@ -350,13 +418,7 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """Return names separated by commas; one that holds a comma is quoted, as in a CSV file."""
-    if text is None:
-        return ()
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
-    if not names or "" in names:
-        raise UsageError(f"expected names separated by commas, found {text!r}. Name each column.")
-    return names
+    return () if text is None else names_in(text)
 
 
 def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:

@@ -63,7 +63,7 @@ def inspect_command(
     leases = [Lease("reading a store in pieces", READING_NBYTES)]
     Budget(memory_mb * MB, leases).check()
     opened = open_store(store)
-    row_nbytes = 9 * (opened.manifest.format != FORMAT)
+    row_nbytes = 9 * (opened.manifest.format != FORMAT or any(opened.added("covariate")))
     leases.append(Lease("a covariate, or events", row_nbytes * opened.n_rows))
     Budget(memory_mb * MB, leases).check()
     if verify:

@@ -1,7 +1,11 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import fields, make_dataclass
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -68,13 +72,13 @@ _ASSESSED_COLUMNS = {
 
 
 @click.command("features", cls=Brief, first=("--top", "--selected", "--why", "--csv", "--json"))
-@click.argument("run", type=FILE)
+@click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
 @RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
 @with_options(RECORD_OPTIONS)
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
-    run: Path,
+    runs: tuple[Path, ...],
     store: Place | None,
     only_selected: bool,
     top: int | None,
@@ -85,7 +89,8 @@ def features_command(
     """List the features of RUN, the best first; also while it goes on.
 
     Selected features come first. The table has some of the columns, --csv has all; --help-all says
-    what they mean.
+    what they mean. Of several RUNs, such as those of several targets, one table has the lines of
+    all, with run and target before each.
 
     Where its store is gone, those that a verdict put first, and why, are read from RUN itself.
 
@@ -128,7 +133,12 @@ def features_command(
     feature never drawn, p_better without a probe, entered if not selected.
     """
     process_nbytes()  # of the program alone, before there is work
-    ledger = Run(run, writable=False)
+    if len(runs) > 1:
+        if why is not None:
+            raise UsageError(f"--why: expected one run, found {len(runs)}. Name one.")
+        _write_joined(runs, store, top, memory_mb, only_selected=only_selected, **form)
+        return
+    ledger = Run(runs[0], writable=False)
     try:
         found = ledger.find_store(store)
     except RunError as error:
@@ -155,6 +165,31 @@ def features_command(
                 say(f"note: {title}. {text}", err=True)
     ledger.close()
     _say_more(len(reading.positions) if among is None else len(among), top, **form)
+
+
+def _write_joined(
+    runs: tuple[Path, ...], store: Place | None, top: int | None, memory_mb: int, **form: Any
+) -> None:
+    """Write the features of several runs, one run after another; a bad one is refused first."""
+    only_selected, is_table = form.pop("only_selected"), not (form["as_csv"] or form["as_json"])
+    top, names = top or (TABLE_ROWS if is_table else None), [f.name for f in fields(ScoredRecord)]
+    with ExitStack() as stack:
+        ledgers = [stack.enter_context(closing(Run(run, writable=False))) for run in runs]
+        stores = [ledger.find_store(store) for ledger in ledgers]
+
+        def records() -> Iterator[Any]:
+            for ledger, seen in zip(ledgers, stores, strict=True):
+                reading = Ranking(ledger, seen, memory_mb * MB)
+                among = reading.selected() if only_selected else None
+                for line in islice(reading.records(among), top):
+                    values = {name: getattr(line, name, None) for name in names}
+                    whose = {"run": str(ledger.run), "target": seen.manifest.target_name}
+                    yield SimpleNamespace(**whose | values)
+
+        joined, columns = make_dataclass("Joined", ["run", "target", *names]), {"target": 11}
+        write_records(
+            joined, records(), columns | _VERDICT_COLUMNS, top and top * len(runs), **form
+        )
 
 
 def _say_more(n_there: int, top: int | None, *, as_json: bool, as_csv: bool, **_: Any) -> None:
@@ -389,4 +424,6 @@ def export_command(
                 ledger, Ranking(ledger, opened, cap_nbytes, later_nbytes=later), top
             )
     exporting.export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
-    say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
+    rows = None if exporting.is_store_name(out) else opened.target_rows()
+    n_rows = opened.n_rows if rows is None else len(rows)
+    say(f"{out}: {counted(len(positions), 'feature')} of {counted(n_rows, 'row')}")

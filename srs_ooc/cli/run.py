@@ -1,6 +1,7 @@
 """``srs-ooc run`` and ``srs-ooc resume``."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.options import names_in
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli.output import (
@@ -95,16 +97,41 @@ def run_command(
     """
     process_nbytes()  # of the program alone, before there is work
     opened = open_store(only_store() if store is None else store, cache=cache)
-    request = request_of(given)
-    run = asked_run_path(opened.place, out, fresh=fresh)
-    is_new = not run.exists()
-    ledger = open_or_create(opened, run, request, _planned)
-    if is_new:
-        _say_planned(ledger, request.iterations)
-        _say_notes(ledger, opened, is_given="draw_block" in request.options)
-        if fresh or isinstance(opened.place, Url):
-            say(f"a new run: {run}", err=True)
-    _work(ledger, opened, request, shows)
+    asked = request_of(given)
+    names = _targets_in(opened, asked.target)
+    place, out = (out, None) if out and len(names) > 1 else (opened.place, out)
+    runs: list[Path] = []
+    for name in names:
+        added = None if name == opened.own_target else name
+        runs.append(run := asked_run_path(place, out, fresh=fresh, target=added))
+        request, is_new = replace(asked, target=name), not run.exists()
+        ledger = open_or_create(opened, run, request, _planned)
+        level = ledger.spec.fdr if ledger.spec.concludes else None
+        seen = ledger.seen(opened)
+        if is_new:
+            _say_planned(ledger, request.iterations)
+            _say_notes(ledger, seen, is_given="draw_block" in request.options)
+            if fresh or isinstance(opened.place, Url):
+                say(f"a new run: {run}", err=True)
+        if len(names) > 1:
+            say(f"target {name!r}: {run}")
+        _work(ledger, seen, request, shows)
+    if len(runs) > 1 and level is not None:
+        say(
+            f"Level {level} holds for each of the {len(runs)} targets alone, and for the mean over "
+            "them. For all that is selected together, or for targets picked by what they show, "
+            f"give --fdr {float(level) / len(runs):.4g}, the level over the number of targets. "
+            f"One table: srs-ooc features {' '.join(quote(str(run)) for run in runs)} --csv"
+        )
+
+
+def _targets_in(store: Store, text: str | None) -> list[str | None]:
+    """Return the targets that a text names, all of which are there: one, or several by commas."""
+    there = [None, store.own_target, *(one.name for one in store.added("target"))]
+    names = (text,) if text is None or text in there else names_in(text)
+    for name in names:
+        store.of_target(name)
+    return list(dict.fromkeys(names))
 
 
 def _planned(draft: RunDraft) -> dict[str, Any]:

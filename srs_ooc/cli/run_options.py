@@ -34,6 +34,9 @@ TABLE_OPTIONS: list[Decorator] = [
 ]  # fmt: skip
 INPUT_OPTIONS: list[Decorator] = [
     *TABLE_OPTIONS,
+    click.option("--target", metavar="NAMES",
+                 help="Targets that `ingest` or `targets` added to the store, separated by "
+                 "commas; rows without one are left out.  [default: the store's own]"),
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
                  help="With --method prs or rase: row ids to hold out, one a line."),
 ]  # fmt: skip

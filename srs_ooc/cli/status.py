@@ -24,6 +24,7 @@ from srs_ooc.results.standing import (
 )
 from srs_ooc.runs.ledger import FILE as LEDGER_FILE
 from srs_ooc.runs.run import Run
+from srs_ooc.store.arrays import OWN
 
 
 @click.command("status")
@@ -59,6 +60,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       halves                    only of a run with --halves: asked, done; n_selected by
                                 each; agreement of the first 20 features of two that
                                 share no row (mean share)
+      target                    only of a run on an added target: its name and digest
     Of the folder of a network: state, targets, targets_asked, identity,
     peak_rss_mb, seconds.
     """
@@ -89,6 +91,7 @@ def _lines(status: Status, run: str) -> list[tuple[str, str]]:
         ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
+        *([] if status.target == OWN else [("target", status.target)]),
         *((name, _listed(values)) for name, values in status.parts.items()),
         ("saved trees", "none" if status.trees_nbytes is None
                         else describe_nbytes(status.trees_nbytes)),

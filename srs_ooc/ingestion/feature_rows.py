@@ -287,16 +287,21 @@ def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]
     return known
 
 
-def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
-    """Yield the line, the id and the columns asked for of each sample."""
+def sample_columns(options: IngestOptions) -> tuple[SourceFile, Any, list[str]]:
+    """Return a sample table, its rows after the header, and the names of its columns."""
     assert options.samples is not None
     source, form = SourceFile(options.samples), options.text
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"")
     separator = form.separator_of(first.decode(errors="replace"))
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
-    filled = (row for row in rows if row)
-    header = [name.strip(" \t") for name in next(filled, [])]
+    header = next(filter(None, rows), [])
+    return source, rows, [name.strip(" \t") for name in header]
+
+
+def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
+    """Yield the line, the id and the columns asked for of each sample."""
+    source, rows, header = sample_columns(options)
     places = []
     for what, name in (("id", str(options.id_name)), *asked_of(options)):
         if name not in header:
@@ -309,7 +314,7 @@ def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
                 f"--covariates: expected columns of no other role, found {name!r}. Leave it out."
             )
         places.append(header.index(name))
-    for row in filled:
+    for row in filter(None, rows):
         if len(row) != len(header):
             raise InputError(
                 f"{source}, line {rows.line_num}: expected {len(header)} fields as in the header, "
@@ -362,6 +367,23 @@ def _text_nbytes(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
+def samples_lease(options: IngestOptions, n_ids: int, ids_nbytes: int) -> Lease:
+    """Return what a sample table takes in memory, with so many ids that are looked up in it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read as asked.
+    """
+    # An id that is looked up, a sample in both mappings and a cell of it, as Python objects, beyond
+    # their texts: 130, 202 and 62 bytes as measured at 10^6 samples.
+    samples = 140 * n_ids + ids_nbytes
+    for _, sample, *cells in _samples(options):
+        samples += 210 + _text_nbytes(sample)
+        samples += sum(64 + _text_nbytes(cell) for cell in cells)
+    return Lease("the samples", samples)
+
+
 def feature_memory(
     source: SourceFile, header: TextSpool, options: IngestOptions
 ) -> ingest_memory.IngestMemory:
@@ -372,14 +394,8 @@ def feature_memory(
     InputError
         If the sample table cannot be read as asked.
     """
-    n_samples, known = len(header) - 1, _samples(options)
-    # An id that is looked up, a sample in both mappings and a cell of it, as Python objects, beyond
-    # their texts: 130, 202 and 62 bytes as measured at 10^6 samples.
-    samples = 140 * n_samples + header.nbytes
-    for _, sample, *cells in known:
-        samples += 210 + _text_nbytes(sample)
-        samples += sum(64 + _text_nbytes(cell) for cell in cells)
-    held = [Lease("the samples", samples)]
+    n_samples = len(header) - 1
+    held = [samples_lease(options, n_samples, header.nbytes)]
     if options.kinds:  # a name and its kind, and once more by the reader of the table
         names = sum(4 * len(name) + 540 for name in options.kinds.names())
         held.append(Lease("kinds by name", names))
@@ -499,8 +515,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         line = features.line_of(column)
         return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
-    settled = replace(
-        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=()
-    )
+    settled = options.without_columns()
     origin = stream.origin()
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)

@@ -6,12 +6,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import StoreError, UsageError
+import numpy as np
+
+from srs_ooc.base.budget import Budget, Lease, growth_counted
+from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
@@ -23,7 +26,10 @@ from srs_ooc.base.options import (
     unexpected,
     whole_given,
 )
+from srs_ooc.base.records import Covariate
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
+from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
     ByteProgress,
@@ -32,8 +38,11 @@ from srs_ooc.ingestion.ingest_options import (
     SideColumns,
 )
 from srs_ooc.ingestion.remarks import remarks_of
+from srs_ooc.ingestion.rows import RowColumns
+from srs_ooc.ingestion.scratch import texts_of
 from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.ingestion.stages import ingest_table
+from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 
@@ -422,6 +431,73 @@ def make_store(
         raise UsageError("--link: expected one .bed file, found pieces of a table. Leave it out.")
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
+
+
+def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
+    """Add targets and covariates of a sample table to a store, or replace those added before.
+
+    All are settled before the first is written; what the store was made with stays as it is.
+
+    Parameters
+    ----------
+    store : Store
+        The store, on this machine.
+    options : IngestOptions
+        The table (``samples``), its column of row ids (``id_name``), and the columns.
+
+    Returns
+    -------
+    dict
+        Ids that the other side lacks, as an ingest notes them.
+
+    Raises
+    ------
+    InputError
+        If no row is in the table, an id occurs twice, or a column does not hold what it should.
+    UsageError
+        If nothing is named, a name is that of a column the store was made with, or the store is at
+        a URL.
+    StoreError, BudgetError
+        If the store cannot be written, or the cap cannot hold the table.
+    """
+    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, samples_lease, unmatched
+
+    asked, table = asked_of(options), options.samples
+    own = [store.own_target, *store.manifest.row_columns.get("covariates", ())]
+    taken = [name for _, name in asked if name in own]
+    if taken or not asked or not isinstance(store.place, Path):
+        found = f"{taken[0]!r}, which is its own" if taken else "none, or a store at a URL"
+        raise UsageError(
+            f"{store.place}: expected a store on this machine, and --target or --covariates that "
+            f"it was not made with, found {found}. Name such columns; its own stay as they are."
+        )
+    lease = samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
+    columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
+    Budget(int(options.memory_mb * MB), [lease, columns]).check()
+    known, ids = read_samples(options), list(store.row_ids)
+    if known.keys().isdisjoint(ids):
+        raise InputError(
+            f"{table}: expected row ids of {store.place} ({', '.join(ids[:3])}, ...) in column "
+            f"{options.id_name!r}, found none of them ({', '.join(list(known)[:3])}, ...). Name "
+            "the column that holds them with --id; `srs-ooc inspect STORE --row-ids` lists them."
+        )
+    gone = 0, [next(iter(options.text.missing or ("",)))] * len(asked)
+    with tempfile.TemporaryDirectory() as scratch, store.unchanged():
+        rows = RowColumns(Path(scratch))
+        rows.number_rows(len(ids))
+        for place, (what, name) in enumerate(asked):
+            spool = rows.open("covariates" if what == "covariates" else "targets", name)
+            spool.append(texts_of(known.get(one, gone)[1][place] for one in ids))
+        how = replace(options, no_target=True)
+        rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
+        values = np.array(rows.facts.arrays.get("covariates", np.empty(0))[:])
+        covariates = values.reshape(-1, len(ids)), rows.facts.levels
+        made = [("target", one) for one in rows.further]
+        for one in zip(options.covariates, *covariates, strict=True):
+            made.append(("covariate", Covariate(*one)))
+        for column in made:
+            write_column(store.path, store.fingerprint, *column)
+    return unmatched(known, ids)
 
 
 def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:

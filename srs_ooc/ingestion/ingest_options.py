@@ -1,7 +1,7 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.options import names_in
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
@@ -237,7 +238,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate", "link", "query")  # fmt: skip
+          "event_value", "aggregate", "link", "query", "targets")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -273,6 +274,8 @@ class IngestOptions:
         Column that says which, and its value that means the event; found out if None.
     aggregate : {'mean', 'median', 'sum'} or None
         What the known values of a group's rows become, of which one row is made.
+    targets : sequence of str
+        Columns of further targets, beside that of the store's own.
     row_ids : str or None
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
@@ -328,6 +331,17 @@ class IngestOptions:
     aggregate: str | None = None
     link: bool = False
     query: str | None = None
+    targets: Sequence[str] = ()
+
+    def with_targets(self, names: Container[str]) -> "IngestOptions":
+        """Return options whose ``target`` is one of ``names``, or else the first of several.
+
+        They are separated by commas, and quoted where one holds a comma; a time is one alone.
+        """
+        if self.target is None or self.censored or "," not in self.target or self.target in names:
+            return self
+        first, *others = names_in(self.target)
+        return replace(self, target=first, targets=others)
 
     @property
     def drops_more(self) -> bool:
@@ -365,11 +379,18 @@ class IngestOptions:
         named = [("target", self.target), ("row_ids", self.row_ids), ("weights", self.weights)]
         named += [("groups", self.groups), *(("strata", name) for name in self.strata)]
         named += [("events", self.event), *(("covariates", name) for name in self.covariates)]
+        named += [("targets", name) for name in self.targets]
         return [(what, name) for what, name in named if name is not None]
+
+    def without_columns(self) -> "IngestOptions":
+        """Return options that name no column of the rows, as where these stand beside the table."""
+        none: Any = dict.fromkeys(("target", "weights", "groups", "event"))
+        return replace(self, **none, strata=(), covariates=(), targets=())
 
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is."""
-        flags = {"events": "--event"} | ({"target": "--time"} if self.censored else {})
+        flags = {"events": "--event", "targets": "--target"}
+        flags["target"] = "--time" if self.censored else "--target"
         return flags.get(what, f"--{what.replace('_', '-')}")
 
 
@@ -475,7 +496,7 @@ def choose_roles(
     UsageError
         If one column is named for two roles.
     """
-    named = []
+    named, options = [], options.with_targets(header)
     for what, name in options.columns():
         option = options.flag_of(what)
         named.append((option, what, _find(source, header, name, option)))

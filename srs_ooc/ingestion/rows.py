@@ -5,7 +5,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
@@ -317,6 +318,8 @@ class RowColumns:
         Of each kept row, the class (int32) or the number (float64).
     facts : TableFacts
         What else a store holds of them.
+    further : list of Covariate
+        Further targets, of the kept rows: codes of classes (levels) or numbers, NaN where missing.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -380,6 +383,7 @@ class RowColumns:
         if "events" in columns:
             arrays["events"] = self._events(columns["events"][0])
         row_ids, id_name = self._row_ids()
+        self.further = [self._further(*one) for one in enumerate(columns.get("targets", ()))]
         self.facts = TableFacts(
             target_name=self._column.label,
             classes=classes,
@@ -391,6 +395,25 @@ class RowColumns:
             arrays=arrays,
             levels=tuple(levels),
         )
+
+    def _further(self, place: int, column: TextSpool) -> Covariate:
+        """Settle a further target, of the kept rows; note how many rows it has where not kept."""
+        self._check_same(column)
+        (scratch := self._scratch / f"targets-{place}").mkdir()
+        one, kept = RowColumns(scratch), self.kept
+        spool = one.open("target", column.label)
+        for blob, ends in kept.texts(column):
+            hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
+            spool.append(Texts(blob, ends, hashes))
+        options = replace(self._options, aggregate=None, no_target=False)
+        one.settle(self._source, lambda row: self._where(kept.source_row(row)), options)
+        values = np.full(kept.n_rows, math.nan)
+        values[slice(None) if one.kept.mask is None else one.kept.mask] = one.target[:]
+        there = self._are_there(column)
+        n_left_out = int(there.sum() - self._every.of(0, there).sum())
+        counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": n_left_out}
+        self._inferred.setdefault("targets", {})[column.label] = counts
+        return Covariate(column.label, values, one.facts.classes)
 
     def _settle_target(self) -> tuple[str, ...]:
         """Settle values and rows; return the labels in class order."""

@@ -48,6 +48,7 @@ from srs_ooc.ingestion.scratch import (
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading
 from srs_ooc.ingestion.writer import write_categories_first, write_texts
+from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     NAMES,
@@ -276,6 +277,8 @@ def _pieces(
         for number, table in enumerate(tables):
             its_own = options if number == 0 else _options_of(table, options, folder)
             with _read(table, its_own, folder) as (header, found):
+                if number == 0:
+                    its_own = options = options.with_targets(header)
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
                 for blob, ends in header.blocks(roles.special):
                     texts = split_texts(blob, ends)
@@ -329,6 +332,7 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
         own["target"] = own["event"] = None
     for what in ("strata", "covariates"):
         own[what] = given[what] if all(map(there, given[what])) else ()
+    own["targets"] = tuple(filter(there, options.targets))
     own["ignore"] = tuple(name for name in options.ignore if there(name) is not None)
     kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if there(pair[0]) is not None))
     has_target = own["target"] is not None
@@ -442,6 +446,8 @@ def ingest_pieces(
             names = text_blocks(name for one in stores for name in one.names)
             with NewStore(made) as new:
                 manifest = merging.write(new, names, source, room, tell)
+            for column in stores[0].added("target"):
+                write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)
         with suppress(OSError):
             _clear(folder)

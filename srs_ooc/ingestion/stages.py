@@ -36,6 +36,7 @@ from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
 from srs_ooc.ingestion.writer import write_store
+from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
@@ -130,11 +131,8 @@ def _with_samples(
     for place, (what, name) in enumerate(asked_of(options)):
         cells = [known[one][1][place] if one in known else None for one in ids]
         columns.setdefault(what, []).append((name, cells))
-    settled = replace(
-        options, target=None, weights=None, strata=(), groups=None, event=None, covariates=()
-    )
     inferred = side.inferred | unmatched(known, ids)
-    return settled, replace(side, columns=columns, inferred=inferred)
+    return options.without_columns(), replace(side, columns=columns, inferred=inferred)
 
 
 def _origin_of(source: SourceFile) -> dict[str, Any]:
@@ -183,6 +181,7 @@ def _with_annotations(
         If no target is named, and the file has none.
     """
     known, inferred = table.annotations, dict(side.inferred)
+    options = options.with_targets(known)
     columns = {what: list(given) for what, given in side.columns.items()}
     for what, name in options.columns():
         if name in known:
@@ -191,7 +190,7 @@ def _with_annotations(
         field: None for field in ("target", "row_ids", "weights", "groups", "event")
         if getattr(options, field) in known
     }  # fmt: skip
-    for field in ("strata", "covariates"):
+    for field in ("strata", "covariates", "targets"):
         left[field] = tuple(name for name in getattr(options, field) if name not in known)
     ids = None if options.aggregate else table.default_ids  # those of the groups
     defaults = {"row_ids": ids, "target": table.default_target}
@@ -307,6 +306,8 @@ def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
             first_feature=options.first_feature,
             link=link,
         )
+    for further in rows.further:
+        write_column(work.folder, manifest.fingerprint, "target", further)
     check_unchanged(reading.source)
     return manifest
 

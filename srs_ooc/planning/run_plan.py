@@ -59,7 +59,7 @@ def draft_asked(
             raise UsageError("expected a store, or --n-rows and --n-features; found neither.")
         return RunDraft.of(store(), request)
     named = request.exclude_file or request.rows_file or request.validation_file
-    if store is not None or named or request.exclude_missing:
+    if store is not None or named or request.exclude_missing or request.target:
         raise UsageError(
             "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
             "found both. Leave one out."

@@ -90,6 +90,7 @@ def read_values(file: BinaryIO, n: int, first: int) -> NDArray[np.float64]:
 
 def _export_store(store: Store, positions: NDArray[np.int64], out: Path, room_nbytes: int) -> None:
     """Write columns to a store of their own: values, kinds, categories, and all of its rows."""
+    store = store.of_target(None)  # an added target need not be there of all rows
     source: dict[str, Any] = {
         "format": "store",
         "name": store.path.name,
@@ -429,7 +430,7 @@ def _rows_of(file: BinaryIO, store: Store, positions: NDArray[np.int64], *, safe
         header,
         _categories(store, positions),
         manifest.classes,
-        manifest.n_rows,
+        store.n_rows if (rows := store.target_rows()) is None else len(rows),
         _blocks(file, store, len(positions)),
         safe,
     )
@@ -439,13 +440,18 @@ def _blocks(
     file: BinaryIO, store: Store, n_columns: int
 ) -> Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]:
     target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
+    rows = store.target_rows()
     step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
         for column in range(n_columns):
             block[:, column] = read_values(file, stop - start, column * n_rows + start)
-        yield list(islice(ids, stop - start)), block, target[start:stop].tolist()
+        some, here = list(islice(ids, stop - start)), target[start:stop]
+        if rows is not None:  # of a target that only some have
+            there = np.intersect1d(np.arange(start, stop), rows) - start
+            some, block, here = [some[i] for i in there.tolist()], block[there], here[there]
+        yield some, block, here.tolist()
 
 
 def _categories(store: Store, positions: NDArray[np.integer[Any]]) -> list[list[str] | None]:

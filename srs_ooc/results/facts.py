@@ -24,7 +24,9 @@ from srs_ooc.results.feature_record import (
 )
 from srs_ooc.results.ranking import grave_cautions
 from srs_ooc.results.report import LISTED, Report, rounded
+from srs_ooc.runs.inputs import digest
 from srs_ooc.runs.settling import declared
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.manifest import hopeless
 
 # Warnings of a report in plain words, each with what to do.
@@ -325,6 +327,7 @@ def commands_of(report: Report) -> list[str]:
     again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
     given = " ".join(
         [f"--iterations {report.reading.n_iterations}", f"--memory-mb {report.status.memory_mb}"]
+        + [f"--target {quote(report.manifest.target_name)}"] * (report.spec.target != OWN)
     )
     return [
         f"srs-ooc run {store} --out {again} {given} {_options(report)[0]}",
@@ -346,6 +349,7 @@ def notes_of(report: Report) -> list[str]:
 def fingerprints_of(report: Report) -> dict[str, str]:
     """Return what tells whether store, files and table are the same, by name."""
     found = {"store": report.store.fingerprint}
+    found |= {"target": report.spec.target} if report.spec.target != OWN else {}
     found |= {flag.lstrip("-"): text for flag, text in _files(report).items()}
     if isinstance(crc32 := report.manifest.source.get("crc32"), int):
         found["table (CRC-32)"] = f"{crc32:08x}"
@@ -368,9 +372,9 @@ def _options(report: Report) -> tuple[str, list[str]]:
             said.append(flag if value else f"--no-{flag[2:]}")
         else:
             said.append(f"{flag} {quote(str(value))}")
-    for flag, digest in _files(report).items():
+    for flag, found in _files(report).items():
         said.append(f"{flag} FILE")
-        notes.append(f"{flag} names {digest}.")
+        notes.append(f"{flag} names {found}.")
     return " ".join(said), notes
 
 
@@ -378,7 +382,8 @@ def _files(report: Report) -> dict[str, str]:
     """Return the options that named files, and what was in them."""
     spec = report.spec
     given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
-    return {flag: text for flag, text in given.items() if text not in ("none", "all")}
+    nothing = ("none", "all", digest(report.store.target_rows(), "rows"))
+    return {flag: text for flag, text in given.items() if text not in nothing}
 
 
 def versions() -> dict[str, str]:

@@ -20,6 +20,7 @@ from srs_ooc.runs.screening import is_done, is_growth
 from srs_ooc.runs.settling import declared, is_of_a_method
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import Verdict
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.store import Store
 
 # Where a run stands.
@@ -41,7 +42,8 @@ class Status:
     ``done``, what each selects (``n_selected``), and the ``agreement`` of their first 20 features.
     ``inflation``: lambda of the tests with its error and the features that have such an error
     (``lambda``, ``lambda_error``, ``n_effective``), each None before a verdict.
-    ``is_provisional``: a verdict is still to come.
+    ``is_provisional``: a verdict is still to come. ``target`` that was added to the store: its name
+    and digest.
     """
 
     state: str
@@ -63,6 +65,7 @@ class Status:
     halves: dict[str, Any] | None = None
     is_provisional: bool = False
     inflation: dict[str, Any] = field(default_factory=dict)
+    target: str = OWN
 
     @property
     def ranks_only(self) -> bool:
@@ -114,6 +117,7 @@ def status_of(ledger: Run) -> Status:
         halves=halves,
         is_provisional=spec.concludes and verdict is None,
         inflation={name: facts.get(name) for name in INFLATION},
+        target=spec.target,
     )
 
 
@@ -141,9 +145,10 @@ def values_of(status: Status) -> dict[str, Any]:
     """Return a status as JSON-ready values.
 
     Every option that runs of its method may have is there, null where it does not; options of other
-    methods are left out, those of models from a run of trees, and ``halves`` from a run without.
+    methods are left out, those of models from a run of trees, and ``halves`` and ``target`` from a
+    run without.
     """
-    some = ("parts", "halves", "is_provisional", "inflation")
+    some = ["parts", "halves", "is_provisional", "inflation", *["target"] * (status.target == OWN)]
     values = {name: v for name, v in vars(status).items() if name not in some} | status.inflation
     if status.halves is not None:
         values["halves"] = status.halves

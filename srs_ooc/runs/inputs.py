@@ -352,6 +352,16 @@ class Inputs:
         """Return these with a null model."""
         return replace(self, basis=null.basis, bins=null.strata, null_scores=null.scores)
 
+    def among(self, there: NDArray[np.int32] | None) -> "Inputs":
+        """Return these without rows that are not ``there``, int32, ascending; None for all."""
+        if there is None:
+            return self
+        rows, held = (
+            one if one is None else np.intersect1d(one, there)
+            for one in (self.rows, self.validation)
+        )
+        return replace(self, rows=there if rows is None else rows, validation=held)
+
     def part(self, rows: NDArray[np.int32], is_in: NDArray[np.bool_]) -> "Inputs":
         """Return what some of the rows are trained on with, as fitted to all of them.
 

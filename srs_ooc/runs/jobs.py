@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.store.arrays import OWN
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
@@ -73,23 +74,26 @@ class WorkerStore:
         What a worker may grow by, in MB of 10**6 bytes.
     cache : CacheOptions or None
         Of a store at a URL, what each worker keeps of it.
+    target : str
+        Which target it is seen with.
     """
 
     place: str
     fingerprint: str
     memory_mb: int
     cache: "CacheOptions | None" = None
+    target: str = OWN
 
     @classmethod
     def of(cls, store: Store, memory_mb: int) -> "WorkerStore":
         """Return how workers find a store that was opened here."""
         place = store.place.absolute() if isinstance(store.place, Path) else store.place
         cache = getattr(store, "cache", None)  # of a store at a URL
-        return cls(str(place), store.fingerprint, memory_mb, cache)
+        return cls(str(place), store.fingerprint, memory_mb, cache, store.target_identity)
 
     def open(self) -> Store:
         """Open it in a worker; errors as of :func:`srs_ooc.store.opening.open_store`."""
-        return open_store(self.place, self.fingerprint, self.cache)
+        return open_store(self.place, self.fingerprint, self.cache).seen_as(self.target)
 
 
 @dataclass(frozen=True)

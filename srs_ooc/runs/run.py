@@ -110,6 +110,19 @@ class Run(Ledger):
                 "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
             )
 
+    def seen(self, store: Store) -> Store:
+        """Return a store as the run sees it: with its target, where that was added later.
+
+        Raises
+        ------
+        RunError
+            As of :meth:`check_store`.
+        StoreError, UsageError
+            If the target was replaced, or is no longer there.
+        """
+        self.check_store(store)
+        return store.seen_as(self.spec.target)
+
     def find_store(self, given: Place | None = None, cache: "CacheOptions | None" = None) -> Store:
         """Open the store the run was made on: ``given``, or where it was, or at its place by it.
 
@@ -133,7 +146,7 @@ class Run(Ledger):
         there = [place for place in places if _is_there(place)]
         for place in there:
             try:
-                return open_store(place, fingerprint)
+                return self.seen(open_store(place, fingerprint))
             except StoreError:
                 continue
         if there:
@@ -145,9 +158,7 @@ class Run(Ledger):
         )
 
     def _opened(self, place: Place, cache: "CacheOptions | None" = None) -> Store:
-        store = open_store(place, cache=cache)
-        self.check_store(store)
-        return store
+        return self.seen(open_store(place, cache=cache))
 
     def trees(self) -> "TreeReader":
         """Return the trees that predict, as of the last commit.

@@ -83,6 +83,7 @@ class RunDraft:
         StoreError, UsageError, BudgetError
             If it could not be created.
         """
+        store = store.of_target(request.target)
         inputs, options = _resolved(store, request)
         store.check_files()
         _check_target(store)
@@ -242,9 +243,11 @@ def open_or_create(
     if run.exists():
         ledger = Run(run, writable=True)
         try:
-            ledger.check_store(store)
+            store = ledger.seen(store)
             memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
             _, options = _resolved(store, replace(request, memory_mb=memory_mb))
+            if request.rows_file is None:
+                options.pop("rows", None)  # those of a target that only some rows have
             check_same(options, ledger.spec, str(run))
             _check_same_trees(ledger, request)
         except BaseException:
@@ -284,11 +287,12 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         options = _named_covariates(store, request.options)
         draft = RunDraft._settled(store, files.stand_in(), options, request)
         check_stages(cap_nbytes, [reading, *draft.stages()])
-    asked = files.resolve(spare)
+    asked, target = files.resolve(spare).among(store.target_rows()), request.target
     digests = {
         "excluded": digest(asked.excluded, "features"),
         "rows": digest(asked.rows, "rows"),
         "validation": digest(asked.validation, "rows"),
+        "target": None if target is None else store.of_target(target).target_identity,
     }
     if asked.weights is not None:
         digests["scores"] = digest(asked.weights, WEIGHTS)
@@ -300,7 +304,7 @@ def _named_covariates(store: Store, options: Options) -> Options:
     given = options.get("adjust", NOT_ADJUSTED)
     if given == NOT_ADJUSTED:
         return options
-    there = store.manifest.row_columns.get("covariates", [])
+    there = [one.name for one in store.each_covariate() if one.name != store.manifest.target_name]
     wanted = there if given == "all" else [name.strip() for name in str(given).split(",")]
     absent = [n for n in wanted if n not in there or n in ("all", NOT_ADJUSTED) or "," in n]
     if absent or not wanted:
@@ -308,7 +312,8 @@ def _named_covariates(store: Store, options: Options) -> Options:
         raise UsageError(
             f"--adjust: expected covariates of {store.place} ({', '.join(there) or 'it has none'}),"
             f" without a comma, not named all or none, found {found}. `srs-ooc ingest --covariates "
-            "NAMES` keeps columns as covariates; rename what cannot be named."
+            "NAMES` keeps columns as covariates, and so does `srs-ooc targets` later; rename what "
+            "cannot be named."
         )
     return options.also(adjust=",".join(name for name in there if name in wanted))
 

@@ -3,6 +3,7 @@
 They are settled, and compared with those of a run that is.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -118,6 +119,7 @@ def settle(
         learner,
         judging,
         validation=options.get("validation", NOT_GIVEN["validation"]),
+        target=options.get("target", NOT_GIVEN["target"]),
         model=model,
     )
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
@@ -239,7 +241,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
         if given is None:
             continue
-        found = held.get(name, "none")
+        found = held.get(name, NOT_GIVEN.get(name, "none"))
         if str(given) != str(found):
             differences.append(f"{_flag(name)} {found} (asked for: {given})")
     if differences:
@@ -406,6 +408,8 @@ class Request:
         Workers elsewhere on which trees are grown; None for threads of this process.
     halves : int or None
         Halves of the rows to repeat the search on, for its stability; None for what was asked last.
+    target : str or None
+        Name of a target that was added to the store; None for its own, or that of the run.
     """
 
     options: Options = field(default_factory=Options)
@@ -419,6 +423,7 @@ class Request:
     validation_file: Path | None = None
     cluster: "DaskCluster | None" = None
     halves: int | None = None
+    target: str | None = None
 
     def __post_init__(self) -> None:
         for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1), ("halves", 0)):
@@ -441,11 +446,13 @@ class Request:
         return DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb
 
 
-def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
+def asked_run_path(
+    store: Place, out: Path | None, *, fresh: bool, target: str | None = None
+) -> Path:
     """Return the folder of the run of a store that is asked for: ``out``, if it is given.
 
     Else the store's stem with ``.run``, beside it, or, of one at a URL, in the current folder; of a
-    ``fresh`` run with -2, -3, ... if that is taken.
+    ``fresh`` run with -2, -3, ... if that is taken; of an added ``target`` with its name before.
 
     Raises
     ------
@@ -456,6 +463,9 @@ def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
         raise UsageError("expected --fresh or --out, found both. --out alone is enough.")
     path = Path(store.name) if isinstance(store, Url) else store
     first = path.with_suffix(".run")
+    if target is not None:
+        name = re.sub(r"[^\w.+-]+", "_", target)[:80]
+        first = first.with_name(f"{first.stem}-{name}.run")
     numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
     if fresh:
         return next(path for path in chain([first], numbered) if not path.exists())

@@ -9,6 +9,7 @@ from srs_ooc.evidence.judges import NOT_ADJUSTED, Judge, PositiveJudge, ProbeJud
 from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
+from srs_ooc.store.arrays import OWN
 from srs_ooc.trees.response import TreeLimits
 
 LEFT = {
@@ -36,9 +37,11 @@ JUDGES: dict[str, type[Judge]] = {
     "none": Judge,
 }
 """Each judge by its name."""
-INPUTS = ("excluded", "rows", "validation")
-"""Options that name files; the identity holds digests of what is in them."""
-NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none", "null_model": "none"}
+INPUTS = ("excluded", "rows", "validation", "target")
+"""Options that name files, or an added target; the identity holds digests of what is in them."""
+NOT_GIVEN = {
+    "excluded": "none", "rows": "all", "validation": "none", "null_model": "none", "target": OWN,
+}  # fmt: skip
 
 
 class RunParams(Params):
@@ -85,6 +88,8 @@ class RunSpec:
         Digests of the excluded features, of the rows, and of those that are held out.
     null_model : str
         Digest of what covariates say of the rows, where features are adjusted for some.
+    target : str
+        Name and digest of a target that was added to the store, where it is not its own.
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
@@ -103,11 +108,12 @@ class RunSpec:
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
     null_model: str = NOT_GIVEN["null_model"]
+    target: str = OWN
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as a ledger keeps it: JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
-        for name in ("validation", "null_model"):
+        for name in ("validation", "null_model", "target"):
             if getattr(self, name) != NOT_GIVEN[name]:
                 own[name] = getattr(self, name)
         return own | self.values() | dict(self.judging.versions)
@@ -150,6 +156,7 @@ class RunSpec:
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
                 null_model=record.get("null_model", NOT_GIVEN["null_model"]),
+                target=record.get("target", OWN),
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in ledger.sqlite is damaged: {error!r}.") from error

@@ -1,5 +1,6 @@
 """A store, opened once and handed on: what it says of itself, and everything that is read of it."""
 
+import copy
 import mmap
 import os
 import time
@@ -7,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import (
+    OWN,
     PIECE_ITEMS,
     Categories,
     Names,
@@ -29,7 +31,10 @@ from srs_ooc.store.arrays import (
     check_chunks,
     check_files,
     codes_changed,
+    column_file,
+    column_files,
     read_array,
+    read_column,
     stamp_of,
     stamps_of,
     verify_array,
@@ -39,6 +44,7 @@ from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
     COORDINATES,
+    NO_TARGET,
     Borrow,
     Manifest,
     cannot_read,
@@ -246,10 +252,18 @@ class Store:
         Its folder.
     manifest : Manifest
         What it says of itself; :meth:`open` reads it.
+
+    Attributes
+    ----------
+    target_identity : str
+        Which target it is seen with: ``own``, or name and digest of one that was added.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
+        self._own = manifest  # what its files are, where it is seen with another target
+        self.target_identity = OWN
+        self._beside: dict[str, NDArray[Any]] = {}
         self._place: Place = path
         self.stamps = self._codes_now()
         self._reading_nbytes = 0
@@ -349,7 +363,86 @@ class Store:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the manifest: the identity of the store."""
-        return self.manifest.fingerprint
+        return self._own.fingerprint
+
+    @property
+    def own_target(self) -> str | None:
+        """Name of the target that it was made with; None if it was made without."""
+        return None if self._own.inferred.get("target") == NO_TARGET else self._own.target_name
+
+    def added(self, kind: str) -> Iterator[Covariate]:
+        """Yield what was added later: ``target`` (its classes are levels) or ``covariate``.
+
+        Nothing of a store at a URL.
+        """
+        for file in column_files(self.path, kind):
+            yield read_column(file, self.fingerprint, self.n_rows)[0]
+
+    def of_target(self, name: str | None) -> "Store":
+        """Return the store as seen with a target that was added later; None for its own.
+
+        Its manifest says what is of that target, which is -1 or NaN where a row has none.
+
+        Raises
+        ------
+        UsageError
+            If there is no such target.
+        """
+        seen, own = copy.copy(self), self._own
+        seen.manifest, seen.target_identity, seen._beside = own, OWN, {}
+        if name is None or name == self.own_target:
+            return seen
+        file = column_file(self.path, "target", name)
+        if not file.is_file():
+            there = filter(None, [self.own_target, *(one.name for one in self.added("target"))])
+            raise UsageError(
+                f"{self.place}: expected one of its targets ({', '.join(there)}), found {name!r}. "
+                "`srs-ooc targets` adds some, to a store on this machine."
+            )
+        column, seen.target_identity = read_column(file, self.fingerprint, own.n_rows)
+        values, labels, counts = column.values, column.levels, ()
+        if labels:
+            codes = np.nan_to_num(values, nan=-1).astype(np.int32)
+            counts = tuple(np.bincount(codes[codes >= 0], minlength=len(labels)).tolist())
+        seen._beside = {"target": codes} if labels else {"target_values": values}
+        seen._reading_nbytes += 8 * self.n_rows
+        seen.manifest = replace(
+            own,
+            task="classification" if labels else "regression",
+            classes=labels,
+            class_counts=counts,
+            target_name=name,
+            row_columns={what: n for what, n in own.row_columns.items() if what != "events"},
+            inferred={},  # all of it is of how the store was made
+        )
+        return seen
+
+    def seen_as(self, identity: str) -> "Store":
+        """Return the store as seen with the target of a run.
+
+        Raises
+        ------
+        StoreError
+            If the target was replaced since.
+        UsageError
+            If it is no longer there.
+        """
+        is_own = identity == OWN
+        seen = self.of_target(None if is_own else identity.rpartition(" (sha256 ")[0])
+        if seen.target_identity != identity:
+            raise StoreError(
+                f"{self.place}: expected the target {identity} that the run was made on, found "
+                f"{seen.target_identity}: it was replaced. Add it again as it was with `srs-ooc "
+                "targets`, or begin another run with `srs-ooc run --target NAME --fresh`."
+            )
+        return seen
+
+    def target_rows(self) -> NDArray[np.int32] | None:
+        """Return the rows that have a target, int32, ascending; None for all, as of its own."""
+        for values in self._beside.values():
+            is_there = values >= 0 if self.manifest.classes else ~np.isnan(values)
+            return None if is_there.all() else np.flatnonzero(is_there).astype(np.int32)
+        return None
 
     @property
     def n_rows(self) -> int:
@@ -381,11 +474,16 @@ class Store:
         StoreError
             If the store is damaged; so do all methods that read.
         """
+        if name in self._beside:
+            return self._beside[name]
         self._have(name)
-        return read_array(self.path, self.manifest, name)
+        return read_array(self.path, self._own, name)
 
     def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
         """Yield (first item, items) of a small array, some at a time, in bounded memory."""
+        if name in self._beside:
+            yield 0, self._beside[name]
+            return
         self._have(name)
         length = self.manifest.lengths[name]
         with SmallFile(self.path, self.manifest, name) as file:
@@ -415,13 +513,14 @@ class Store:
         return list(self.each_covariate())
 
     def each_covariate(self) -> Iterator[Covariate]:
-        """Yield the covariates in the order given, one at a time in memory."""
+        """Yield the covariates in the order given, one at a time in memory; added ones last."""
         if names := self.manifest.row_columns.get("covariates"):
             self._have("covariates")
             with SmallFile(self.path, self.manifest, "covariates") as file:
                 for i, (name, levels) in enumerate(zip(names, self.manifest.levels, strict=True)):
                     values = file.items(i * self.n_rows, self.n_rows)
                     yield Covariate(name, np.asarray(values, np.float64), levels)
+        yield from self.added("covariate")
 
     def events(self) -> NDArray[np.bool_] | None:
         """Return where the event was seen, bool (n_rows,); None if the target is not censored."""
@@ -524,7 +623,7 @@ class Store:
 
     def check_files(self) -> None:
         """Check that every file is there, with its full size; reads no data."""
-        check_files(self.path, self.manifest)
+        check_files(self.path, self._own)
 
     def stored_nbytes(self) -> int | None:
         """Return the bytes of all its files; None where they cannot be listed."""
@@ -537,7 +636,7 @@ class Store:
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
         self.check_files()
-        path, manifest = self.path, self.manifest
+        path, manifest = self.path, self._own
         counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
         counts["metadata"], nbytes = verify_group(path, manifest, self._borrow)
         _native.return_large_blocks()  # zarr is loaded now: what is read may not stay, too
@@ -565,6 +664,8 @@ class Store:
         if manifest.values_dtype is not None and is_category.any():
             for _ in self.column_parts(np.flatnonzero(is_category)):
                 pass
+        if columns := [one.values.nbytes for kind in "tc" for one in self.added(f"{kind}*")]:
+            counts["added columns"], nbytes = len(columns), nbytes + sum(columns)
         return Verified(nbytes, counts)
 
 
