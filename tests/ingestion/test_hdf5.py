@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from command import error_of, peak_kb, srs_ooc
 from examples import examples
 from hypothesis import given
@@ -499,6 +500,42 @@ def test_damage_is_told_wherever_a_file_ends(tmp_path, kind):
         path.write_bytes(found)
         with contextlib.suppress(InputError):
             ingest(path, tmp_path / "t.zarr", target="state", overwrite=True)
+
+
+# AnnData on Zarr.
+
+
+def copied(group, to):
+    """Copy a group of HDF5 to one of Zarr."""
+    to.attrs.update({
+        key: value.tolist() if hasattr(value, "tolist") else value
+        for key, value in group.attrs.items()
+    })  # fmt: skip
+    for name, node in group.items():
+        if isinstance(node, h5py.Group):
+            copied(node, to.create_group(name))
+            continue
+        cells = node.asstr()[:].tolist() if h5py.check_string_dtype(node.dtype) else node[:]
+        cells = np.array(cells, "T") if isinstance(cells, list) else cells
+        to.create_array(name, data=cells, chunks=tuple(min(7, n) for n in cells.shape))
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+@pytest.mark.parametrize("form", [2, 3])
+def test_anndata_on_zarr_becomes_the_store_of_h5ad(tmp_path, kind, form):
+    path = cells(tmp_path / "t.h5ad", kind)
+    with h5py.File(path) as file:
+        copied(file, zarr.open_group(tmp_path / "t.zarr", mode="w", zarr_format=form))
+    roles = {"target": "state", "covariates": ["sex", "age"], "groups": "patient"}
+    expected = ingest(path, tmp_path / "h.zarr", **roles)
+    manifest = ingest(tmp_path / "t.zarr", tmp_path / "z.zarr", **roles)
+    assert manifest.checksums == expected.checksums
+    assert manifest.source["format"] == "anndata zarr /X"
+    with pytest.raises(InputError, match="found no nothing, but"):
+        ingest(f"{tmp_path / 't.zarr'}::nothing", tmp_path / "n.zarr", target="state")
+    opened(tmp_path / "t.zarr").close()
 
 
 # Memory.

@@ -77,17 +77,15 @@ def open_hdf5(path: Path, inner: str, scratch: Path, options: IngestOptions) -> 
         is_cells = {"obs", "var"} <= file.keys()
         turned = name.endswith(".T") and name not in file
         name = name[: -2 * turned or None] or "X" * is_cells
-        node = _matrix_in(_node(file, name, what), what)
+        node = _matrix_in(node_at(file, name, what), what)
         turned ^= "MATLAB_class" in node.attrs
-        kind = SparseMatrix if _is_sparse(node) else Matrix
+        kind = SparseMatrix if is_sparse(node) else Matrix
         table = kind(node, what, scratch, options, turned=turned)
         table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
         frames = _beside(node, table.shape, what)
         if is_cells:
-            var = node.name.removesuffix("X") + "var"
-            both = [_node(file, one, what) for one in ("obs", var if var in file else "var")]
-            frames = [_frame(one, what) for one in both[:: -1 if turned else 1]]
-        table.describe(*frames)
+            frames = frames_of(file, node.name, what, turned=turned)
+        describe(table, *frames)
         opened.pop_all()
     return table
 
@@ -95,7 +93,7 @@ def open_hdf5(path: Path, inner: str, scratch: Path, options: IngestOptions) -> 
 # The objects of a file.
 
 
-def _node(group: Any, path: str, what: str) -> Any:
+def node_at(group: Any, path: str, what: str) -> Any:
     """Return an object by its path; links and what lies in other files are refused."""
     for name in filter(None, path.split("/")):
         known = _members(group)
@@ -114,6 +112,9 @@ def _listed(names: list[str]) -> str:
 
 def _members(group: Any) -> dict[str, Any]:
     """Return what lies in a group itself, by name; nothing of a dataset."""
+    if hasattr(group, "members"):  # of Zarr, which has no links
+        known: dict[str, Any] = group.members()
+        return known
     import h5py
 
     found = {}
@@ -125,27 +126,28 @@ def _members(group: Any) -> dict[str, Any]:
     return found
 
 
-def _is_sparse(node: Any) -> bool:
+def is_sparse(node: Any) -> bool:
+    """Return whether a group is a sparse matrix."""
     return not hasattr(node, "dtype") and {"data", "indices", "indptr"} <= node.keys()
 
 
 def _matrix_in(group: Any, what: str) -> Any:
     """Return the only matrix of a group; a matrix itself."""
-    if hasattr(group, "dtype") or _is_sparse(group):
+    if hasattr(group, "dtype") or is_sparse(group):
         return group
     found: list[str] = []
 
     def look(name: str, node: Any) -> None:
         is_text = node.attrs.get("MATLAB_class") == b"char"
         is_dense = len(getattr(node, "shape", None) or ()) == 2 and node.dtype.kind in "biuf"
-        if _is_sparse(node) or (is_dense and not is_text and _length(node) is None):
+        if is_sparse(node) or (is_dense and not is_text and _length(node) is None):
             found.append(f"{group.name}/{name}".replace("//", "/"))
 
     group.visititems(look)
     if len(found) != 1:
         remedy = f"Name one: {group.file.filename}::{found[0] if found else '/path/to/matrix'}."
         raise _bad(what, "one matrix of numbers", _listed(found), remedy)
-    return _node(group.file, found[0], what)
+    return node_at(group.file, found[0], what)
 
 
 # What a file says of rows and columns.
@@ -172,7 +174,7 @@ class _Items(Items):
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         dtype = node.dtype if field is None else node.dtype[field]
-        self.is_text = (dtype if levels is None else levels.dtype).kind in "SO"
+        self.is_text = (dtype if levels is None else levels.dtype).kind in "SOTU"
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
@@ -198,19 +200,24 @@ _Frame = tuple[dict[str, _Items], str | None]
 
 def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
-    import h5py
-
     parts = _members(node)
     if {"codes", "categories"} <= parts.keys():
         return _Items(parts["codes"], what, parts["categories"])
     node = parts.get("values", node)
     dtype = getattr(node, "dtype", np.dtype("V1"))
-    is_known = dtype.kind in "biuf" or h5py.check_string_dtype(dtype) is not None
+    is_known = dtype.kind in "biufTU" or (dtype.kind in "SO" and _is_text(dtype))
     if not is_known or _length(node) is None:
         return None
-    if isinstance(reference := node.attrs.get("categories"), h5py.Reference):
-        levels = _node(node.file, node.file[reference].name, what)
+    reference = node.attrs.get("categories")
+    if reference is not None and not isinstance(reference, str):
+        levels = node_at(node.file, node.file[reference].name, what)
     return _Items(node, what, levels, parts.get("mask"))
+
+
+def _is_text(dtype: np.dtype[Any]) -> bool:
+    import h5py
+
+    return h5py.check_string_dtype(dtype) is not None
 
 
 def _frame(frame: Any, what: str) -> _Frame:
@@ -223,6 +230,26 @@ def _frame(frame: Any, what: str) -> _Frame:
     levels = _members(members.pop("__categories", {}))
     columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
     return {name: one for name, one in columns.items() if one}, frame.attrs["_index"]
+
+
+def frames_of(root: Any, matrix: str, what: str, *, turned: bool) -> list[_Frame]:
+    """Return what AnnData says of the rows and the columns of a matrix, by its name."""
+    var = matrix.removesuffix("X").strip("/") + "/var"
+    both = [node_at(root, one, what) for one in ("obs", var if var in root else "var")]
+    return [_frame(one, what) for one in both[:: -1 if turned else 1]]
+
+
+def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
+    """Have a table take row ids and names from what its file says of rows and columns."""
+    n_rows, n_columns = table.shape
+    table.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
+    table.default_ids = rows[1] if rows[1] in table.annotations else None
+    names = columns[0].get(str(columns[1]))
+    if names is not None and len(names) == n_columns:
+        is_distinct = not repeated(map(str, names))[1]
+        table.names = names if is_distinct else Names(n_columns, lambda: _numbered(names))
+        of_names = Lease("which names repeat", (24 if is_distinct else 224) * n_columns)
+        table.held = (*(table.held or ()), of_names)
 
 
 def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
@@ -310,18 +337,6 @@ class Matrix(Table):
         self._node = h5py.Dataset(h5py.h5d.open(node.file.id, node.name.encode(), access))
         self.work_nbytes += MB + cache + 2 * size
 
-    def describe(self, rows: _Frame, columns: _Frame) -> None:
-        """Take what the file says of rows and columns, and so row ids and names."""
-        n_rows, n_columns = self.shape
-        self.annotations = {name: one for name, one in rows[0].items() if len(one) == n_rows}
-        self.default_ids = rows[1] if rows[1] in self.annotations else None
-        names = columns[0].get(str(columns[1]))
-        if names is not None and len(names) == n_columns:
-            is_distinct = not repeated(map(str, names))[1]
-            numbered = Names(n_columns, lambda: _numbered(names))
-            self.names: Collection[str] | None = names if is_distinct else numbered
-            self._hold((24 if is_distinct else 224) * n_columns)
-
     def _hold(self, nbytes: int) -> None:
         self.held = (*(self.held or ()), Lease("what the file says of its lines", nbytes))
 
@@ -358,6 +373,8 @@ class SparseMatrix(Matrix):
     One by rows is turned round on disk first, cell by cell, when it is first read.
     """
 
+    chunks_held = 2
+
     def _open(self) -> None:
         node, what = self._node, self._what
         word = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
@@ -371,11 +388,12 @@ class SparseMatrix(Matrix):
         in_memory.check_shape(self.shape, what)
         is_by_row = (kind == "csr") != self._turned
         n_lines, n_items = self.shape[:: 1 if is_by_row else -1]
-        parts = [_node(node, name, what) for name in ("data", "indices", "indptr")]
+        parts = [node_at(node, name, what) for name in ("data", "indices", "indptr")]
         self._data, self._indices, ends = parts
         in_memory.check_dtype(self._data.dtype, what)
         self.narrow = in_memory.is_narrow(self._data.dtype)
-        chunks = sum(2 * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
+        packed = self.chunks_held
+        chunks = sum(packed * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
         self.work_nbytes = 12 * MB + chunks + 40 * n_rows
         self._hold(16 * n_lines)
         if 16 * n_lines > LOOK_NBYTES // 2:

@@ -25,7 +25,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import Items, Table, TextCoder, distinct_names, in_memory
+from srs_ooc.ingestion.formats import Items, Table, TextCoder, distinct_names, hdf5, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
@@ -88,6 +88,7 @@ class _Cells:
         metadata, noted = array.metadata.to_dict(), array.attrs.asdict()
         self._array, self.what, self.dtype = array, what, np.dtype(array.dtype)
         self.shape, self.chunks = tuple(array.shape), tuple(array.chunks)
+        self.name, self.attrs, self.ndim = f"/{array.path}", noted, len(array.shape)
         codecs = json.dumps([metadata.get(key) for key in ("filters", "compressor", "codecs")])
         used = set(re.findall(r'"(?:id|name)": "(?:numcodecs\.)?([^"]*)"', codecs))
         if unknown := used - _CODECS:
@@ -117,7 +118,13 @@ class _Cells:
         marks = marks[~np.isnan(marks)]
         return marks.astype(self.dtype) if self.dtype.kind == "f" else marks
 
-    def read(self, *parts: slice) -> NDArray[Any]:
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, part: Any) -> NDArray[Any]:
+        return self.read(*(part if isinstance(part, tuple) else (part,)))
+
+    def read(self, *parts: Any) -> NDArray[Any]:
         """Return some cells as they are stored."""
         with _reading(self.what):
             return np.asarray(self._array[parts])
@@ -315,6 +322,54 @@ def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
     return dim if dim in columns else (texts[0] if len(texts) == 1 else None)
 
 
+# AnnData on Zarr: the groups and arrays of .h5ad.
+
+
+class _Group:
+    """A group of Zarr with the face that one of HDF5 has."""
+
+    def __init__(self, group: Any, what: str) -> None:
+        self._what, self.name, self.attrs = what, f"/{group.path}", group.attrs.asdict()
+        self._members = dict(group.members())
+        self.file = self
+
+    def members(self) -> dict[str, Any]:
+        """Return groups and arrays by name."""
+        return {
+            name: (_Cells if _is_array(one) else _Group)(one, f"{self._what}, {name}")
+            for name, one in self._members.items()
+        }
+
+    def keys(self) -> Collection[str]:
+        """Return their names."""
+        return self._members.keys()
+
+    def __contains__(self, path: str) -> bool:
+        first, _, rest = path.strip("/").partition("/")
+        one = self._members.get(first)
+        return one is not None and (not rest or rest in _Group(one, self._what))
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+class _SparseZarr(hdf5.SparseMatrix):
+    chunks_held = 5  # as of ZarrTable
+
+
+def _open_cells(root: Any, what: str, name: str, scratch: Path, options: IngestOptions) -> Table:
+    """Return a matrix of AnnData; ``name`` ends in ``.T`` where it is to be turned round."""
+    group, turned = _Group(root, what), name.endswith(".T")
+    node = hdf5.node_at(group, name.removesuffix(".T") or "X", what)
+    if hdf5.is_sparse(node):
+        table: Table = _SparseZarr(node, what, scratch, options, turned=turned)
+    else:
+        table = ZarrTable(node, {}, scratch, options, by_feature=turned)
+    table.format = f"anndata zarr {node.name}{', turned' * turned}"
+    hdf5.describe(table, *hdf5.frames_of(group, node.name, what, turned=turned))
+    return table
+
+
 # VCF Zarr: genotypes of variants x samples x ploidy.
 
 _GENOTYPES, _SAMPLES = "call_genotype", "sample_id"
@@ -421,6 +476,8 @@ def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -
                 f"{path}: expected a table, found a store of srs-ooc, which is ingested already. "
                 f"Search it: srs-ooc run {path}"
             )
+        if not _is_array(root) and {"obs", "var"} <= {*root.keys()}:
+            return _open_cells(root, str(path), name, scratch, options)
         is_turned = name.endswith(".T") and (_is_array(root) or name not in root)
         name, found = _found(root, name.removesuffix(".T") if is_turned else name)
         arrays = {

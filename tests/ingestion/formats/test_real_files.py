@@ -2,6 +2,7 @@
 
 import csv
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,12 @@ def test_an_archive_of_anndata_0_7_is_read(tmp_path, matrix):
         assert manifest.n_rows == (codes >= 0).sum()
         assert manifest.n_features == 20
         assert set(Store.open(tmp_path / "a.zarr").names) == set(file["var/_index"].asstr()[:])
+
+
+def test_an_archive_of_anndata_0_7_on_zarr_is_read(tmp_path):
+    with zipfile.ZipFile(beside("anndata-archives", "v0.7.8-adata.zarr.zip")) as archive:
+        archive.extractall(tmp_path / "a")
+    roles = {"target": "obs_cat", "covariates": ["float64"], "min_class_rows": 1}
+    manifest = srs_ooc.ingest(tmp_path / "a", tmp_path / "a.zarr", **roles)
+    assert (manifest.n_features, manifest.kind_counts["categorical"]) == (20, 0)
+    assert manifest.source["format"] == "anndata zarr /X"
