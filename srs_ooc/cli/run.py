@@ -127,8 +127,10 @@ def run_command(
 
 def _targets_in(store: Store, text: str | None) -> list[str | None]:
     """Return the targets that a text names, all of which are there: one, or several by commas."""
-    there = [None, store.own_target, *(one.name for one in store.added("target"))]
-    names = (text,) if text is None or text in there else names_in(text)
+    if text is None:
+        return [None]
+    there = [store.own_target, *(one.name for one in store.added("target"))]
+    names = (text,) if text in there else names_in(text)
     for name in names:
         store.of_target(name)
     return list(dict.fromkeys(names))

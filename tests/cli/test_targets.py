@@ -208,6 +208,10 @@ def test_runs_from_before_go_on_and_those_of_what_was_replaced_are_refused(folde
         assert "it was replaced" in error
     for run in ("a.run", "a-c.run"):
         srs_ooc("resume", run, "--iterations", 60, cwd=tmp_path)
+    (damaged,) = (tmp_path / "a.zarr" / "columns").glob("target-b-*")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    srs_ooc("run", "a.zarr", *QUICK, cwd=tmp_path)  # other runs need not know
+    assert "it is damaged, or of another" in error_of("verify", "a.zarr", cwd=tmp_path)
     shutil.rmtree(tmp_path / "a.zarr" / "columns")
     assert "expected one of its targets (a), found 'b'" in error_of(
         "resume", "a-b.run", cwd=tmp_path
