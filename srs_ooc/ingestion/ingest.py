@@ -345,8 +345,7 @@ def ingest(
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
     )
-    side = _side_columns(names, apart)
-    place = place_given(store, "store")
+    side, place = _side_columns(names, apart), place_given(store, "store")
 
     def make(path: Path) -> Manifest:
         return make_store(table, path, options, side, progress, client)
