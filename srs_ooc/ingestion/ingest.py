@@ -360,8 +360,7 @@ def ingest(
         memory_mb=megabytes_given(memory_mb),
         overwrite=flag_given(overwrite, "overwrite"),
     )
-    side = _side_columns(names, apart)
-    place = place_given(store, "store")
+    side, place = _side_columns(names, apart), place_given(store, "store")
 
     def make(path: Path) -> Manifest:
         return make_store(table, path, options, side, progress, client)

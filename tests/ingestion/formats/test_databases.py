@@ -2,6 +2,7 @@
 
 import math
 import sqlite3
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -286,3 +287,10 @@ def test_the_rows_of_others_do_not_matter_while_it_reads(tmp_path):
 def test_a_small_cap_is_refused_with_one_that_works(tmp_path, database):
     with pytest.raises(BudgetError, match=r"smallest cap that works is memory_mb=\d+"):
         srs_ooc.ingest(database, tmp_path / "d.zarr", query=LONG, target="g007", memory_mb=20)
+
+
+def test_what_opens_duckdb_is_named_where_it_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    (tmp_path / "data.duckdb").write_bytes(bytes(8) + b"DUCK" + bytes(600))
+    with pytest.raises(UsageError, match=r"pip install 'srs-ooc\[duckdb\]'"):
+        srs_ooc.ingest(tmp_path / "data.duckdb", tmp_path / "d.zarr", query=LONG)
