@@ -232,6 +232,8 @@ def ingest(
     keep_values: bool = True,
     overwrite: bool = False,
     no_target: bool = False,
+    append_rows: str | Place | None = None,
+    append_features: str | Place | None = None,
     client: Any = None,
     progress: ByteProgress | None = None,
 ) -> Manifest:
@@ -296,6 +298,11 @@ def ingest(
         refuse the new one, whose fingerprint is another.
     no_target : bool
         No column is the target, for a table of which no run is to be made, only networks.
+    append_rows : path or URL, optional
+        A store, which stays as it is: make its next version, with the rows of the table after its
+        own. Features, target and row columns are those of the store, by name.
+    append_features : path or URL, optional
+        The same, with the features of the table beside its own, for the same rows by row id.
     client : distributed.Client, optional
         Of pieces: they are coded on the workers of this Dask client, each under ``memory_mb``.
     progress : callable, optional
@@ -339,6 +346,8 @@ def ingest(
         keep_values=flag_given(keep_values, "keep_values"),
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
+        append_rows=_store_given(append_rows, "append_rows"),
+        append_features=_store_given(append_features, "append_features"),
     )
     side = _side_columns(names, apart)
     place = place_given(store, "store")
@@ -351,6 +360,10 @@ def ingest(
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
+
+
+def _store_given(given: Any, name: str) -> Place | None:
+    return None if given is None else place_given(given, name)
 
 
 def _columns_given(
@@ -404,6 +417,15 @@ def make_store(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
             "Name the column of the groups alone."
         )
+    if options.append_rows is not None or options.append_features is not None:
+        from srs_ooc.ingestion.appending import append
+
+        if isinstance(table, list | tuple) or client is not None:
+            raise UsageError(
+                "expected one table with --append-rows or --append-features, found pieces, or "
+                "workers. Append them one after another."
+            )
+        return append(table, path, options, side, progress)
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)

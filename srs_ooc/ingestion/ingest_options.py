@@ -14,6 +14,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
@@ -39,6 +40,8 @@ class ForcedKinds:
         Names of columns and of their kinds.
     file : Path or None
         A CSV file of such pairs, without a header, or with the header ``name,kind``.
+    if_there : bool
+        Names that are no column are passed over.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class ForcedKinds:
 
     given: Sequence[tuple[str, str]] = ()
     file: Path | None = None
+    if_there: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in self.given:
@@ -76,7 +80,7 @@ class ForcedKinds:
                     raise _twice(name)
                 out[column] = pairs[name]
                 found.add(name)
-            for name in (name for name in pairs if name not in found):
+            for name in (name for name in pairs if not (self.if_there or name in found)):
                 raise InputError(
                     f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
                     f"{len(header)} columns. Check the spelling."
@@ -237,7 +241,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate")  # fmt: skip
+          "event_value", "aggregate", "append_rows", "append_features")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -294,6 +298,8 @@ class IngestOptions:
         Replace a store that is there, once the new one is complete.
     first_feature : int
         Place of the first feature in the table that this one is a piece of.
+    append_rows, append_features : path, URL or None
+        The store of which the new one is a version with more rows, or features: those of the table.
     """
 
     target: str | None = None
@@ -322,6 +328,8 @@ class IngestOptions:
     event: str | None = None
     event_value: str | None = None
     aggregate: str | None = None
+    append_rows: Place | None = None
+    append_features: Place | None = None
 
     @property
     def drops_more(self) -> bool:

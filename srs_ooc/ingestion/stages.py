@@ -78,6 +78,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     work.stack.callback(getattr(opened, "close", int))
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
+        options = replace(options, target=None if options.append_rows else options.target)
         side = replace(side, columns=labels | dict(side.columns))
     if isinstance(opened, ArrowFile):
         options, found = _with_index(opened.index_names, options, side)
@@ -243,13 +244,16 @@ def ingest_table(
     with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
         with WorkFolder.at(folder, progress) as work:
             reading = open_reading(table, options, side or SideColumns(), work)
-            manifest = _ingest(reading, work)
+            manifest = ingest_reading(reading, work)
         shutil.rmtree(work.scratch)
     return manifest
 
 
-def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
-    """Take a table through all stages but the last, which is to publish."""
+def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
+    """Take a table through all stages but the last, which is to publish.
+
+    Errors as of :func:`ingest_table`.
+    """
     header = TextSpool(work.scratch, "header")
     rows = RowColumns(work.scratch)
     inferred = reading.read_names(header)
