@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_folder
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder
@@ -101,6 +102,7 @@ def append(
     with disk_errors(store), published_folder(store) as folder:
         with WorkFolder.at(folder, progress) as work, old.unchanged():
             if options.append_rows:
+                _check_memory(old, options)
                 settled = replace(settled, kinds=_kinds_of(old, work.scratch / "kinds.csv"))
             ingest_table(table, work.scratch / "more.zarr", settled, work.tell, side=side)
             release()
@@ -209,7 +211,7 @@ def _one_to_one(wanted: Names, found: Names, where: str, remedy: str) -> NDArray
     """
     places, is_more = _matched(wanted, found), np.ones(len(found), np.bool_)
     is_more[places[places >= 0]] = False
-    sides = (("missing", wanted, places < 0), ("others", found, is_more))
+    sides = (("missing", wanted, places < 0), ("more", found, is_more))
     said = [f"{at.sum()} {what} ({_first(names, at)})" for what, names, at in sides if at.any()]
     if said:
         raise InputError(f"{where}, in any order, found {' and '.join(said)}. {remedy}")
@@ -301,12 +303,7 @@ class JoinedRows(Table):
         if not self._keeps:
             self._is_cut[:] = ~np.asarray(old.array("exact"), np.bool_)
             self._columns = work.stack.enter_context(old.columns(mapped=False))
-        n_covariates = len(old.manifest.levels)
-        self.held = (
-            Lease("places of features", 40 * p),
-            Lease("covariates", 24 * n_covariates * self.shape[0]),
-        )
-        self.work_nbytes = 24 * MB + old.reading_nbytes  # chunks, by two threads; codes; a feature
+        self.held, self.work_nbytes = _leases(old, self.shape[0])
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns by position, each a row of the result."""
@@ -397,6 +394,43 @@ def _renumbered(codes: NDArray[np.float64], numbers: NDArray[Any]) -> NDArray[np
     return out
 
 
+def _plain(old: Store, options: IngestOptions) -> IngestOptions:
+    """Return how the rows of both are ingested, which are numbers and all have a target."""
+    m = old.manifest
+    return IngestOptions(
+        task=m.task,
+        missing_target="refuse",
+        min_class_rows=1,
+        censored="events" in m.row_columns,
+        memory_mb=options.memory_mb,
+        code_dtype=m.code_dtype,
+        keep_values=m.values_dtype is not None,
+    )
+
+
+def _leases(old: Store, n_rows: int) -> tuple[tuple[Lease, ...], int]:
+    """Return what is held of two stores as they are read, and what reading takes besides."""
+    n_rows, n_covariates = max(n_rows, ingest_memory.FEW_ROWS), len(old.manifest.levels)
+    places = Lease("places of features", 40 * old.n_features)
+    held = (places, Lease("covariates", 24 * n_covariates * n_rows))
+    return held, 24 * MB + old.reading_nbytes + 48 * n_rows  # chunks of two threads; a feature
+
+
+def _check_memory(old: Store, options: IngestOptions) -> None:
+    """Refuse a cap that cannot hold what joining takes, before the table is read.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest cap that works.
+    """
+    held, work_nbytes = _leases(old, old.n_rows)
+    lines = ingest_memory.lines_lease(old.n_rows, work_nbytes)
+    memory = _plain(old, options).memory(old.n_features, old.n_rows, (*held, lines))
+    has_texts = old.manifest.kind_counts["categorical"] > 0
+    replace(memory, texts_nbytes=2 * MB if has_texts else None).check(f"rows after {old.place}")
+
+
 def _join_rows(
     old: Store, new: Store, table: str, options: IngestOptions, work: WorkFolder
 ) -> Manifest:
@@ -414,16 +448,7 @@ def _join_rows(
         new = Store.open(ordered)
     del places
     columns, found = _rows_of(old, new, table, options)
-    plain = IngestOptions(
-        task=m.task,
-        missing_target="refuse",
-        min_class_rows=1,
-        censored="events" in m.row_columns,
-        memory_mb=options.memory_mb,
-        code_dtype=m.code_dtype,
-        keep_values=m.values_dtype is not None,
-    )
-    both = JoinedRows(old, new, work)
+    both, plain = JoinedRows(old, new, work), _plain(old, options)
     side = SideColumns(names=iter(old.names), columns=columns)
     made = ingest_reading(TableReading(both, table, plain, side, work, {}), work)
     if both.n_outside.any():
@@ -450,70 +475,72 @@ def _rows_of(
         If the rows of one have columns that those of the other lack, or a class has too few rows.
     """
     m, n = old.manifest, new.manifest
-    has, others = (
-        {what: len(names) for what, names in one.row_columns.items()}
-        | {"row ids": int(one.row_id_name is not None)}
-        for one in (m, n)
-    )
-    if has != others:
+    has, others = (sorted({"row ids": one.row_id_name} | one.row_columns) for one in (m, n))
+    if has != others or (m.row_id_name is None) != (n.row_id_name is None):
         raise InputError(
-            f"{table}: expected columns of its rows as {old.place} has ({has}), found {others}. "
-            "Give the same ones."
+            f"{table}: expected row ids and other columns of its rows as {old.place} has them "
+            f"({m.row_id_name}, {m.row_columns}), found {n.row_id_name}, {n.row_columns}. Give the "
+            "same ones."
         )
     n_rows = Counter(dict(zip(m.classes, m.class_counts, strict=True)))
     n_rows.update(dict(zip(n.classes, n.class_counts, strict=True)))
-    if classes := list(n_rows):
-        check_counts(f"{table}, column {m.target_name!r}", n_rows, options.min_class_rows)
-        classes = [classes[i] for i in class_order(classes)]
-    rank = {label: i for i, label in enumerate(classes)}
-    ranks = [np.array([rank[label] for label in one.classes], np.int32) for one in (m, n)]
+    check_counts(f"{table}, column {m.target_name!r}", n_rows, options.min_class_rows)
+    classes, (places, more) = _merged(m.classes, n.classes)
     n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
-    steps = {"target_values": n_source if m.inferred.get("target") == NO_TARGET else 0}
-    if "strata" in m.row_columns:
-        steps["strata"] = 1 + max(int(items.max()) for _, items in old.pieces("strata"))
-
-    def items_of(name: str) -> Iterator[Any]:
-        for which, store in enumerate((old, new)):
-            for _, items in store.pieces(name):
-                numbers: NDArray[Any] = ranks[which][items] if name == "target" else items
-                yield from (numbers + which * steps.get(name, 0)).tolist()
-
-    def ids() -> Iterator[str]:
-        yield from old.row_ids
-        goes_on = m.row_id_name is None  # the numbers of rows
-        yield from (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
-
-    target = "target_values" if m.task == "regression" else "target"
-    columns: dict[str, Any] = {"target": [(m.target_name, items_of(target))]}
-    columns |= {"row_ids": [(m.row_id_name or "rows", ids())]}
-    columns |= {name: [(name, items_of(name))] for name in m.row_columns if name != "covariates"}
-    columns["covariates"], levels = [], []
-    for pair in zip(old.each_covariate(), new.each_covariate(), strict=True):
-        labels = list(dict.fromkeys(chain.from_iterable(one.levels for one in pair)))
-        levels.append(tuple(labels[i] for i in class_order(labels)))
-        places = [np.array([levels[-1].index(text) for text in one.levels]) for one in pair]
-        values = [
-            _renumbered(one.values, at) if labels else one.values
-            for one, at in zip(pair, places, strict=True)
-        ]
-        columns["covariates"].append((pair[0].name, np.concatenate(values)))
     said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
     if fresh := [repr(label) for label in classes if label not in m.classes]:
         said.append(f"new classes: {', '.join(fresh)}")
-    if "strata" in steps:
+    steps = {"target_values": n_source} if m.inferred.get("target") == NO_TARGET else {}
+    if "strata" in m.row_columns:
+        steps["strata"] = 1 + max(int(items.max()) for _, items in old.pieces("strata"))
         said.append("strata of the appended rows are taken for others than those there were")
+
+    def items_of(name: str) -> Iterator[str]:
+        for which, store in enumerate((old, new)):
+            for _, items in store.pieces(name):
+                numbers: Any = (places, more)[which][items] if name == "target" else items
+                numbers = numbers + steps[name] if which and name in steps else numbers
+                yield from map(repr, numbers.tolist())  # "nan" where one is missing
+
+    goes_on = m.row_id_name is None  # the numbers of rows
+    ids = (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
+    target = "target_values" if m.task == "regression" else "target"
+    columns: dict[str, Any] = {"target": [("target", items_of(target))]}
+    columns["row_ids"] = [("row ids", chain(old.row_ids, ids))]
+    columns |= {name: [(name, items_of(name))] for name in m.row_columns}
+    levels = []
+    if "covariates" in columns:
+        pairs = [*zip(old.each_covariate(), new.each_covariate(), strict=True)]
+        merged = [_merged(*(one.levels for one in pair)) for pair in pairs]
+        levels = [labels for labels, _ in merged]
+        columns["covariates"] = [
+            (pair[0].name, chain(*map(_texts_of, pair, numbers)))
+            for pair, (_, numbers) in zip(pairs, merged, strict=True)
+        ]
     noted = _noted(old, new, *said)
     noted["inferred"] = _added(noted["inferred"], n.inferred)
     same = {name: getattr(m, name) for name in ("target_name", "row_id_name", "row_columns")}
     dropped = m.n_dropped_rows + n.n_dropped_rows
-    about = {"classes": tuple(classes), "levels": tuple(levels), "n_dropped_rows": dropped}
-    return {what: some for what, some in columns.items() if some}, noted | same | about
+    about = {"classes": classes, "levels": tuple(levels), "n_dropped_rows": dropped}
+    return columns, noted | same | about
+
+
+def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """Return labels of several lists in their order, and the places of each list's own there."""
+    labels = list(dict.fromkeys(chain(*several)))
+    place = {labels[at]: i for i, at in enumerate(class_order(labels))}
+    return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several]
+
+
+def _texts_of(covariate: Covariate, places: NDArray[np.intp]) -> Iterator[str]:
+    """Return a covariate as numbers, of categories in other places; "nan" where missing."""
+    values = covariate.values
+    return map(repr, (_renumbered(values, places) if covariate.levels else values).tolist())
 
 
 def _added(one: Any, other: Any) -> Any:
     """Return facts with their counts added, as far as both have such."""
     if isinstance(one, dict) and isinstance(other, dict):
         shared = {key: _added(one[key], other[key]) for key in one.keys() & other.keys()}
-        counts = {key: value for key, value in other.items() if isinstance(value, int)}
-        return counts | one | shared
+        return {key: n for key, n in other.items() if isinstance(n, int)} | one | shared
     return one + other if isinstance(one, int) and isinstance(other, int) else one
