@@ -413,20 +413,21 @@ def _leases(old: Store, n_rows: int) -> tuple[tuple[Lease, ...], int]:
     n_rows, n_covariates = max(n_rows, ingest_memory.FEW_ROWS), len(old.manifest.levels)
     places = Lease("places of features", 40 * old.n_features)
     held = (places, Lease("covariates", 24 * n_covariates * n_rows))
-    return held, 24 * MB + old.reading_nbytes + 48 * n_rows  # chunks of two threads; a feature
+    return held, 20 * MB + old.reading_nbytes + 24 * n_rows  # chunks of two threads; a feature
 
 
 def _check_memory(old: Store, options: IngestOptions) -> None:
-    """Refuse a cap that cannot hold what joining takes, before the table is read.
+    """Refuse a cap that cannot hold joining, before a table of at most as many rows is read.
 
     Raises
     ------
     BudgetError
         With the smallest cap that works.
     """
-    held, work_nbytes = _leases(old, old.n_rows)
-    lines = ingest_memory.lines_lease(old.n_rows, work_nbytes)
-    memory = _plain(old, options).memory(old.n_features, old.n_rows, (*held, lines))
+    n_rows = 2 * old.n_rows
+    held, work_nbytes = _leases(old, n_rows)
+    lines = ingest_memory.lines_lease(n_rows, work_nbytes)
+    memory = _plain(old, options).memory(old.n_features, n_rows, (*held, lines))
     has_texts = old.manifest.kind_counts["categorical"] > 0
     replace(memory, texts_nbytes=2 * MB if has_texts else None).check(f"rows after {old.place}")
 
@@ -434,7 +435,6 @@ def _check_memory(old: Store, options: IngestOptions) -> None:
 def _join_rows(
     old: Store, new: Store, table: str, options: IngestOptions, work: WorkFolder
 ) -> Manifest:
-    m = old.manifest
     remedy = "Leave others out with --ignore; give missing ones as columns of empty cells."
     places = _one_to_one(
         old.names, new.names, f"{table}: expected the features of {old.place}", remedy

@@ -3,16 +3,23 @@
 import csv
 import dataclasses
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command import environment, error_of, peak_kb
+from command import srs_ooc as run_command
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc import ingest
-from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion.shards import codes_of
 from srs_ooc.store.manifest import NAMES
 from srs_ooc.store.store import Store
 
@@ -30,7 +37,7 @@ ROWS = {"target": "y", "row_ids": "id", "weights": "w", "covariates": ("age", "s
 
 
 def write(path, columns):
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(columns)
         rows.writerows(zip(*columns.values(), strict=True))
@@ -125,7 +132,7 @@ def test_appended_features_make_the_store_of_the_joined_table(data, keep_values)
         made = ingest(
             write(at / "b.csv", moved), at / "b.zarr", append_features=at / "a.zarr", kinds=kinds
         )
-        write(at / "ab.csv", one | other)
+        write(at / "ab.csv", one | {name: other[name] for name in other if name != "id"})
         same(made, ingest(at / "ab.csv", at / "ab.zarr", kinds=KINDS | kinds, **more))
         store, joined = Store.open(at / "b.zarr"), Store.open(at / "ab.zarr")
         store.verify()
@@ -199,8 +206,6 @@ def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
     ranges = [list(one.code_ranges(np.arange(7))) for one in (old, store)]
     n_outside = 0
     with old.columns(mapped=False) as before, store.columns(mapped=False) as after:
-        from srs_ooc.ingestion.shards import codes_of
-
         codes = [codes_of(one, np.arange(7)) for one in (before, after)]
     for position, name in enumerate(one):
         feature = stored[position]
@@ -266,7 +271,7 @@ def renamed(table, **names):
         (
             lambda t: t | {"f1": ["u", "v"] * 15},
             {},
-            "feature 'f1': expected categories, or numbers",
+            "feature 'f1': expected categories, or",
         ),
         (lambda t: renamed(t, y="z"), {}, r"no such column 'y' \(--target\)"),
         (lambda t: t | {"y": ["a", "c"] + ["b"] * 28}, {}, "classes has fewer: 'c'"),
@@ -293,3 +298,123 @@ def test_rows_that_do_not_fit_are_refused_by_name(tmp_path, tables, change, more
     plain = re.sub(r"--", "", said)
     assert re.search(plain.replace("-", "[-_]"), words)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.zarr", "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: renamed(t, g1="f1"), "expected other features than .*found 'f1'"),
+        (lambda t: t | {"y": t["g1"]}, "neither its target.*found 'y'"),
+        (lambda t: t | {"id": ["x", *t["id"][1:]]}, r"1 missing \('r0'\) and 1 more \('x'\)"),
+        (lambda t: {name: cells[1:] for name, cells in t.items()}, r"1 missing \('r0'\)\. Give"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused_by_name(tmp_path, tables, change, said):
+    other = {f"g{i}": tables[0][f"f{i}"] for i in range(4)} | {"id": tables[0]["id"]}
+    write(tmp_path / "b.csv", change(other))
+    with pytest.raises(InputError, match=said):
+        ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_features=tmp_path / "a.zarr")
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_rows_by_group_and_two_or_more_tables_are_refused(tmp_path, tables):
+    ingest(tmp_path / "a.csv", tmp_path / "g.zarr", target="y", groups="id")
+    write(tmp_path / "b.csv", tables[1])
+    with pytest.raises(UsageError, match="a store without groups"):
+        ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "g.zarr")
+    with pytest.raises(UsageError, match="one table"):
+        ingest([tmp_path / "b.csv"], tmp_path / "b.zarr", append_rows=tmp_path / "a.zarr")
+    with pytest.raises(StoreError, match="found one in use"):
+        ingest(tmp_path / "b.csv", tmp_path / "a.zarr", append_rows=tmp_path / "a.zarr")
+    with pytest.raises(StoreError, match="nothing there"):
+        ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "none.zarr")
+
+
+def test_texts_where_all_cells_were_missing_and_a_third_version(tmp_path, tables):
+    one, other = tables
+    write(tmp_path / "a.csv", one | {"late": [""] * 30})
+    first = ingest(tmp_path / "a.csv", tmp_path / "1.zarr", target="y", row_ids="id")
+    write(tmp_path / "b.csv", other | {"late": ["q", "p", ""] * 10})
+    call = {"append_rows": tmp_path / "1.zarr"}
+    second = ingest(tmp_path / "b.csv", tmp_path / "2.zarr", **call)
+    ids = [f"t{i}" for i in range(30)]
+    write(tmp_path / "c.csv", other | {"late": ["r"] * 30, "id": ids, "y": ["b"] * 30})
+    call = {"append_rows": tmp_path / "2.zarr"}
+    third = ingest(tmp_path / "c.csv", tmp_path / "3.zarr", **call)
+    assert [one.kind_counts["categorical"] for one in (first, second, third)] == [1, 2, 2]
+    assert [*third.inferred["appended"]] == [
+        "30 rows after the 30 of 1.zarr",
+        "30 rows after the 60 of 2.zarr",
+    ]
+    store = Store.open(tmp_path / "3.zarr")
+    store.verify()
+    feature = int(np.argsort(store.array("positions"))[store.names.find(["late"])[0]])
+    assert store.categories().of(feature) == ["p", "q", "r"]
+
+
+def test_the_command_says_what_was_appended(tmp_path, tables):
+    table, old = write(tmp_path / "b.csv", tables[1]), tmp_path / "a.zarr"
+    done = run_command("ingest", table, tmp_path / "b.zarr", "--append-rows", old)
+    assert "appended: 30 rows after the 30 of a.zarr\n" in done.stdout
+    assert "60 rows x 7 features" in done.stdout
+    said = error_of("ingest", table, tmp_path / "c.zarr", "--append-rows", old, "--dry-run")
+    assert "expected a table by itself" in said
+
+
+KILLED = """
+import os, signal, sys
+import srs_ooc.base.files, srs_ooc.ingestion.{module} as module
+from srs_ooc.__main__ import main
+module.{name} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("axis", "module", "name"),
+    [
+        ("rows", "appending", "release"),
+        ("rows", "writer", "write_texts"),
+        ("rows", "appending", "make_group"),
+        ("rows", "stages", "shutil.rmtree"),
+        ("features", "shards", "write_texts"),
+    ],
+)
+def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, module, name):
+    one, other = tables
+    features = {f"g{i}": one[f"f{i}"] for i in range(4)} | {"id": one["id"]}
+    table = write(tmp_path / "b.csv", other if axis == "rows" else features)
+    place, new = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    before = Store.open(place).fingerprint
+    call = ["ingest", table, new, f"--append-{axis}", place]
+    killed = [sys.executable, "-c", KILLED.format(module=module, name=name), *map(str, call)]
+    done = subprocess.run(killed, capture_output=True, env=environment(), check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not new.exists()
+    old = Store.open(place)
+    old.verify()
+    assert old.fingerprint == before
+    run_command(*call)
+    again = ingest(table, tmp_path / "c.zarr", **{f"append_{axis}": place})
+    assert Store.open(new).fingerprint == again.fingerprint
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"a.csv", "a.zarr", "b.csv", "b.zarr", "c.zarr"}
+
+
+@pytest.mark.parametrize("axis", ["rows", "features"])
+@pytest.mark.parametrize("more", [(), ("--no-values",)])
+def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, axis, more):
+    rng = np.random.default_rng(3)
+    for name, first in (("a", "f"), ("b", "f" if axis == "rows" else "g")):
+        cells = np.round(rng.normal(size=(700, 3000)), 4)
+        columns = {f"{first}{i}": cells[:, i].tolist() for i in rng.permutation(3000)}
+        target = {"y": [0, 1] * 350} if first == "f" else {}
+        write(tmp_path / f"{name}.csv", columns | target)
+    ingest(tmp_path / "a.csv", tmp_path / "a.zarr", target="y", keep_values=not more)
+    call = ("ingest", tmp_path / "b.csv", tmp_path / "b.zarr", f"--append-{axis}")
+    call = (*call, tmp_path / "a.zarr", "--memory-mb")
+    named = r"The smallest cap that works is --memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*call, 40))[1])
+    assert int(re.search(named, error_of(*call, least - 1))[1]) == least
+    assert peak_kb(*call, least) * 1024 / MB < least
+    assert Store.open(tmp_path / "b.zarr").verify().nbytes > 0
