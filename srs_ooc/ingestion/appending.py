@@ -103,7 +103,8 @@ def append(
         with WorkFolder.at(folder, progress) as work, old.unchanged():
             if options.append_rows:
                 _check_memory(old, options)
-                settled = replace(settled, kinds=_kinds_of(old, work.scratch / "kinds.csv"))
+                kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)
+                settled = replace(settled, kinds=kinds)
             ingest_table(table, work.scratch / "more.zarr", settled, work.tell, side=side)
             release()
             new = Store.open(work.scratch / "more.zarr")
@@ -145,9 +146,10 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
         given = getattr(options, name)
         given = tuple(given) if isinstance(value, tuple) else given
         if given not in (defaults[name], value):
+            expected = "nothing" if value in (None, (), False) else repr(value)
             raise UsageError(
-                f"{options.flag_of(name)}: expected what {old.place} has, to which is appended "
-                f"({value!r}), found {given!r}. Leave the option out."
+                f"{options.flag_of(name)}: expected {expected}, as is appended to {old.place}, "
+                f"found {given!r}. Leave the option out."
             )
     settled = replace(options, **wanted)
     if options.append_rows:  # codes follow from values; classes are counted in all rows
@@ -174,7 +176,7 @@ def _roles_in(m: Manifest) -> dict[str, Any]:
     return found | ({"groups": m.row_id_name, "row_ids": None} if how else {"groups": None})
 
 
-def _kinds_of(old: Store, path: Path) -> ForcedKinds:
+def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
     """Return which columns hold categories, however they look, and which covariates numbers."""
     m, kinds = old.manifest, np.empty(old.n_features, np.uint8)
     kinds[old.array("positions")] = old.kinds()
@@ -182,7 +184,8 @@ def _kinds_of(old: Store, path: Path) -> ForcedKinds:
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerows((name, "categorical") for name, kind in named if kind == CATEGORICAL)
-        for name, levels in zip(m.row_columns.get("covariates", ()), m.levels, strict=True):
+        covariates = zip(m.row_columns.get("covariates", ()), m.levels, strict=True)
+        for name, levels in covariates if with_covariates else ():
             rows.writerow((name, "categorical" if levels else "numeric"))
     return ForcedKinds(file=path, if_there=True) if path.stat().st_size else ForcedKinds()
 
@@ -448,7 +451,8 @@ def _join_rows(
         new = Store.open(ordered)
     del places
     columns, found = _rows_of(old, new, table, options)
-    both, plain = JoinedRows(old, new, work), _plain(old, options)
+    kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
+    both, plain = JoinedRows(old, new, work), replace(_plain(old, options), kinds=kinds)
     side = SideColumns(names=iter(old.names), columns=columns)
     made = ingest_reading(TableReading(both, table, plain, side, work, {}), work)
     if both.n_outside.any():

@@ -371,7 +371,8 @@ class IngestOptions:
 
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is."""
-        flags = {"events": "--event"} | ({"target": "--time"} if self.censored else {})
+        flags = {"events": "--event", "censored": "--time", "keep_values": "--no-values"}
+        flags |= {"event_value": "--event"} | ({"target": "--time"} if self.censored else {})
         return flags.get(what, f"--{what.replace('_', '-')}")
 
 
