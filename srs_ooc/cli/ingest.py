@@ -276,11 +276,6 @@ def ingest_command(
             )
     if dry_run:
         check_single(tables, "--dry-run")
-        if options.append_rows is not None or options.append_features is not None:
-            raise UsageError(
-                "--dry-run: expected a table by itself, found --append-rows or --append-features. "
-                "Leave it out: a cap that is too small is refused with the smallest that works."
-            )
         for line in list(forecast(tables[0], made_first_at(store), options, side)):
             say(line)
         return

@@ -346,24 +346,17 @@ def ingest(
         keep_values=flag_given(keep_values, "keep_values"),
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
-        append_rows=_store_given(append_rows, "append_rows"),
-        append_features=_store_given(append_features, "append_features"),
+        append_rows=append_rows,
+        append_features=append_features,
     )
-    side = _side_columns(names, apart)
-    place = place_given(store, "store")
-
-    def make(path: Path) -> Manifest:
-        return make_store(table, path, options, side, progress, client)
-
+    place, side = place_given(store, "store"), _side_columns(names, apart)
+    said = {"options": options, "side": side, "progress": progress, "client": client}
+    make = partial(make_store, table, **said)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     if isinstance(place, Path):
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
-
-
-def _store_given(given: Any, name: str) -> Place | None:
-    return None if given is None else place_given(given, name)
 
 
 def _columns_given(
@@ -417,7 +410,7 @@ def make_store(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
             "Name the column of the groups alone."
         )
-    if options.append_rows is not None or options.append_features is not None:
+    if (options.append_rows, options.append_features) != (None, None):
         from srs_ooc.ingestion.appending import append
 
         if isinstance(table, list | tuple) or client is not None:

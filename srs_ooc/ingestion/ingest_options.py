@@ -328,8 +328,8 @@ class IngestOptions:
     event: str | None = None
     event_value: str | None = None
     aggregate: str | None = None
-    append_rows: Place | None = None
-    append_features: Place | None = None
+    append_rows: str | Place | None = None
+    append_features: str | Place | None = None
 
     @property
     def drops_more(self) -> bool:

@@ -395,7 +395,7 @@ class RowColumns:
     @property
     def _is_more(self) -> bool:
         """Whether the rows are more of a store's, which has what a few rows may lack."""
-        return self._options.append_rows is not None
+        return bool(self._options.append_rows)
 
     def _settle_target(self) -> tuple[str, ...]:
         """Settle values and rows; return the labels in class order."""

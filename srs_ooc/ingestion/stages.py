@@ -321,7 +321,7 @@ def forecast(
     Raises
     ------
     UsageError
-        If the table is standard input, which can be read but once.
+        If the table is standard input, which can be read but once, or is to be appended.
     InputError
         If the table cannot be read.
     BudgetError
@@ -329,6 +329,11 @@ def forecast(
     """
     if str(table) == "-":
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    if options.append_rows or options.append_features:
+        raise UsageError(
+            "--dry-run: expected a table by itself, found --append-rows or --append-features. "
+            "Leave it out: a cap that is too small is refused before the work."
+        )
     from srs_ooc.ingestion.formats.files import opener_of
 
     ingest_memory.load_libraries()
