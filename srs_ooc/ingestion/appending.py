@@ -450,6 +450,8 @@ def _join_rows(
             merging.write(store, text_blocks(old.names), new.manifest.source, room, work.tell)
         new = Store.open(ordered)
     del places
+    if (old.array("positions") != new.array("positions")).any():
+        raise damaged(old.place, "expected features in the order in which stores have them")
     columns, found = _rows_of(old, new, table, options)
     kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
     both, plain = JoinedRows(old, new, work), replace(_plain(old, options), kinds=kinds)
@@ -523,6 +525,7 @@ def _rows_of(
         ]
     noted = _noted(old, new, *said)
     noted["inferred"] = _added(noted["inferred"], n.inferred)
+    noted["inferred"].pop("labels_without_sample", None)  # of one table they are the other's
     same = {name: getattr(m, name) for name in ("target_name", "row_id_name", "row_columns")}
     dropped = m.n_dropped_rows + n.n_dropped_rows
     about = {"classes": classes, "levels": tuple(levels), "n_dropped_rows": dropped}
