@@ -15,6 +15,7 @@ from command import environment, error_of, peak_kb
 from command import srs_ooc as run_command
 from hypothesis import given
 from hypothesis import strategies as st
+from object_server import serving
 
 from srs_ooc import ingest
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
@@ -352,6 +353,22 @@ def test_texts_where_all_cells_were_missing_and_a_third_version(tmp_path, tables
     store.verify()
     feature = int(np.argsort(store.array("positions"))[store.names.find(["late"])[0]])
     assert store.categories().of(feature) == ["p", "q", "r"]
+
+
+@pytest.mark.parametrize("axis", ["rows", "features"])
+@pytest.mark.parametrize("keep_values", [True, False])
+def test_the_old_store_may_be_at_a_url(tmp_path, tables, monkeypatch, axis, keep_values):
+    pytest.importorskip("obstore")
+    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+    old = tmp_path / "old.zarr"
+    ingest(tmp_path / "a.csv", old, target="y", row_ids="id", keep_values=keep_values)
+    features = {f"g{i}": tables[0][f"f{i}"] for i in range(4)} | {"id": tables[0]["id"]}
+    table = write(tmp_path / "b.csv", tables[1] if axis == "rows" else features)
+    here = ingest(table, tmp_path / "b.zarr", **{f"append_{axis}": old})
+    with serving(tmp_path) as server:
+        call = {f"append_{axis}": f"{server.url}/old.zarr"}
+        there = ingest(table, tmp_path / "c.zarr", **call)
+    assert there.fingerprint == here.fingerprint
 
 
 def test_the_command_says_what_was_appended(tmp_path, tables):
