@@ -296,6 +296,7 @@ class JoinedRows(Table):
         self.shape = (old.n_rows + new.n_rows, p := old.n_features)
         dtypes = {store.manifest.values_dtype for store in self._stores}
         self.narrow = not self._keeps or dtypes == {"float32"}
+        self.wide = not self.narrow  # as cells of rows that are left out may have decided
         self._stored = np.argsort(old.array("positions"))
         kinds = [store.kinds() for store in self._stores]
         self._kinds = np.minimum(*kinds)

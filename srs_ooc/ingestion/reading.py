@@ -321,7 +321,7 @@ class TableReading:
         self._memory = memory or memory_of(table, options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
-        self._fits_float32 = True
+        self._fits_float32 = not getattr(table, "wide", False)  # only of our own
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
