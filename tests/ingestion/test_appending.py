@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import environment, error_of, peak_kb
 from command import srs_ooc as run_command
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from object_server import serving
@@ -85,6 +86,7 @@ def two_tables(draw, task="classification"):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
+@examples(40)
 @given(data=st.data(), keep_values=st.booleans(), numbered=st.booleans())
 def test_appended_rows_make_the_store_of_the_joined_table(task, data, keep_values, numbered):
     one, other = data.draw(two_tables(task))
@@ -112,6 +114,7 @@ def test_appended_rows_make_the_store_of_the_joined_table(task, data, keep_value
             assert (store.array(f"{name}_crc32c") == joined.array(f"{name}_crc32c")).all()
 
 
+@examples(40)
 @given(data=st.data(), keep_values=st.booleans())
 def test_appended_features_make_the_store_of_the_joined_table(data, keep_values):
     one, _ = data.draw(two_tables())
@@ -228,6 +231,16 @@ def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
     said = re.findall(r"(\d+) cells? of \d+ features? outside", " ".join(made.inferred["appended"]))
     assert said == ([str(n_outside)] if n_outside else [])
     assert ("outside" in made.inferred) == (n_more > 1)
+
+
+def test_values_are_wide_where_a_row_that_is_left_out_was(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n0.5,a\n1.5,b\n0.1,NA\n")
+    (tmp_path / "b.csv").write_text("x,y\n0.25,a\n")
+    (tmp_path / "ab.csv").write_text("x,y\n0.5,a\n1.5,b\n0.1,NA\n0.25,a\n")
+    ingest(tmp_path / "a.csv", tmp_path / "a.zarr")
+    made = ingest(tmp_path / "b.csv", tmp_path / "b.zarr", append_rows=tmp_path / "a.zarr")
+    same(made, ingest(tmp_path / "ab.csv", tmp_path / "ab.zarr"))
+    assert made.values_dtype == "float64"
 
 
 def test_few_values_become_many_as_in_the_joined_table(tmp_path):
