@@ -129,11 +129,15 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     wanted: dict[str, Any] = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
     wanted["row_ids"] = None if options.samples else m.row_id_name
     if options.append_rows:
-        if options.kinds or "groups" in m.row_columns:
+        if options.kinds:
             raise UsageError(
-                "--append-rows: expected no --kind, as kinds are those of the store, and a store "
-                f"without groups, found one in {old.place}: it holds no texts that say which rows "
-                "are of one group. Leave it out, or ingest all rows together."
+                f"--kind: expected none, as kinds are those of {old.place}, found some. Leave it out."
+            )
+        if "groups" in m.row_columns:
+            raise UsageError(
+                f"--append-rows: expected a store without groups, found {old.place}, whose groups "
+                "are numbers: no text says which appended rows are of the same. Ingest all rows "
+                "together."
             )
         wanted |= _roles_in(m)
     elif not options.samples:
