@@ -131,7 +131,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     if options.append_rows:
         if options.kinds:
             raise UsageError(
-                f"--kind: expected none, as kinds are those of {old.place}, found some. Leave it out."
+                f"--kind: expected none, as {old.place} says the kinds, found some. Leave it out."
             )
         if "groups" in m.row_columns:
             raise UsageError(
