@@ -105,6 +105,10 @@ def objects(folder):
     """Write the files, and return the names, that the page on ingest takes as there."""
     turned(folder)
     table(folder / "data.csv", rows=40, features=30)
+    table(folder / "plate2.csv", rows=12, features=30, seed=6)
+    chip = np.random.default_rng(7).integers(0, 3, (40, 4)).astype(str).tolist()
+    lines = [",".join(line) for line in [["rs1", "rs2", "rs3", "rs4"], *chip]]
+    (folder / "chip2.csv").write_text("\n".join(lines) + "\n")
     path = folder / "table.json"
     path.write_text('{"age": [30, null], "sex": ["m", "f"]}')
     import pandas as pd

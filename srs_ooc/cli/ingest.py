@@ -89,6 +89,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
         say(f"rows without a target, left out: {n_without}")
     if more:
         say(f"rows without a covariate, left out: {more}")
+    for line in inferred.get("appended", ()):
+        say(f"appended: {line}")
     say(f"kinds: {describe_counts(manifest.kind_counts)}")
     _report_found(manifest, has_samples=has_samples)
     if manifest.n_missing_cells:
@@ -236,6 +238,12 @@ _OPTIONS = [
     _flag("--link", "Leave the genotypes in the .bed file, and make a store of what is known of "
           "them. The file has to stay as it is."),
     _flag("--overwrite", "Replace STORE, once the new one is complete."),
+    click.option("--append-rows", type=STORE, metavar="OLD",
+                 help="Make STORE of the rows of the store OLD and, after them, those of SOURCE, "
+                 "which has the same columns. OLD stays as it is."),
+    click.option("--append-features", type=STORE, metavar="OLD",
+                 help="The same of the features of OLD and, beside them, those of SOURCE, which "
+                 "has the same rows."),
     *PROGRESS_OPTIONS,
     _flag("--dry-run", "Say what the ingest would take, and write nothing."),
     _text("--dask", "ADDRESS", "Code pieces on the workers of a Dask scheduler, as "

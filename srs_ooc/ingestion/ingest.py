@@ -248,6 +248,8 @@ def ingest(
     overwrite: bool = False,
     no_target: bool = False,
     link: bool = False,
+    append_rows: str | Place | None = None,
+    append_features: str | Place | None = None,
     client: Any = None,
     progress: ByteProgress | None = None,
 ) -> Manifest:
@@ -318,6 +320,11 @@ def ingest(
     link : bool
         Leave the genotypes in the ``.bed`` file, and make a store of what is known of them. The
         file has to stay as it is.
+    append_rows : path or URL, optional
+        A store, which stays as it is: make its next version, with the rows of the table after its
+        own. Features, target and row columns are those of the store, by name.
+    append_features : path or URL, optional
+        The same, with the features of the table beside its own, for the same rows by row id.
     client : distributed.Client, optional
         Of pieces: they are coded on the workers of this Dask client, each under ``memory_mb``.
     progress : callable, optional
@@ -359,12 +366,12 @@ def ingest(
         kinds=_kinds_given(kinds),
         memory_mb=megabytes_given(memory_mb),
         overwrite=flag_given(overwrite, "overwrite"),
+        append_rows=append_rows,
+        append_features=append_features,
     )
     side, place = _side_columns(names, apart), place_given(store, "store")
-
-    def make(path: Path) -> Manifest:
-        return make_store(table, path, options, side, progress, client)
-
+    said = {"options": options, "side": side, "progress": progress, "client": client}
+    make = partial(make_store, table, **said)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     if isinstance(place, Path):
         for remark in remarks_of(Store.open(place)):
@@ -423,6 +430,15 @@ def make_store(
             "--aggregate: expected --groups, whose texts become the row ids, and no --row-ids. "
             "Name the column of the groups alone."
         )
+    if (options.append_rows, options.append_features) != (None, None):
+        from srs_ooc.ingestion.appending import append
+
+        if isinstance(table, list | tuple) or client is not None:
+            raise UsageError(
+                "expected one table with --append-rows or --append-features, found pieces, or "
+                "workers. Append them one after another."
+            )
+        return append(table, path, options, side, progress)
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)

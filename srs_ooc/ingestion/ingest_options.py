@@ -15,6 +15,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import names_in
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
@@ -40,6 +41,8 @@ class ForcedKinds:
         Names of columns and of their kinds.
     file : Path or None
         A CSV file of such pairs, without a header, or with the header ``name,kind``.
+    if_there : bool
+        Names that are no column are passed over.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class ForcedKinds:
 
     given: Sequence[tuple[str, str]] = ()
     file: Path | None = None
+    if_there: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in self.given:
@@ -77,7 +81,7 @@ class ForcedKinds:
                     raise _twice(name)
                 out[column] = pairs[name]
                 found.add(name)
-            for name in (name for name in pairs if name not in found):
+            for name in (name for name in pairs if not (self.if_there or name in found)):
                 raise InputError(
                     f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
                     f"{len(header)} columns. Check the spelling."
@@ -238,7 +242,8 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate", "link", "query", "targets")  # fmt: skip
+          "event_value", "aggregate", "link", "query", "targets", "append_rows",
+          "append_features")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -301,6 +306,8 @@ class IngestOptions:
         Leave codes and values in the ``.bed`` file that is ingested, and keep the rest.
     query : str or None
         What of a database is the table.
+    append_rows, append_features : path, URL or None
+        The store of which the new one is a version with more rows, or features: those of the table.
     """
 
     target: str | None = None
@@ -332,6 +339,8 @@ class IngestOptions:
     link: bool = False
     query: str | None = None
     targets: Sequence[str] = ()
+    append_rows: str | Place | None = None
+    append_features: str | Place | None = None
 
     def with_targets(self, names: Container[str]) -> "IngestOptions":
         """Return options whose ``target`` is one of ``names``, or else the first of several.
@@ -389,7 +398,8 @@ class IngestOptions:
 
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is."""
-        flags = {"events": "--event", "targets": "--target"}
+        flags = {"events": "--event", "targets": "--target", "event_value": "--event"}
+        flags |= {"censored": "--time", "keep_values": "--no-values"}
         flags["target"] = "--time" if self.censored else "--target"
         return flags.get(what, f"--{what.replace('_', '-')}")
 

@@ -95,7 +95,7 @@ All rows of them; whether float32 holds every value; what is known of their kind
 that is held until they are written, in bytes."""
 
 
-def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
+def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
     for begin in range(0, n_lines, multiple or n_lines):
@@ -322,7 +322,7 @@ class TableReading:
         self._memory = memory or memory_of(table, options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
-        self._fits_float32 = True
+        self._fits_float32 = not getattr(table, "wide", False)  # only of our own
 
     @property
     def genotypes(self) -> BedFile | None:
@@ -411,7 +411,7 @@ class TableReading:
         except BudgetError as error:
             pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
             lines = np.arange(self.n_rows) if table.by_rows else self._columns
-            for first, last in _pieces(len(lines), table.shape[int(table.by_rows)]):
+            for first, last in line_pieces(len(lines), table.shape[int(table.by_rows)]):
                 cells = table.read(lines[first:last], pool)
                 start, cells = (0, cells.T[self._columns]) if table.by_rows else (first, cells)
                 replace(self._found, pool=pool).number_texts(start, cells)
@@ -420,7 +420,7 @@ class TableReading:
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         out = anonymous_array((stop - start, self.n_rows))
-        for first, last in _pieces(stop - start, self.n_rows):
+        for first, last in line_pieces(stop - start, self.n_rows):
             positions = self._columns[start + first : start + last]
             out[first:last] = self._table.read(positions, self._pool)
             self._look(out[first:last], positions)
@@ -435,7 +435,7 @@ class TableReading:
         if self._table.narrow and not has_texts:
             return
         in_order = np.sort(self._columns)
-        for first, last in _pieces(self.n_features, self.n_rows):
+        for first, last in line_pieces(self.n_features, self.n_rows):
             positions = in_order[first:last]
             self._look(self._table.read(positions, self._pool), positions)
             if not self._fits_float32 and not has_texts:
@@ -447,7 +447,7 @@ class TableReading:
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled = spool.panel.shape[1], 0
         columns = self._columns.astype(np.int64)
-        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
+        pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
         for first, last, rows in self._rows_ahead(pieces):
             infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled)
             if infinite >= 0:
@@ -496,6 +496,7 @@ class TableReading:
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
         pool = self._table.pool or TextCoder(self._memory.category_nbytes)
+        amend = getattr(self._table, "amend", lambda positions, facts: None)  # only of our own
         self._refuse_texts(columns[holds_texts & ~np.isin(forced, (FREE, CATEGORICAL))], pool)
         return FeatureKinds(
             forced,
@@ -504,6 +505,7 @@ class TableReading:
             lambda feature, row: (self._locate(int(columns[feature]), row), None),
             kept,
             (forced == CATEGORICAL) & ~holds_texts,
+            lambda start, facts: amend(columns[start : start + len(facts.kinds)], facts),
         )
 
     def _refuse_texts(self, columns: NDArray[np.intp], pool: TextCoder) -> None:

@@ -49,6 +49,11 @@ def remarks_of(store: Store) -> Iterator[str]:
     """
     manifest = store.manifest
     yield from filter(None, [hopeless(manifest)])
+    if most := manifest.inferred.get("outside"):
+        yield (
+            f"more than 1% of the cells of {most} are new ones outside the range that there was: "
+            "were they measured alike? For cuts by all rows, ingest the tables together."
+        )
     yield from _classes(list(manifest.classes))
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") == LAST_COLUMN

@@ -415,6 +415,11 @@ class RowColumns:
         self._inferred.setdefault("targets", {})[column.label] = counts
         return Covariate(column.label, values, one.facts.classes)
 
+    @property
+    def _is_more(self) -> bool:
+        """Whether the rows are more of a store's, which has what a few rows may lack."""
+        return bool(self._options.append_rows)
+
     def _settle_target(self) -> tuple[str, ...]:
         """Settle values and rows; return the labels in class order."""
         is_number = self._options.no_target or self._options.censored
@@ -497,7 +502,7 @@ class RowColumns:
         counts = np.asarray(sum(np.bincount(block, minlength=len(labels)) for block in kept))
         present = np.flatnonzero(counts)
         texts = [self._decoded(labels[i], self._column) for i in present.tolist()]
-        if len(texts) < 2:
+        if len(texts) < 2 - self._is_more:
             found = f"only {texts[0]!r}" if texts else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found {found} in "
@@ -553,14 +558,14 @@ class RowColumns:
         for block in self.kept.blocks(numbers):
             self.target.append(block)
             low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
-        if not low < high:
+        if not (low < high or (self._is_more and low == high)):
             found = f"only {low:g}" if low == high else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two different numbers, found "
                 f"{found} in column {self._column.label!r}. Name another column with --target."
             )
         # Some methods hold targets in single precision, some their squares.
-        if max(-low, high) > 1e38 or high - low < 1e-80:
+        if max(-low, high) > 1e38 or 0 < high - low < 1e-80:
             raise InputError(
                 f"{self._source}, column {self._column.label!r}: expected numbers up to 1e38 in "
                 f"size, 1e-80 apart, found {low:g} to {high:g}. Write them in another unit."
@@ -671,7 +676,7 @@ class RowColumns:
             if text is None and (number is None or math.isinf(number)):
                 text = row, cell
         where = f"{self._source}, column {column.label!r} (--covariates)"
-        if not n_known:
+        if not (n_known or self._is_more):
             raise InputError(f"{where}: expected a value in some row, found none. Leave it out.")
         labels = list(found.values())
         is_mixed = kind == FREE and bool(texts_among_numbers(labels))
@@ -686,7 +691,8 @@ class RowColumns:
             )
         if text is None and kind != CATEGORICAL:
             return []
-        if len(found) > min(MOST_LEVELS, max(2, min(n_known, self.kept.n_rows) // 2)):
+        most = math.inf if self._is_more else max(2, min(n_known, self.kept.n_rows) // 2)
+        if len(found) > min(MOST_LEVELS, most):
             raise InputError(
                 f"{where}: expected numbers, or categories, at most {MOST_LEVELS} and half as many "
                 f"as the rows with one, found {len(found)} texts or more in {n_known} rows. "
@@ -711,7 +717,7 @@ class RowColumns:
         value = next(filter(None, pairs), None)
         if asked.event_value is not None:
             value = self._plain(asked.event_value)
-        if value not in said:
+        if value not in said and not self._is_more:
             raise InputError(
                 f"{where}: expected an event in some row (1, true, yes, dead, deceased, or what is "
                 f"named), found only {listed}. Name the value that means that the event was seen: "
@@ -722,7 +728,8 @@ class RowColumns:
         for block in blocks_of(codes):
             events.append(is_event[block])
             n_events += int(is_event[block].sum())
-        self._inferred["events"] = {"value": texts[int(is_event.argmax())], "n": n_events}
+        shown_value = texts[int(is_event.argmax())] if n_events else asked.event_value
+        self._inferred["events"] = {"value": shown_value, "n": n_events}
         return events
 
     def _plain(self, text: str) -> str:

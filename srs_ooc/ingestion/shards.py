@@ -59,7 +59,7 @@ from srs_ooc.store.manifest import (
     format_of,
     values_chunk,
 )
-from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store
 from srs_ooc.store.values import code_columns
 from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextBlocks
 from srs_ooc.trees.block import Block
@@ -103,6 +103,8 @@ class Merging:
         Of pieces with the same rows, in the order of their features.
     chosen : int64 (k,), optional
         Of a single store that keeps values: the stored features, in the order they are to have.
+    rows : list of int32 (n_rows,), optional
+        Where each row of the whole is in each store; rows are in the same order if not given.
 
     Attributes
     ----------
@@ -110,8 +112,14 @@ class Merging:
         Of the store to be, as far as it is known.
     """
 
-    def __init__(self, stores: list[Store], chosen: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        stores: list[Store],
+        chosen: NDArray[np.int64] | None = None,
+        rows: list[NDArray[np.int32]] | None = None,
+    ) -> None:
         self._stores, one = stores, stores[0].manifest
+        self._rows = rows or [ALL_ROWS] * len(stores)
         self._ends = np.cumsum([store.n_features for store in stores])
         n_features = int(self._ends[-1]) if chosen is None else len(chosen)
         dtypes = {store.manifest.values_dtype for store in stores}
@@ -212,12 +220,15 @@ class Merging:
                     for piece, stored, places in parts:
                         for i, row, some in readers[name][piece](stored):
                             values[places[i], row : row + len(some)] = some
+                        if name == "values" and len(order := self._rows[piece]):
+                            for place in places.tolist():
+                                values[place] = values[place, order]
                     writer.write(first, values)
                 if self._chosen is not None:
                     code_columns(values, codes)
                 else:
                     for piece, stored, places in parts:
-                        codes[places] = self._codes(columns[piece], stored)
+                        codes[places] = codes_of(columns[piece], stored, self._rows[piece])
                 coded.write(codes)
                 progress("merging", (first + n) * n_rows, m.n_features * n_rows)
             coded.close()
@@ -225,13 +236,6 @@ class Merging:
             writer.sync()
             new.small(f"{name}_crc32c", [writer.crcs])
         self.whole = replace(m, chunk_features=chunk_features, values_chunk=writer.chunk)
-
-    def _codes(self, columns: ColumnStore, stored: NDArray[np.int64]) -> NDArray[Any]:
-        """Return codes (n, n_rows) of some features of a piece."""
-        n, m = len(stored), self.whole
-        block = Block(n, m.n_rows, m.code_nbytes, tiled=False)
-        columns.gather(stored.astype(np.uint32), block)
-        return block.as_columns(n)
 
     def _by_feature(self, name: str) -> NDArray[Any]:
         """Return an array of the features of the whole, in stored order."""
@@ -253,6 +257,30 @@ class Merging:
             ]
             for _, piece, feature in sorted(sources):
                 yield from found[piece].of(feature) or ()
+
+
+def codes_of(
+    columns: ColumnStore, stored: NDArray[np.int64], rows: NDArray[np.int32] = ALL_ROWS
+) -> NDArray[Any]:
+    """Return codes (n, n_rows) of stored features, ascending; rows as they are, or by place."""
+    n, m = len(stored), columns.manifest
+    block = Block(n, m.n_rows, m.code_nbytes, tiled=False)
+    columns.gather(stored.astype(np.uint32), block, rows)
+    return block.as_columns(n)
+
+
+def room_of(merging: Merging, memory_mb: float) -> int:
+    """Return the memory of merging beside its leases, under a cap.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold these.
+    """
+    leases = merging_leases(merging.whole)
+    budget = Budget(int(memory_mb * MB), leases, resident_nbytes())
+    budget.check()
+    return min(budget.free_nbytes, MERGED_NBYTES)
 
 
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
@@ -369,12 +397,12 @@ def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
     InputError, StoreError, BudgetError
         As of :func:`srs_ooc.ingestion.stages.ingest_table`.
     """
-    _release()
+    release()
     with growth_counted():  # a worker holds what is none of an ingest's
         do_here(table, store, options)
 
 
-def _release() -> None:
+def release() -> None:
     """Give back what an ingest has let go of, before another one counts what there is."""
     gc.collect()
     if "pyarrow" in sys.modules:
@@ -385,7 +413,7 @@ def do_here(table: Path, store: Path, options: IngestOptions) -> None:
     """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
     if not store.exists():
         ingest_table(table, store, options)
-        _release()
+        release()
 
 
 def ingest_pieces(
@@ -438,11 +466,9 @@ def ingest_pieces(
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
         with published_folder(store, replaces=options.overwrite) as made:
-            merging, source = Merging(stores), _source_of(tables, stores)
-            cap_nbytes, own = int(options.memory_mb * MB), resident_nbytes()
-            budget = Budget(cap_nbytes, merging_leases(merging.whole), own)
-            budget.check()
-            room = min(budget.free_nbytes, MERGED_NBYTES)
+            merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
+            source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
+            room = room_of(merging, options.memory_mb)
             names = text_blocks(name for one in stores for name in one.names)
             with NewStore(made) as new:
                 manifest = merging.write(new, names, source, room, tell)
@@ -560,18 +586,13 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
                 )
 
 
-def _source_of(tables: list[Path], stores: list[Store]) -> dict[str, Any]:
-    more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+def source_of(name: str, stores: list[Store], **said: Any) -> dict[str, Any]:
+    """Return where a store came from that is made of others, of which it says more."""
     crc = 0
     for store in stores:
         crc = zlib.crc32(json.dumps(store.manifest.source, sort_keys=True).encode(), crc)
     nbytes = sum(int(store.manifest.source.get("nbytes", 0)) for store in stores)
-    return {
-        "name": place_in(tables[0])[0].name + more,
-        "pieces": len(tables),
-        "nbytes": nbytes,
-        "crc32": crc,
-    }
+    return {"name": name, **said, "nbytes": nbytes, "crc32": crc}
 
 
 # Pieces of a table coded by the workers of a Dask client.

@@ -85,6 +85,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     work.stack.callback(getattr(opened, "close", int))
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
+        options = replace(options, target=None if options.append_rows else options.target)
         side = replace(side, columns=labels | dict(side.columns))
     if isinstance(opened, ArrowFile):
         options, found = _with_index(opened.index_names, options, side)
@@ -248,13 +249,16 @@ def ingest_table(
     with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
         with WorkFolder.at(folder, progress) as work:
             reading = open_reading(table, options, side or SideColumns(), work)
-            manifest = _ingest(reading, work)
+            manifest = ingest_reading(reading, work)
         shutil.rmtree(work.scratch)
     return manifest
 
 
-def _ingest(reading: Reading, work: WorkFolder) -> Manifest:
-    """Take a table through all stages but the last, which is to publish."""
+def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
+    """Take a table through all stages but the last, which is to publish.
+
+    Errors as of :func:`ingest_table`.
+    """
     header = TextSpool(work.scratch, "header")
     rows = RowColumns(work.scratch)
     inferred = reading.read_names(header)
@@ -351,7 +355,7 @@ def forecast(
     Raises
     ------
     UsageError
-        If the table is standard input, which can be read but once.
+        If the table is standard input, which can be read but once, or is to be appended.
     InputError
         If the table cannot be read.
     BudgetError
@@ -359,6 +363,11 @@ def forecast(
     """
     if str(table) == "-":
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    if options.append_rows or options.append_features:
+        raise UsageError(
+            "--dry-run: expected a table by itself, found --append-rows or --append-features. "
+            "Leave it out: a cap that is too small is refused before the work."
+        )
     from srs_ooc.ingestion.formats.files import opener_of
 
     ingest_memory.load_libraries()

@@ -80,6 +80,8 @@ class FeatureKinds:
         Which rows of the source are rows of the store.
     from_numbers : bool (n_features,), optional
         Those of ``is_text`` that the source holds as numbers, not as texts.
+    amend : callable
+        Given a stored feature, and what coding found of it and those that follow, mends that.
     """
 
     forced: NDArray[np.uint8]
@@ -88,6 +90,7 @@ class FeatureKinds:
     locate: Callable[[int, int], tuple[str, str | None]]
     kept: KeptRows
     from_numbers: NDArray[np.bool_] | None = None
+    amend: Callable[[int, CodeFacts], None] = lambda start, facts: None
 
     def cell(self, feature: int, row: int, value: float) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -327,6 +330,7 @@ class ColumnsWriter:
             values = _as_float32(values)
         codes = np.empty(values.shape, self._form.code_dtype)
         facts = code_columns(values, codes, ranges=self._n_ranges)
+        self._given.amend(start, facts)
         if self._n_ranges:
             self._floats["code_lows"].write(start, facts.lows)
             self._floats["code_highs"].write(start, facts.highs)

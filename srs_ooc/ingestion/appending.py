@@ -1,0 +1,558 @@
+"""A new version of a store: the rows of another table after its own, or features beside them.
+
+The table is ingested into a store of its own, in scratch. Both stores are then read by columns; the
+table that the old store was made of is not needed.
+"""
+
+import csv
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.files import published_folder
+from srs_ooc.base.records import Covariate
+from srs_ooc.base.text import MB, counted
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
+from srs_ooc.ingestion.reading import TableReading, WorkFolder
+from srs_ooc.ingestion.rows import check_counts, class_order
+from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
+from srs_ooc.ingestion.shards import Merging, codes_of, release, room_of, source_of
+from srs_ooc.ingestion.stages import ingest_reading, ingest_table
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    CONSTANT,
+    NO_TARGET,
+    Manifest,
+    Shape,
+    damaged,
+    make_group,
+)
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.store import Store
+from srs_ooc.store.values import CodeFacts, midpoints, whole_columns
+from srs_ooc.store.writing import NewStore
+
+_TEXTS = 1 << 15
+"""Names that are looked up at a time."""
+_NAMED = 5
+MOST_OUTSIDE = 0.01
+"""Share of a feature's cells outside the range of the old store's from which on it is remarked."""
+
+
+def append(
+    table: Any,
+    store: Path,
+    options: IngestOptions,
+    side: SideColumns,
+    progress: ByteProgress | None = None,
+) -> Manifest:
+    """Make a new version of the store that ``options`` name, which appears complete or not at all.
+
+    Rows: where the old store keeps its values, all that the new one holds of rows and features is
+    what one ingest of the two tables gives, one below the other. Where it keeps codes only, that
+    holds of features whose codes mean one value each; others keep their cuts. Features: the same,
+    of the two tables side by side.
+
+    Parameters
+    ----------
+    table : path or object
+        The rows or features to append; its columns play the roles that they have in the old store.
+    store : Path
+        The store to make.
+    options : IngestOptions
+        With ``append_rows`` or ``append_features``; others as the old store was made, or not given.
+    side : SideColumns
+        Names and row columns that are not in the table.
+    progress : callable, optional
+        Told of the bytes read and written.
+
+    Raises
+    ------
+    InputError
+        If the table does not fit the old store.
+    UsageError
+        If options say something else than the old store.
+    StoreError
+        If the old store is damaged, or the new one exists or cannot be written.
+    BudgetError
+        If the memory cap cannot hold the work.
+    """
+    ingest_memory.load_libraries()
+    place = options.append_rows or options.append_features
+    if place is None or options.overwrite or (options.append_rows and options.append_features):
+        raise UsageError(
+            "expected --append-rows or --append-features, and a new STORE beside the old, found "
+            "both of them, or --overwrite. Leave one out."
+        )
+    old, what = open_store(place), str(table) if isinstance(table, str | Path) else "the table"
+    settled = _settled(old, options, side)
+    with disk_errors(store), published_folder(store) as folder:
+        with WorkFolder.at(folder, progress) as work, old.unchanged():
+            if options.append_rows:
+                _check_memory(old, options)
+                kinds = _kinds_of(old, work.scratch / "kinds.csv", with_covariates=True)
+                settled = replace(settled, kinds=kinds)
+            ingest_table(table, work.scratch / "more.zarr", settled, work.tell, side=side)
+            release()
+            new = Store.open(work.scratch / "more.zarr")
+            join = _join_rows if options.append_rows else _join_features
+            manifest = join(old, new, what, options, work)
+        shutil.rmtree(work.scratch)
+    return manifest
+
+
+# How the table is ingested: as the old store was.
+
+
+def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOptions:
+    """Return the options of the table: what the old store says, and what it leaves open.
+
+    Raises
+    ------
+    UsageError
+        Naming an option that says something else, or if the store has groups.
+    """
+    m = old.manifest
+    wanted: dict[str, Any] = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
+    wanted["row_ids"] = None if options.samples else m.row_id_name
+    if options.append_rows:
+        if options.kinds:
+            raise UsageError(
+                f"--kind: expected none, as {old.place} says the kinds, found some. Leave it out."
+            )
+        if "groups" in m.row_columns:
+            raise UsageError(
+                f"--append-rows: expected a store without groups, found {old.place}, whose groups "
+                "are numbers: no text says which appended rows are of the same. Ingest all rows "
+                "together."
+            )
+        wanted |= _roles_in(m)
+    elif not options.samples:
+        wanted |= {"no_target": True, "strata": (), "covariates": ()}
+        wanted |= dict.fromkeys(("target", "weights", "groups", "event", "aggregate"))
+    defaults = {one.name: one.default for one in fields(options)}
+    for name in {"event" if what == "events" else what for what in side.columns} & wanted.keys():
+        del wanted[name]
+    for name, value in wanted.items():
+        given = getattr(options, name)
+        given = tuple(given) if isinstance(value, tuple) else given
+        if given not in (defaults[name], value):
+            expected = "nothing" if value in (None, (), False) else repr(value)
+            raise UsageError(
+                f"{options.flag_of(name)}: expected {expected}, as is appended to {old.place}, "
+                f"found {given!r}. Leave the option out."
+            )
+    settled = replace(options, **wanted)
+    if options.append_rows:  # codes follow from values; classes are counted in all rows
+        return replace(settled, keep_values=True, min_class_rows=1)
+    return replace(settled, first_feature=old.n_features)
+
+
+def _roles_in(m: Manifest) -> dict[str, Any]:
+    """Return what the columns of a table of more rows are."""
+    columns, how = m.row_columns, m.inferred.get("aggregate")
+    no_target = m.inferred.get("target") == NO_TARGET
+    found = {
+        "task": m.task,
+        "no_target": no_target,
+        "target": None if no_target else m.target_name,
+        "weights": columns.get("weights", [None])[0],
+        "strata": tuple(columns.get("strata", ())),
+        "covariates": tuple(columns.get("covariates", ())),
+        "censored": "events" in columns,
+        "event": columns.get("events", [None])[0],
+        "event_value": m.inferred.get("events", {}).get("value"),
+        "aggregate": how and how["how"],
+    }
+    return found | ({"groups": m.row_id_name, "row_ids": None} if how else {"groups": None})
+
+
+def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
+    """Return which columns hold categories, however they look, and which covariates numbers."""
+    m, kinds = old.manifest, np.empty(old.n_features, np.uint8)
+    kinds[old.array("positions")] = old.kinds()
+    named = zip(old.names, kinds, strict=True) if m.kind_counts["categorical"] else ()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerows((name, "categorical") for name, kind in named if kind == CATEGORICAL)
+        covariates = zip(m.row_columns.get("covariates", ()), m.levels, strict=True)
+        for name, levels in covariates if with_covariates else ():
+            rows.writerow((name, "categorical" if levels else "numeric"))
+    return ForcedKinds(file=path, if_there=True) if path.stat().st_size else ForcedKinds()
+
+
+# Which feature, or row, of one store is which of the other: by name.
+
+
+def _matched(wanted: Names, found: Names) -> NDArray[np.int64]:
+    """Return the place of each text among others, -1 where it is none; quick in the same order."""
+    out, mine, others = np.empty(len(wanted), np.int64), iter(wanted), iter(found)
+    for start in range(0, len(wanted), _TEXTS):
+        texts = list(islice(mine, _TEXTS))
+        stop = start + len(texts)
+        is_same = texts == list(islice(others, _TEXTS))
+        out[start:stop] = np.arange(start, stop) if is_same else found.find(texts)
+    return out
+
+
+def _one_to_one(wanted: Names, found: Names, where: str, remedy: str) -> NDArray[np.int64]:
+    """Return the place of each text among others, which are the same in any order.
+
+    Raises
+    ------
+    InputError
+        Naming some that one has and the other lacks.
+    """
+    places, is_more = _matched(wanted, found), np.ones(len(found), np.bool_)
+    is_more[places[places >= 0]] = False
+    sides = (("missing", wanted, places < 0), ("more", found, is_more))
+    said = [f"{at.sum()} {what} ({_first(names, at)})" for what, names, at in sides if at.any()]
+    if said:
+        raise InputError(f"{where}, in any order, found {' and '.join(said)}. {remedy}")
+    return places
+
+
+def _first(names: Names, chosen: NDArray[np.bool_]) -> str:
+    """Return the first of the chosen texts, quoted."""
+    places = np.flatnonzero(chosen).tolist()
+    return ", ".join(repr(names[i]) for i in places[:_NAMED]) + ", ..." * (len(places) > _NAMED)
+
+
+def _noted(old: Store, new: Store, *said: str) -> dict[str, Any]:
+    """Return where a version came from and what was appended, as its manifest says it."""
+    m = old.manifest
+    names = (one.manifest.source.get("name", one.place.name) for one in (old, new))
+    source = source_of(" and ".join(names), [old, new], appended_to=old.fingerprint)
+    more = {"appended": [*m.inferred.get("appended", ()), *said]}
+    return {"source": source, "inferred": m.inferred | more}
+
+
+# Features beside those of a store, of the same rows: put together as pieces of a table are.
+
+
+def _join_features(
+    old: Store, new: Store, table: str, options: IngestOptions, work: WorkFolder
+) -> Manifest:
+    m, is_known = old.manifest, _matched(new.names, old.names) >= 0
+    taken = new.names.find([m.target_name, *chain.from_iterable(m.row_columns.values())])
+    is_known[taken[taken >= 0]] = True
+    if is_known.any():
+        raise InputError(
+            f"{table}: expected other features than {old.place} has, and neither its target nor "
+            f"columns of its rows, found {_first(new.names, is_known)}. Rename features; leave "
+            "columns out with --ignore."
+        )
+    remedy = "Give the same rows, and --row-ids where neither names it by itself."
+    expected = f"{table}: expected the row ids of {old.place}"
+    rows = _one_to_one(old.row_ids, new.row_ids, expected, remedy).astype(np.int32)
+    is_same = (rows == np.arange(len(rows))).all()
+    merging = Merging([old, new], rows=[rows[:0], rows[:0] if is_same else rows])
+    said = f"{counted(new.n_features, 'feature')} beside the {m.n_features} of {old.place.name}"
+    noted, names = _noted(old, new, said), text_blocks(chain(old.names, new.names))
+    merging.whole = whole = replace(merging.whole, inferred=noted["inferred"])
+    form = ingest_memory.StoreForm(m.code_dtype, whole.values_dtype)
+    check_disk(work.folder, *disk_of(Shape(m.n_rows, whole.n_features), form, by_rows=False))
+    with NewStore(work.folder) as store:
+        room = room_of(merging, options.memory_mb)
+        return merging.write(store, names, noted["source"], room, work.tell)
+
+
+# Rows below those of a store: the values of both are a table, coded as any is.
+
+
+class JoinedRows(Table):
+    """The features of a store, each with the rows of another below its own: by columns.
+
+    Where the old store keeps its values, or codes that mean one value each, these are the values.
+    Other features of it keep their cuts: their values are the codes, and those of new rows follow
+    from the cuts.
+
+    Parameters
+    ----------
+    old, new : Store
+        The stores, of the same features in the same order; the new one keeps its values.
+    work : WorkFolder
+        Closes what is opened.
+
+    Attributes
+    ----------
+    n_outside : uint32 (n_features,)
+        New cells outside the range of the old ones, of features that keep their cuts, by position.
+    """
+
+    format = "store"
+
+    def __init__(self, old: Store, new: Store, work: WorkFolder) -> None:
+        self._stores, self._keeps = (old, new), old.manifest.values_dtype is not None
+        self.shape = (old.n_rows + new.n_rows, p := old.n_features)
+        dtypes = {store.manifest.values_dtype for store in self._stores}
+        self.narrow = not self._keeps or dtypes == {"float32"}
+        self.wide = not self.narrow  # as cells of rows that are left out may have decided
+        self._stored = np.argsort(old.array("positions"))
+        kinds = [store.kinds() for store in self._stores]
+        self._kinds = np.minimum(*kinds)
+        is_text = (kinds[0] == CATEGORICAL) | (kinds[1] == CATEGORICAL)
+        self._is_text = self.text_columns = is_text[self._stored]
+        self._categories = [store.categories() for store in self._stores]
+        self.n_outside, self._is_cut = np.zeros(p, np.uint32), np.zeros(p, np.bool_)
+        if not self._keeps:
+            self._is_cut[:] = ~np.asarray(old.array("exact"), np.bool_)
+            self._columns = work.stack.enter_context(old.columns(mapped=False))
+        self.held, self.work_nbytes = _leases(old, self.shape[0])
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns by position, each a row of the result."""
+        stored, out = self._stored[positions], np.empty((len(positions), self.shape[0]))
+        places, (old, new) = np.argsort(stored), self._stores
+        ordered, halves = stored[places], np.split(out, [old.n_rows], axis=1)
+        for store, half in zip(self._stores, halves, strict=True):
+            if self._keeps or store is new:
+                for i, row, part in store.values().columns(ordered):
+                    half[places[i], row : row + len(part)] = part
+        if not self._keeps:
+            codes = codes_of(self._columns, ordered).astype(np.float64)
+            codes[codes == old.manifest.missing_code] = np.nan
+            for i, lows, highs in old.code_ranges(ordered):
+                if not (n := int(np.nanmax(codes[i], initial=-1)) + 1) <= np.isfinite(lows).sum():
+                    raise damaged(old.place, f"expected ranges of {n} codes, found fewer")
+                half, feature = halves[1][places[i]], ordered[i]
+                if self._is_cut[feature]:
+                    half[:] = _cut(half, lows, highs)
+                halves[0][places[i]] = (
+                    codes[i] if self._is_cut[feature] else _renumbered(codes[i], lows)
+                )
+        for i in np.flatnonzero(self._is_text[positions]).tolist():
+            for which, half in enumerate(halves):
+                half[i] = self._numbered(which, int(stored[i]), half[i], pool)
+        return out
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks: numbers of texts where it holds such."""
+        return item_blocks(self.read(np.array([position]), TextCoder(MB))[0])
+
+    def _numbered(
+        self, which: int, feature: int, codes: NDArray[np.float64], pool: TextCoder
+    ) -> NDArray[np.float64]:
+        """Return the numbers of texts in a pool in the place of codes of categories."""
+        known, store = self._categories[which], self._stores[which]
+        texts = known.of(feature)
+        if texts is None and not np.isnan(codes).all():
+            name = store.names[int(store.array("positions")[feature])]
+            raise InputError(
+                f"feature {name!r}: expected categories, or numbers, in both tables, found numbers "
+                f"in one of them. Mend the column, or name its texts with --missing."
+            )
+        if (wrong := known.wrong_code(feature, codes)) is not None:
+            raise damaged(store.place, wrong[1])
+        numbers = pool.code(*joined([text.encode() for text in texts or ()]))
+        if len(numbers) < len(texts or ()):
+            raise ingest_memory.many_texts(str(store.place), (texts or [""])[len(numbers)])
+        return _renumbered(codes, numbers)
+
+    def amend(self, positions: NDArray[np.intp], facts: CodeFacts) -> None:
+        """Have what coding found be that of values, where these were codes; kinds be kept."""
+        stored, (old, new) = self._stored[positions], self._stores
+        cut = np.flatnonzero(self._is_cut[stored])
+        facts.kinds[cut], facts.exact[cut] = CONSTANT, False
+        facts.kinds[:] = np.minimum(facts.kinds, self._kinds[stored])
+        cut = cut[np.argsort(stored[cut])]
+        pairs = zip(
+            old.code_ranges(stored[cut]), whole_columns(new.values(), stored[cut]), strict=True
+        )
+        for (i, lows, highs), (_, cells) in pairs:
+            place, n = cut[i], facts.n_codes[cut[i]]
+            values = np.asarray(cells[~np.isnan(cells)], np.float64)
+            codes = _cut(values, lows, highs).astype(np.intp)
+            for ends, given, pick in (
+                (facts.lows, lows, np.minimum),
+                (facts.highs, highs, np.maximum),
+            ):
+                ends[place, :n] = given[:n]
+                pick.at(ends[place], codes, values)
+            outside = (values < lows[0]) | (values > highs[n - 1])
+            self.n_outside[positions[place]] = np.count_nonzero(outside)
+
+
+def _cut(
+    values: NDArray[np.float64], lows: NDArray[np.float64], highs: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the codes that values get by the ranges of codes (NaN beyond the last); NaN stays."""
+    n = np.count_nonzero(~np.isnan(lows))
+    codes = np.searchsorted(midpoints(highs[: n - 1], lows[1:n]), values)
+    return np.where(np.isnan(values), np.nan, codes)
+
+
+def _renumbered(codes: NDArray[np.float64], numbers: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers in the place of codes; NaN stays."""
+    out, is_there = np.full(codes.shape, np.nan), ~np.isnan(codes)
+    out[is_there] = numbers[codes[is_there].astype(np.intp)]
+    return out
+
+
+def _plain(old: Store, options: IngestOptions) -> IngestOptions:
+    """Return how the rows of both are ingested, which are numbers and all have a target."""
+    m = old.manifest
+    return IngestOptions(
+        task=m.task,
+        missing_target="refuse",
+        min_class_rows=1,
+        censored="events" in m.row_columns,
+        memory_mb=options.memory_mb,
+        code_dtype=m.code_dtype,
+        keep_values=m.values_dtype is not None,
+    )
+
+
+def _leases(old: Store, n_rows: int) -> tuple[tuple[Lease, ...], int]:
+    """Return what is held of two stores as they are read, and what reading takes besides."""
+    n_rows, n_covariates = max(n_rows, ingest_memory.FEW_ROWS), len(old.manifest.levels)
+    places = Lease("places of features", 40 * old.n_features)
+    held = (places, Lease("covariates", 24 * n_covariates * n_rows))
+    return held, 20 * MB + old.reading_nbytes + 24 * n_rows  # chunks of two threads; a feature
+
+
+def _check_memory(old: Store, options: IngestOptions) -> None:
+    """Refuse a cap that cannot hold joining, before a table of at most as many rows is read.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest cap that works.
+    """
+    n_rows = 2 * old.n_rows
+    held, work_nbytes = _leases(old, n_rows)
+    lines = ingest_memory.lines_lease(n_rows, work_nbytes)
+    memory = _plain(old, options).memory(old.n_features, n_rows, (*held, lines))
+    has_texts = old.manifest.kind_counts["categorical"] > 0
+    replace(memory, texts_nbytes=2 * MB if has_texts else None).check(f"rows after {old.place}")
+
+
+def _join_rows(
+    old: Store, new: Store, table: str, options: IngestOptions, work: WorkFolder
+) -> Manifest:
+    remedy = "Leave others out with --ignore; give missing ones as columns of empty cells."
+    places = _one_to_one(
+        old.names, new.names, f"{table}: expected the features of {old.place}", remedy
+    )
+    if (places != np.arange(len(places))).any():
+        merging = Merging([new], np.argsort(new.array("positions"))[places])
+        (ordered := work.scratch / "ordered.zarr").mkdir()
+        with NewStore(ordered) as store:
+            room = room_of(merging, options.memory_mb)
+            merging.write(store, text_blocks(old.names), new.manifest.source, room, work.tell)
+        new = Store.open(ordered)
+    del places
+    if (old.array("positions") != new.array("positions")).any():
+        raise damaged(old.place, "expected features in the order in which stores have them")
+    columns, found = _rows_of(old, new, table, options)
+    kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
+    both, plain = JoinedRows(old, new, work), replace(_plain(old, options), kinds=kinds)
+    side = SideColumns(names=iter(old.names), columns=columns)
+    made = ingest_reading(TableReading(both, table, plain, side, work, {}), work)
+    if both.n_outside.any():
+        n_cells, n_features = int(both.n_outside.sum()), int(np.count_nonzero(both.n_outside))
+        found["inferred"]["appended"].append(
+            f"{counted(n_cells, 'cell')} of {counted(n_features, 'feature')} outside the range of "
+            f"{old.place.name}, by whose cuts they are coded"
+        )
+        if (is_most := both.n_outside > MOST_OUTSIDE * made.n_rows).any():
+            found["inferred"]["outside"] = _first(old.names, is_most)
+    made = replace(made, **found)
+    make_group(work.folder, made)
+    return made
+
+
+def _rows_of(
+    old: Store, new: Store, table: str, options: IngestOptions
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns of the rows of both, as numbers, and what a manifest says of them.
+
+    Raises
+    ------
+    InputError
+        If the rows of one have columns that those of the other lack, or a class has too few rows.
+    """
+    m, n = old.manifest, new.manifest
+    has, others = (sorted({"row ids": one.row_id_name} | one.row_columns) for one in (m, n))
+    if has != others or (m.row_id_name is None) != (n.row_id_name is None):
+        raise InputError(
+            f"{table}: expected row ids and other columns of its rows as {old.place} has them "
+            f"({m.row_id_name}, {m.row_columns}), found {n.row_id_name}, {n.row_columns}. Give the "
+            "same ones."
+        )
+    n_rows = Counter(dict(zip(m.classes, m.class_counts, strict=True)))
+    n_rows.update(dict(zip(n.classes, n.class_counts, strict=True)))
+    check_counts(f"{table}, column {m.target_name!r}", n_rows, options.min_class_rows)
+    classes, (places, more) = _merged(m.classes, n.classes)
+    n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
+    said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
+    if fresh := [repr(label) for label in classes if label not in m.classes]:
+        said.append(f"new classes: {', '.join(fresh)}")
+    steps = {"target_values": n_source} if m.inferred.get("target") == NO_TARGET else {}
+    if "strata" in m.row_columns:
+        steps["strata"] = 1 + max(int(items.max()) for _, items in old.pieces("strata"))
+        said.append("strata of the appended rows are taken for others than those there were")
+
+    def items_of(name: str) -> Iterator[str]:
+        for which, store in enumerate((old, new)):
+            for _, items in store.pieces(name):
+                numbers: Any = (places, more)[which][items] if name == "target" else items
+                numbers = numbers + steps[name] if which and name in steps else numbers
+                yield from map(repr, numbers.tolist())  # "nan" where one is missing
+
+    goes_on = m.row_id_name is None  # the numbers of rows
+    ids = (str(int(text) + n_source) if goes_on else text for text in new.row_ids)
+    target = "target_values" if m.task == "regression" else "target"
+    columns: dict[str, Any] = {"target": [("target", items_of(target))]}
+    columns["row_ids"] = [("row ids", chain(old.row_ids, ids))]
+    columns |= {name: [(name, items_of(name))] for name in m.row_columns}
+    levels = []
+    if "covariates" in columns:
+        pairs = [*zip(old.each_covariate(), new.each_covariate(), strict=True)]
+        merged = [_merged(*(one.levels for one in pair)) for pair in pairs]
+        levels = [labels for labels, _ in merged]
+        columns["covariates"] = [
+            (pair[0].name, chain(*map(_texts_of, pair, numbers)))
+            for pair, (_, numbers) in zip(pairs, merged, strict=True)
+        ]
+    noted = _noted(old, new, *said)
+    noted["inferred"] = _added(noted["inferred"], n.inferred)
+    noted["inferred"].pop("labels_without_sample", None)  # of one table they are the other's
+    same = {name: getattr(m, name) for name in ("target_name", "row_id_name", "row_columns")}
+    dropped = m.n_dropped_rows + n.n_dropped_rows
+    about = {"classes": classes, "levels": tuple(levels), "n_dropped_rows": dropped}
+    return columns, noted | same | about
+
+
+def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+    """Return labels of several lists in their order, and the places of each list's own there."""
+    labels = list(dict.fromkeys(chain(*several)))
+    place = {labels[at]: i for i, at in enumerate(class_order(labels))}
+    return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several]
+
+
+def _texts_of(covariate: Covariate, places: NDArray[np.intp]) -> Iterator[str]:
+    """Return a covariate as numbers, of categories in other places; "nan" where missing."""
+    values = covariate.values
+    return map(repr, (_renumbered(values, places) if covariate.levels else values).tolist())
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Return facts with their counts added, as far as both have such."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        shared = {key: _added(one[key], other[key]) for key in one.keys() & other.keys()}
+        return {key: n for key, n in other.items() if isinstance(n, int)} | one | shared
+    return one + other if isinstance(one, int) and isinstance(other, int) else one
