@@ -390,6 +390,8 @@ def forecast(
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
     scratch, stored = disk_of(shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes)
+    if options.link:  # names, ids and counts
+        stored = 100 * sum((n_rows, n_columns))
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
     yield f"columns: {n_columns}"
     yield f"rows: {about}{n_rows}"

@@ -117,6 +117,9 @@ def test_the_report_of_ingest_and_verify_say_where_the_genotypes_are(tmp_path, c
         main(["ingest", str(path), str(tmp_path / "l.zarr"), "--link"])
     assert ended.value.code == 0
     assert "linked: g.bed holds the genotypes (240 bytes) and must stay" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["ingest", str(path), str(tmp_path / "n.zarr"), "--link", "--dry-run"])
+    assert "store: at most 6.3 kB" in capsys.readouterr().out
     assert sum(f.stat().st_size for f in (tmp_path / "l.zarr").rglob("codes/*")) == 0
     group = open_zarr(tmp_path / "l.zarr")
     assert "codes" not in group
