@@ -306,16 +306,19 @@ def assess_command(
     p_value                   in OTHER, by the same test
     shows_again               p at most 0.05 over the features there are, no other way
     """
-    from srs_ooc.results.assessment import AssessedRecord, assess, summary
+    from srs_ooc.ensemble.compaction import FoldContext
+    from srs_ooc.results.assessment import AssessedRecord, assess, panel_scores, summary
     from srs_ooc.results.report import Report
 
     process_nbytes()  # of the program alone, before there is work
     with closing(Run(run, writable=False)) as ledger:
         report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
-        found = assess(report, open_store(other))
+        found = assess(report, there := open_store(other))
+        site = FoldContext(report.store, memory_mb, None, lambda step: True)
+        scores = panel_scores(report, there, site)
     write_records(AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
     _say_more(len(found), top, **form)
-    for line in summary(found):
+    for line in summary(found, scores):
         say(line, err=form["as_csv"] or form["as_json"])
 
 

@@ -35,7 +35,7 @@ from srs_ooc.evidence.correlation import (
     leader_clustering,
     sampled_rows,
 )
-from srs_ooc.evidence.effects import Times, concordance
+from srs_ooc.evidence.effects import Times, Z, concordance, wilson
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
@@ -176,13 +176,29 @@ def _predicted(
     key: int,
 ) -> Floats:
     """Return what a forest says of rows: sums of class shares, (n, n_classes), or numbers."""
-    manifest, response = parts.manifest, trained.response
+    manifest = parts.manifest
     block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
     parts.source.columns.gather(features, block, rows)
     held = block.as_columns(len(features))
     panel = held.astype(np.float64)
     panel[held == manifest.missing_code] = np.nan
-    shares = np.zeros((len(rows), response.n_classes))
+    return forest_says(parts, trained, features, panel, key)
+
+
+def forest_says(
+    parts: Resources,
+    trained: TrainingRows,
+    features: NDArray[np.uint32],
+    panel: Floats,
+    key: int,
+) -> Floats:
+    """Return what a forest grown on ``features``, ascending, says of rows given by codes.
+
+    ``panel``: float64 (n_features, n), codes of the run's store, NaN where missing. The result is
+    sums of class shares, (n, n_classes), or numbers, (n, 1).
+    """
+    manifest, response = parts.manifest, trained.response
+    shares = np.zeros((panel.shape[1], response.n_classes))
     for trees in _forest(parts, trained, features, key):
         slot, codes = trees.slots(features), trees.code.astype(np.float64)
         add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
@@ -726,10 +742,8 @@ class Curve:
         half = stdtrit(n - 1, 0.975) * np.sqrt(variance * (1 / n + 1 / (self.n_parts - 1)))
         low, high = mean - half, mean + half
         if n_rows:
-            z2 = 1.96**2 / n_rows
-            middle = (mean + z2 / 2) / (1 + z2)
-            half = np.sqrt(z2 * (mean * (1 - mean) + z2 / 4)) / (1 + z2)
-            low, high = max(0.0, min(low, middle - half)), max(high, middle + half)
+            least, most = wilson(mean, n_rows, Z)
+            low, high = max(0.0, min(low, least)), max(high, most)
         return float(low), min(1.0, float(high))
 
     @property

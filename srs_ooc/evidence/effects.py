@@ -284,13 +284,13 @@ def share_difference(
     for side, n in zip((is_in, ~is_in), sizes, strict=True):
         counts = np.bincount(where[side & is_it], minlength=len(n)) / np.maximum(n, 1)
         shares.append(share := min(float((weights * counts).sum()), 1.0))
-        ends.append(_wilson(share, 1 / float((weights**2 / np.maximum(n, 1)).sum()), z))
+        ends.append(wilson(share, 1 / float((weights**2 / np.maximum(n, 1)).sum()), z))
     (p, q), ((p_low, p_high), (q_low, q_high)) = shares, ends
     below, above = (p - p_low) ** 2 + (q_high - q) ** 2, (p_high - p) ** 2 + (q - q_low) ** 2
     return Interval(p - q, p - q - sqrt(below), p - q + sqrt(above))
 
 
-def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+def wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Return Wilson's (1927) interval of a share of ``n`` rows."""
     middle, square = share + z * z / (2 * n), z * z / n
     reach = z * sqrt(share * (1 - share) / n + square / (4 * n))

@@ -9,8 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, RunError
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import counted
+from srs_ooc.ensemble.compaction import (
+    MOST_HELD_OUT,
+    FoldContext,
+    forest_says,
+    held_out_nbytes,
+    room_for,
+    small_parts,
+)
+from srs_ooc.ensemble.panels import translate, translation
 from srs_ooc.evidence.conditional_tests import Looked, halves
-from srs_ooc.evidence.effects import EffectTarget, Interval, effect_of, interaction
+from srs_ooc.evidence.effects import (
+    EffectTarget,
+    Interval,
+    Levels,
+    Times,
+    Z,
+    auc,
+    concordance,
+    effect_of,
+    interaction,
+    spearman,
+    wilson,
+)
 from srs_ooc.evidence.rank_tests import (
     FIXED_SHARES,
     Contrast,
@@ -31,6 +54,7 @@ from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.store import Store
+from srs_ooc.store.values import midpoints, whole_columns
 
 LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
@@ -116,7 +140,7 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             f"{other.path}: expected a store of other rows, found the run's own, whose rows chose "
             "the features. Ingest a second cohort."
         )
-    _check_target(report.store, other)
+    check_target(report.store, other)
     names = {feature: report.reading.name(feature) for feature in _all_of(verdict)}
     places = _places_of(other, names.values())
     chosen = verdict.selected().tolist()
@@ -140,7 +164,102 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     return [_judged(record, n_there) for record in found]
 
 
-def _check_target(here: Store, other: Store) -> None:
+@dataclass(frozen=True)
+class PanelScore:
+    """How well the selected features predict the rows of the other store, with a 95% interval.
+
+    Rows are taken as independent.
+    """
+
+    measure: str
+    score: float
+    low: float
+    high: float
+    n_features: int
+    n_rows: int
+
+
+def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelScore]:
+    """Return what a forest on the selected features, grown on the run's rows, says of others.
+
+    It is the forest that ``compact`` scores sets with, on the best of the features that both stores
+    have; their values there get the codes of the run's store. Of two classes the share predicted
+    right and the area under the curve (DeLong), of more the share alone (Wilson), of numbers
+    Spearman's correlation, of times Harrell's C. Where the run is adjusted for covariates, they are
+    not in the forest. Empty where there is nothing to predict by.
+
+    Raises
+    ------
+    StoreError
+        If the other store keeps no values.
+    BudgetError
+        If the cap cannot hold the forest.
+    """
+    spec, inputs, store = report.spec, report.inputs, report.store
+    chosen = report.selected[: room_for(spec, inputs, store.manifest)].tolist()
+    names = {feature: report.reading.name(feature) for feature in chosen}
+    places = _places_of(other, names.values())
+    features = np.array(sorted(f for f in chosen if names[f] in places), np.uint32)
+    keeps_values = other.manifest.values_dtype is not None
+    if not (len(features) and spec.model.is_tree and keeps_values):
+        return []
+    rows = np.linspace(0, other.n_rows - 1, min(other.n_rows, MOST_HELD_OUT)).astype(np.intp)
+    panel = _recoded(store, features, other, [places[names[f]] for f in features.tolist()], rows)
+    extra = panel.nbytes + held_out_nbytes(len(rows), len(features), store.manifest)
+    with small_parts(spec, inputs, site, extra, saves=True) as parts:
+        key = key_of(spec.seed, Purpose.COMPACT)
+        said = forest_says(parts, parts.trees.rows, features, panel, key)
+    sizes, task = (len(features), len(rows)), Task.of(other, Inputs(), exchanges=True)
+    if task.censored is not None:
+        risks = np.unique(said[:, 0], return_inverse=True)[1]
+        times = Times.of(*task.censored.of_rows(rows))
+        return [PanelScore("C-index", *concordance(risks, times), *sizes)]
+    ranks = Levels.of(np.unique(said[:, -1], return_inverse=True)[1], None)
+    target = task.target[rows]
+    if not task.classes:
+        numbers = Levels.of(np.unique(target, return_inverse=True)[1], None)
+        return [PanelScore("rank correlation", *spearman(ranks, numbers), *sizes)]
+    right = float(np.mean(np.argmax(said, axis=1) == target))
+    found = [PanelScore("share predicted right", right, *wilson(right, len(rows), Z), *sizes)]
+    if len(task.classes) == 2:
+        found.append(PanelScore("AUC", *auc(ranks, target == 1), *sizes))
+    return found
+
+
+def _recoded(
+    store: Store,
+    features: NDArray[np.uint32],
+    other: Store,
+    places: list[int],
+    rows: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Return rows of the other store, its features at ``places``, by the codes of the run's."""
+    panel, order = np.empty((len(features), len(rows))), np.argsort(places)
+    for i, column in whole_columns(other.values(), np.sort(places)):
+        panel[order[i]] = column[rows]
+    theirs, ours = other.categories(), store.categories()
+    ranges = store.code_ranges(features.astype(np.int64))
+    for i, lows, highs in ranges:
+        texts, known = theirs.of(places[i]), ours.of(int(features[i]))
+        if known is not None:
+            translate(panel[i], translation(texts or [], known))
+            panel[i, panel[i] < 0] = np.nan  # a category that the run has not seen
+            continue
+        n_codes = np.count_nonzero(~np.isnan(lows))
+        cuts = midpoints(highs[: n_codes - 1], lows[1:n_codes])
+        is_there = ~np.isnan(panel[i])
+        panel[i, is_there] = np.searchsorted(cuts, panel[i, is_there])
+    return panel
+
+
+def check_target(here: Store, other: Store) -> None:
+    """Refuse another kind of target, or other classes.
+
+    Raises
+    ------
+    InputError
+        Saying what both are.
+    """
     ours, theirs = here.manifest, other.manifest
     kinds = [
         (m.task, "events" in m.row_columns, m.classes if len(m.classes) else None)
@@ -260,8 +379,8 @@ def _judged(record: AssessedRecord, n_there: int) -> AssessedRecord:
     return replace(record, same_way=same, shows_again=again)
 
 
-def summary(records: list[AssessedRecord]) -> Iterator[str]:
-    """Yield how many features are there, go the same way and show again."""
+def summary(records: list[AssessedRecord], scores: list[PanelScore]) -> Iterator[str]:
+    """Yield how many features are there, go the same way and show again; what they predict."""
     there = [record for record in records if record.is_there]
     yield f"{len(there)} of {len(records)} selected features are in the other store."
     if not there:
@@ -278,3 +397,9 @@ def summary(records: list[AssessedRecord]) -> Iterator[str]:
     yield (
         f"{again} of {len(there)} show again: p at most {LEVEL:g} / {len(there)}, and no other way."
     )
+    if scores:
+        said = ", ".join(f"{s.measure} {s.score:.3f} ({s.low:.3f} to {s.high:.3f})" for s in scores)
+        yield (
+            f"A forest on {counted(scores[0].n_features, 'feature')}, grown on the run's rows, "
+            f"predicts there: {said}; 95% intervals, as of independent rows."
+        )

@@ -215,6 +215,39 @@ class Result:
             store = other if isinstance(other, Store) else open_store(place_of(other))
             return frame_of(kind, AssessedRecord, assess(report, store))
 
+    def panel_scores(self, other: Any, kind: str = "pandas", *, memory_mb: int = READING_MB) -> Any:
+        """Return how well a forest on the selected features predicts another store.
+
+        Parameters
+        ----------
+        other : Store, path or URL
+            Its features are found by name.
+        kind : {'pandas', 'polars', 'records'}
+            What to return.
+        memory_mb : int
+            Cap on growth of the process, in MB of 10^6 bytes.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            A row a measure: :class:`srs_ooc.results.assessment.PanelScore`; none where the other
+            store has none of the features, or keeps no values.
+
+        Raises
+        ------
+        RunError, InputError, StoreError, BudgetError
+            As of :meth:`assess`; if the cap cannot hold the forest.
+        """
+        from srs_ooc.ensemble.compaction import FoldContext
+        from srs_ooc.results.assessment import PanelScore, check_target, panel_scores
+
+        with python_spelling(), growth_counted(), self._report(draws=False) as report:
+            check_kind(kind)
+            store = other if isinstance(other, Store) else open_store(place_of(other))
+            check_target(report.store, store)
+            site = FoldContext(report.store, memory_mb, 1, lambda step: True)
+            return frame_of(kind, PanelScore, panel_scores(report, store, site))
+
     @property
     def cautions(self) -> list[str]:
         """What ``srs-ooc report`` warns of, the gravest first: what is so, and what to do.

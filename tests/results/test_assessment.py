@@ -145,3 +145,64 @@ def test_numbers_strata_and_groups_are_compared_as_a_run_would(tmp_path):
     assert alone["effect"] == pytest.approx(alone["effect_there"])
     assert by_name(result.assess(grouped, "records"))["f4"]["p_value"] > alone["p_value"] ** 0.8
     assert by_name(result.assess(parted, "records"))["f4"]["p_value"] == 1  # nothing differs within
+
+
+# What the panel predicts.
+
+
+def test_the_panel_predicts_another_cohort_and_its_interval_holds_what_many_rows_say(
+    found, tmp_path
+):
+    order = np.random.default_rng(0).permutation(N_FEATURES)
+    few, many = cohort(5, n=200), cohort(6, n=4000)
+    scores = []
+    for name, (values, target) in (("few", few), ("many", many)):
+        names = [NAMES[j] for j in order]
+        store = store_of(tmp_path / f"{name}.zarr", values[:, order], target, names)
+        scores.append({s["measure"]: s for s in found.panel_scores(store, "records")})
+        assert {s["n_rows"] for s in scores[-1].values()} == {len(target)}
+    for measure in ("share predicted right", "AUC"):
+        one, all_ = (score[measure] for score in scores)
+        assert one["low"] <= all_["score"] <= one["high"]
+        assert all_["score"] > 0.8
+        assert one["n_features"] == len(found.selected)
+
+
+def test_a_shuffled_target_is_predicted_by_chance_and_missing_features_are_left_out(
+    found, tmp_path, capsys
+):
+    values, target = cohort(7, n=600)
+    shuffled = np.random.default_rng(1).permutation(target)
+    store = store_of(tmp_path / "s.zarr", values, shuffled)
+    area = found.panel_scores(store, "records")[1]
+    assert area["low"] < 0.5 < area["high"]
+    store = store_of(tmp_path / "l.zarr", values[:, 1:], target, NAMES[1:])
+    assert found.panel_scores(store, "records")[0]["n_features"] == len(found.selected) - 1
+    said = command("assess", found.run, store).stdout
+    assert "predicts there: share predicted right 0." in said
+    assert "AUC 0." in said
+    store = store_of(tmp_path / "v.zarr", values, target, keep_values=False)
+    assert found.panel_scores(store, "records") == []
+    store = store_of(tmp_path / "n.zarr", values, np.arange(600.0), task="regression")
+    with pytest.raises(InputError, match="expected a target as the run's"):
+        found.panel_scores(store)
+
+
+def test_on_its_own_rows_the_panel_says_what_the_same_codes_say(tmp_path):
+    """Values of categories and numbers get the codes that they have in the store."""
+    rng = np.random.default_rng(2)
+    n = 240
+    color, number = rng.choice(["red", "green", "blue"], n), rng.normal(size=n)
+    y = np.where((color == "red") | (number > 1), 5.0, 0.0) + rng.normal(size=n) / 3
+    lines = [f"{a},{b!r},{c!r}" for a, b, c in zip(color, number.tolist(), y.tolist(), strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["color,number,y", *lines]))
+    b = ["\n".join(["number,color,y", *(",".join([b, a, c]) for a, b, c in
+                                        (one.split(",") for one in reversed(lines)))])]  # fmt: skip
+    (tmp_path / "b.csv").write_text("".join(b))
+    for name in "ab":
+        srs_ooc.ingest(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", task="regression")
+    result = srs_ooc.run(tmp_path / "a.zarr", iterations=60)
+    assert set(result.selected) == {"color", "number"}
+    (score,) = result.panel_scores(tmp_path / "b.zarr", "records")
+    assert score["measure"] == "rank correlation"
+    assert score["score"] > 0.75
