@@ -11,9 +11,16 @@ from srs_ooc.api import StoreOrPath, folder_of, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
-from srs_ooc.base.options import Whole, megabytes_given, place_given, python_spelling, whole_given
+from srs_ooc.base.options import (
+    Whole,
+    megabytes_given,
+    path_given,
+    place_given,
+    python_spelling,
+    whole_given,
+)
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, FoldContext, SmallSet, rows_held_out
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS, Sensitivity
 from srs_ooc.results.live import Progress, interruptible
@@ -127,6 +134,8 @@ def compact(
     max_features: int | None = None,
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
+    held_out_rows: str | Path | None = None,
+    time_split: str | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
     client: Any = None,
@@ -148,6 +157,10 @@ def compact(
         Size of the set; the smallest within one standard error of the best, if not given.
     folds, repeats : int
         Parts of the rows, each held out once; how often the rows are parted anew.
+    held_out_rows : path, optional
+        In place of folds: a file of row ids, one a line, of the rows that are held out.
+    time_split : str, optional
+        The same of the fifth of the rows with the largest numbers in this covariate.
     memory_mb : int, optional
         Cap on growth; the run's, if not given.
     threads, client, worker_memory_mb, progress
@@ -169,9 +182,11 @@ def compact(
         max_features = whole_given(max_features, "--max-features")
         threads = whole_given(threads, "--threads")
         cluster = cluster_given(client, worker_memory_mb)
+        file = None if held_out_rows is None else path_given(held_out_rows, "held_out_rows")
+        held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
             site = FoldContext(place, megabytes, threads, watch, cluster)
-            found = compacted(ledger, site, folds, repeats, max_features)
+            found = compacted(ledger, site, folds, repeats, max_features, held_out)
         assert found is not None, "it was not stopped"
         return found
 

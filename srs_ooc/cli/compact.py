@@ -28,6 +28,7 @@ from srs_ooc.ensemble.compaction import (
     MemberRecord,
     SmallSet,
     compact,
+    rows_held_out,
 )
 from srs_ooc.results.live import RunProgress, watched
 from srs_ooc.runs.run import Run
@@ -51,6 +52,10 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
               help="Folds of the rows, each held out once.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
               help="How often the rows are split into folds anew.")  # fmt: skip
+@click.option("--held-out-rows", type=FILE, metavar="FILE", help="Hold out the rows whose ids FILE "
+              "names, one a line, once, in place of folds.")  # fmt: skip
+@click.option("--time-split", metavar="COLUMN", help="Hold out the fifth of the rows with the "
+              "largest numbers in a covariate, such as a date.")  # fmt: skip
 @memory_option("the run's")
 @THREADS_OPTION
 @with_cluster
@@ -66,6 +71,8 @@ def compact_command(
     shows: str | None,
     as_csv: bool,
     as_json: bool,
+    held_out_rows: Path | None,
+    time_split: str | None,
     **how: int,
 ) -> None:
     """Find a small set of features that predicts about as well as any.
@@ -78,9 +85,10 @@ def compact_command(
     with closing(Run(run, writable=True)) as ledger:
         place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
+        held_out = rows_held_out(ledger, place, held_out_rows, time_split)
         with watched(RunProgress(megabytes, shows)) as (watch, received):
             site = FoldContext(place, megabytes, threads, watch, cluster)
-            small = compact(ledger, site, **how)
+            small = compact(ledger, site, **how, held_out=held_out)
     if small is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))
@@ -90,7 +98,8 @@ def compact_command(
         stream_csv(MemberRecord, small.records)
     else:
         what = "Scores" if place.manifest.classes else "Scores (R squared: variance explained)"
-        _show(small, "C-indices" if "events" in place.manifest.row_columns else what)
+        what = "C-indices" if "events" in place.manifest.row_columns else what
+        _show(small, what, 0 if held_out is None else len(held_out))
 
 
 def _as_json(small: SmallSet) -> dict[str, object]:
@@ -106,12 +115,14 @@ def _as_json(small: SmallSet) -> dict[str, object]:
     }
 
 
-def _show(small: SmallSet, what: str) -> None:
+def _show(small: SmallSet, what: str, n_held_out: int) -> None:
     within = small.n_selected_within
+    found = f"{min(within)} to {max(within)} where one of {counted(len(within), 'fold')} was"
+    if n_held_out:
+        found = f"{within[0]} where {counted(n_held_out, 'row')} were"
     click.echo(
-        f"{counted(small.n_selected, 'feature')} selected from all rows; {min(within)} to "
-        f"{max(within)} where one of {counted(len(within), 'fold')} was held out. {what} are "
-        "of the rows held out."
+        f"{counted(small.n_selected, 'feature')} selected from all rows; {found} held out. {what} "
+        "are of the rows held out."
     )
     stream_table(_CURVE_COLUMNS, small.sizes)
     if small.sizes[0].features == 0:

@@ -5,6 +5,7 @@ scores. Nothing of the rows held out reaches the first two but codes of values, 
 target.
 """
 
+import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ from srs_ooc.runs.halves import (
     whole_run_nbytes,
     whole_runs,
 )
-from srs_ooc.runs.inputs import Inputs, digest
+from srs_ooc.runs.inputs import Inputs, SideFile, digest
 from srs_ooc.runs.jobs import Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
@@ -389,13 +390,14 @@ class Records:
     ----------
     ledger : Run
         Of the run.
-    n_folds : int
-        Parts of the rows.
+    split : int or str
+        Parts of the rows; or which rows are held out.
     """
 
-    def __init__(self, ledger: Run, n_folds: int) -> None:
+    def __init__(self, ledger: Run, split: int | str) -> None:
         self._ledger = ledger
-        self._name = f"v{VERSION}-{ledger.progress().iteration}-iterations-{n_folds}-folds"
+        parts = f"{split}-folds" if isinstance(split, int) else f"held-out-{split}"
+        self._name = f"v{VERSION}-{ledger.progress().iteration}-iterations-{parts}"
 
     def fold(self, repeat: int, fold: int) -> FoldRecord | None:
         """Return the record of a fold, None if it is not done."""
@@ -671,6 +673,8 @@ def folds_from_workers(
 N_FOLDS, N_REPEATS = 5, 2
 LEFT_LEAF = 5
 """Rows of a leaf, at least, of trees on what covariates leave of a target."""
+LAST = 0.2
+"""Share of the rows that are held out as the last ones, at most."""
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 """Numbers of features that are tried."""
 
@@ -844,6 +848,7 @@ def compact(
     folds: int = N_FOLDS,
     repeats: int = N_REPEATS,
     max_features: int | None = None,
+    held_out: NDArray[np.int32] | None = None,
 ) -> SmallSet | None:
     """Compact a run that is done; None if ``site.watch`` says no, to be gone on with later.
 
@@ -861,6 +866,8 @@ def compact(
     max_features : int, optional
         Size of the set, tried besides those of :data:`SIZES`, or all there are if they are fewer;
         the smallest within one standard error of the best, if not given.
+    held_out : int32 (n,), optional
+        Rows of the store that are held out, once, in place of folds (:func:`rows_held_out`).
 
     Raises
     ------
@@ -881,11 +888,14 @@ def compact(
             f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
             f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
-    splits = list(_splits(ledger, site, folds, repeats))
+    split: int | str = folds
+    if held_out is not None:
+        split, repeats = hashlib.sha256(held_out.tobytes()).hexdigest()[:16], 1
+    splits = list(_splits(ledger, site, folds, repeats, held_out))
     room = room_for(ledger.spec, ledger.inputs, manifest)
     asked = [max_features] if max_features else []
     check_room(ledger, site, splits[0], sizes_up_to(room, *asked)[-1])
-    records = Records(ledger, folds)
+    records = Records(ledger, split)
     whole = records.whole()
     if whole is None:
         whole = nest_run(ledger, site)
@@ -896,7 +906,7 @@ def compact(
     if ledger.spec.adjusts_for:
         sizes = [0, *sizes]  # covariates alone
     job = FoldJob.of(ledger, site, sizes)
-    ledger.set_meta(COMPACTED, [folds, repeats])
+    ledger.set_meta(COMPACTED, [split, repeats])
     do = _here if site.cluster is None else folds_from_workers
     done = do(job, site, records, splits)
     return None if done is None else _small_set(whole, done, site.store, max_features)
@@ -929,8 +939,9 @@ def curve_of(ledger: Run) -> Curve | None:
     """
     if not ledger.has_meta(COMPACTED):
         return None
-    n_folds, n_repeats = ledger.meta(COMPACTED)
-    records, numbers = Records(ledger, n_folds), product(range(n_repeats), range(n_folds))
+    split, n_repeats = ledger.meta(COMPACTED)
+    n_folds = split if isinstance(split, int) else 1
+    records, numbers = Records(ledger, split), product(range(n_repeats), range(n_folds))
     done = [record for place in numbers if (record := records.fold(*place)) and record.scores]
     return _curve(done, n_folds)
 
@@ -962,7 +973,52 @@ def _check_repeatable(ledger: Run) -> None:
             )
 
 
-def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Iterator[Fold]:
+def rows_held_out(
+    ledger: Run, store: Store, file: Path | None, column: str | None
+) -> NDArray[np.int32] | None:
+    """Return the rows of a run that are to be held out once; None if folds are.
+
+    They are those whose ids a ``file`` names, or the fifth of them with the largest numbers in a
+    covariate ``column``, a date, say; those without a number are trained on.
+
+    Raises
+    ------
+    UsageError
+        If both are given, the file names what is no row, there is no such column of numbers, or no
+        rows would be held out.
+    """
+    if file is None and column is None:
+        return None
+    if file is not None and column is not None:
+        raise UsageError("--held-out-rows: expected it or --time-split, found both. Leave one out.")
+    rows = np.arange(store.n_rows, dtype=np.int32)
+    rows = rows if ledger.inputs.rows is None else ledger.inputs.rows
+    if file is not None:
+        is_out = SideFile(file, "row id", store.n_rows).find_all(store.row_ids, 0)[rows]
+    else:
+        numbers = {one.name: one.values for one in store.each_covariate() if not one.levels}
+        if column not in numbers:
+            raise UsageError(
+                f"--time-split: expected a covariate of numbers ({', '.join(numbers) or 'none'}), "
+                f"found {column!r}. Ingest the table with --covariates {column}."
+            )
+        values = numbers[column][rows]
+        is_out = values > np.nanquantile(values, 1 - LAST, method="lower")
+    if not is_out.any() or is_out.all():
+        raise UsageError(
+            f"expected rows to hold out and rows to train on, found {np.count_nonzero(is_out)} of "
+            f"{len(rows)} to hold out. Name others."
+        )
+    return rows[is_out]
+
+
+def _splits(
+    ledger: Run,
+    site: FoldContext,
+    n_folds: int,
+    n_repeats: int,
+    held_out: NDArray[np.int32] | None,
+) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
     inputs, seed = ledger.inputs, ledger.spec.seed
     rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
@@ -971,8 +1027,11 @@ def _splits(ledger: Run, site: FoldContext, n_folds: int, n_repeats: int) -> Ite
     target, strata, groups = task.target, task.strata, task.groups
     for repeat in range(n_repeats):
         key = key_of(seed, Purpose.COMPACT, repeat)
-        fold_of: NDArray[np.intp] = deal_folds(key, n_folds, target, strata, groups)
-        for fold in range(n_folds):
+        if held_out is not None:
+            fold_of = 1 - np.isin(rows, held_out).astype(np.intp)
+        else:
+            fold_of = deal_folds(key, n_folds, target, strata, groups)
+        for fold in range(n_folds if held_out is None else 1):
             out = fold_of == fold
             basis = None if inputs.basis is None else inputs.basis[out]
             train = inputs.part(rows, ~out)

@@ -1,5 +1,6 @@
 """Compacting runs: no leak, no dependence on threads or stops, what is known is found."""
 
+import hashlib
 import itertools
 import json
 from contextlib import closing, contextmanager
@@ -426,3 +427,63 @@ def test_sizes_tried_reach_what_there_is_and_what_is_asked(most, asked):
     assert sizes == sorted(set(sizes))
     assert min(asked, most) in sizes
     assert sizes[-1] == max(min(most, SIZES[-1]), min(asked, most))
+
+
+# Rows that are named, or the last ones, are held out once.
+
+
+def held(tmp_path, name, values, labels, rows):
+    """The set, and what is kept of the rows held out."""
+    (tmp_path / name).mkdir()
+    with run_of(tmp_path / name, values, labels) as (ledger, site):
+        small = compact(ledger, site, held_out=rows)
+        split = hashlib.sha256(rows.tobytes()).hexdigest()[:16]
+        return small, vars(Records(ledger, split).fold(0, 0))
+
+
+def test_targets_of_rows_held_out_have_no_part_in_the_sets_and_all_in_the_scores(tmp_path):
+    values, labels = noise_table(N_ROWS, N_FEATURES)
+    rows = np.arange(60, N_ROWS, dtype=np.int32)
+    flipped = labels.copy()
+    flipped[rows] = 1 - flipped[rows]
+    (one, first), (_, second) = (
+        held(tmp_path, name, values, of, rows) for name, of in (("a", labels), ("b", flipped))
+    )
+    assert first["order"] == second["order"]
+    assert first["n_selected"] == second["n_selected"]
+    for size, score in first["scores"].items():
+        assert score + second["scores"][size] == pytest.approx(1)
+    assert one.n_selected_within == [first["n_selected"]]
+    assert [size.error for size in one.sizes] == [0.0] * len(one.sizes)
+
+
+def test_the_command_holds_out_rows_of_a_file_or_the_last_ones(tmp_path):
+    values, labels = noise_table(N_ROWS, 30)
+    days = np.random.default_rng(0).permutation(N_ROWS)
+    columns = [f"f{j}" for j in range(30)]
+    lines = [
+        ",".join([f"r{i}", *map(repr, row), str(day), str(label)])
+        for i, (row, day, label) in enumerate(zip(values.T.tolist(), days, labels, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(["id", *columns, "day", "y"]), *lines]))
+    srs_ooc("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--row-ids", "id",
+            "--covariates", "day")  # fmt: skip
+    srs_ooc("run", tmp_path / "t.zarr", "--iterations", 60)
+    run, last = tmp_path / "t.run", np.flatnonzero(days >= 72)
+    (tmp_path / "rows.txt").write_text("\n".join(f"r{i}" for i in last))
+    by_time = srs_ooc("compact", run, "--time-split", "day").stdout
+    assert f"where {len(last)} rows were held out" in by_time
+    named = json_of("compact", run, "--held-out-rows", tmp_path / "rows.txt", "--json")
+    timed = json_of("compact", run, "--time-split", "day", "--json")
+    assert named == timed
+    same = package.compact(run, held_out_rows=tmp_path / "rows.txt")
+    assert same.names == [feature["name"] for feature in named["features"]]
+    (tmp_path / "bad.txt").write_text("r1\nnobody\n")
+    bad = "--held-out-rows", tmp_path / "bad.txt"
+    assert "expected every line to be a row id" in error_of("compact", run, *bad)
+    found = error_of("compact", run, "--time-split", "f3")
+    assert "expected a covariate of numbers (day), found 'f3'" in found
+    assert "Leave one out" in error_of("compact", run, *bad, "--time-split", "day")
+    (tmp_path / "all.txt").write_text("\n".join(f"r{i}" for i in range(N_ROWS)))
+    everybody = "--held-out-rows", tmp_path / "all.txt"
+    assert "expected rows to hold out and rows to train on" in error_of("compact", run, *everybody)
