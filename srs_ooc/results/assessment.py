@@ -46,7 +46,7 @@ from srs_ooc.evidence.rank_tests import (
 from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
 from srs_ooc.results.feature_record import fields_of, none_if_nan
-from srs_ooc.results.pair_record import PairRecord, pairs_of
+from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
 from srs_ooc.results.report import Report, columns_of
 from srs_ooc.runs.feature_tests import NOBODY, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
@@ -150,17 +150,23 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             f"{other.path}: expected features by the names of {report.name}, such as "
             f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
         )
-    there = _There.of(other)
-    pairs = {p.record.name: p.record for p in pairs_of(report) if p.record.within is None}
-    found = []
-    for one in chosen:
-        together = _together(verdict, one)
-        record = _here(verdict, names, together, pairs)
-        if all(names[f] in places for f in together):
-            codes = there.codes(np.array([places[names[f]] for f in together]))
-            kind = there.categorical is not None and there.categorical[places[names[one]]]
-            record = _beside(record, verdict, together, codes, there, bool(kind))
-        found.append(record)
+    there, found = _There.of(other), list[AssessedRecord]()
+    shown = pairs_of(report, only_selected=True)
+    pairs = {p.record.name: p.record for p in shown if p.record.within is None}
+    for first in range(0, len(chosen), AT_ONCE):
+        several = [_together(verdict, one) for one in chosen[first : first + AT_ONCE]]
+        are_there = [all(names[f] in places for f in one) for one in several]
+        wanted = {places[names[f]] for one in several for f in one if names[f] in places}
+        stored = np.array(sorted(wanted), np.int64)
+        read = there.codes(stored)
+        for together, is_there in zip(several, are_there, strict=True):
+            record = _here(verdict, names, together, pairs)
+            if is_there:
+                at = np.array([places[names[f]] for f in together])
+                kind = there.categorical is not None and there.categorical[at[0]]
+                codes = read[np.searchsorted(stored, at)]
+                record = _beside(record, verdict, together, codes, there, bool(kind))
+            found.append(record)
     return [_judged(record, n_there) for record in found]
 
 

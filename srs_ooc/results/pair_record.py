@@ -16,7 +16,7 @@ from srs_ooc.runs.task import Task
 if TYPE_CHECKING:
     from srs_ooc.results.report import Report
 
-_AT_ONCE = 32
+AT_ONCE = 32
 """Features whose columns, and those of the others, are held together."""
 
 
@@ -79,8 +79,8 @@ class Pair(NamedTuple):
     values: NDArray[Any]
 
 
-def pairs_of(report: "Report") -> Iterator[Pair]:
-    """Yield the pairs of the verdict of a run, those of selected features first.
+def pairs_of(report: "Report", *, only_selected: bool = False) -> Iterator[Pair]:
+    """Yield the pairs of the verdict of a run, those of selected features first, or alone.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def pairs_of(report: "Report") -> Iterator[Pair]:
         return
     rows = verdict.table[verdict.table["beside"][:, 0] != NOBODY]
     chosen = verdict.selected()
-    others = rows["stored"][~rows["selected"]]
+    others = rows["stored"][~rows["selected"] & (not only_selected)]
     features = np.concatenate([chosen[np.isin(chosen, rows["stored"])], others])
     is_shown = verdict.table["selected"] | (
         verdict.table["p_value"] <= verdict.facts["marginal_cutoff"]
@@ -100,8 +100,8 @@ def pairs_of(report: "Report") -> Iterator[Pair]:
     z = wide_enough(int(np.count_nonzero(is_shown)), report.n_candidates)
     task = report.task.by_group()
     tested = some_rows(task.n_rows, MOST_ROWS)
-    for start in range(0, len(features), _AT_ONCE):
-        rows = np.array([verdict.row(f) for f in features[start : start + _AT_ONCE].tolist()])
+    for start in range(0, len(features), AT_ONCE):
+        rows = np.array([verdict.row(f) for f in features[start : start + AT_ONCE].tolist()])
         every = np.unique(np.append(rows["stored"], rows["beside"]))
         every = every[every != NOBODY]
         codes, missing_code = _codes_of(report, task, every, tested)

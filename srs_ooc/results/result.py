@@ -184,8 +184,8 @@ class Result:
 
         with python_spelling(), self._report(draws=False) as report:
             check_kind(kind)
-            found = (pair.record for pair in pairs_of(report))
-            return frame_of(kind, PairRecord, (r for r in found if r.selected or not only_selected))
+            found = pairs_of(report, only_selected=only_selected)
+            return frame_of(kind, PairRecord, (pair.record for pair in found))
 
     def assess(self, other: Any, kind: str = "pandas") -> Any:
         """Test the selected features again in another store, as ``srs-ooc assess`` does.
