@@ -984,8 +984,8 @@ def rows_held_out(
     Raises
     ------
     UsageError
-        If both are given, the file names what is no row, there is no such column of numbers, or no
-        rows would be held out.
+        If both are given, the file names what is no row, there is no such column of numbers, no
+        rows would be held out, or some of a group.
     """
     if file is None and column is None:
         return None
@@ -1008,6 +1008,12 @@ def rows_held_out(
         raise UsageError(
             f"expected rows to hold out and rows to train on, found {np.count_nonzero(is_out)} of "
             f"{len(rows)} to hold out. Name others."
+        )
+    groups = store.groups()
+    if groups is not None and np.isin(groups[rows[is_out]], groups[rows[~is_out]]).any():
+        raise UsageError(
+            "expected whole groups to hold out, found one of which rows are held out and rows are "
+            "trained on: what is known of it would be predicted. Name all of its rows, or none."
         )
     return rows[is_out]
 

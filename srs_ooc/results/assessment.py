@@ -58,6 +58,8 @@ from srs_ooc.store.values import midpoints, whole_columns
 
 LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
+_HELD_CELLS = 1 << 23
+"""Cells of features that are read together, of the others beside them at most twice as many."""
 _NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
 
 
@@ -153,8 +155,9 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
     there, found = _There.of(other), list[AssessedRecord]()
     shown = pairs_of(report, only_selected=True)
     pairs = {p.record.name: p.record for p in shown if p.record.within is None}
-    for first in range(0, len(chosen), AT_ONCE):
-        several = [_together(verdict, one) for one in chosen[first : first + AT_ONCE]]
+    step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
+    for first in range(0, len(chosen), step):
+        several = [_together(verdict, one) for one in chosen[first : first + step]]
         are_there = [all(names[f] in places for f in one) for one in several]
         wanted = {places[names[f]] for one in several for f in one if names[f] in places}
         stored = np.array(sorted(wanted), np.int64)
@@ -192,7 +195,8 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     have; their values there get the codes of the run's store. Of two classes the share predicted
     right and the area under the curve (DeLong), of more the share alone (Wilson), of numbers
     Spearman's correlation, of times Harrell's C. Where the run is adjusted for covariates, they are
-    not in the forest. Empty where there is nothing to predict by.
+    not in the forest, which weighs rows as the run does: the share is left out then. Empty where
+    there is nothing to predict by, or the other store keeps no values.
 
     Raises
     ------
@@ -210,9 +214,11 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     if not (len(features) and spec.model.is_tree and keeps_values):
         return []
     rows = np.linspace(0, other.n_rows - 1, min(other.n_rows, MOST_HELD_OUT)).astype(np.intp)
-    panel = _recoded(store, features, other, [places[names[f]] for f in features.tolist()], rows)
-    extra = panel.nbytes + held_out_nbytes(len(rows), len(features), store.manifest)
+    at = [places[names[f]] for f in features.tolist()]
+    extra = 16 * len(features) * len(rows) + 16 * other.n_rows
+    extra += held_out_nbytes(len(rows), len(features), store.manifest)
     with small_parts(spec, inputs, site, extra, saves=True) as parts:
+        panel = _recoded(store, features, other, at, rows)
         key = key_of(spec.seed, Purpose.COMPACT)
         said = forest_says(parts, parts.trees.rows, features, panel, key)
     sizes, task = (len(features), len(rows)), Task.of(other, Inputs(), exchanges=True)
@@ -225,8 +231,11 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     if not task.classes:
         numbers = Levels.of(np.unique(target, return_inverse=True)[1], None)
         return [PanelScore("rank correlation", *spearman(ranks, numbers), *sizes)]
-    right = float(np.mean(np.argmax(said, axis=1) == target))
-    found = [PanelScore("share predicted right", right, *wilson(right, len(rows), Z), *sizes)]
+    found = []
+    if not spec.adjusts_for:
+        right = float(np.mean(np.argmax(said, axis=1) == target))
+        share = Interval(right, *wilson(right, len(rows), Z))
+        found.append(PanelScore("share predicted right", *share, *sizes))
     if len(task.classes) == 2:
         found.append(PanelScore("AUC", *auc(ranks, target == 1), *sizes))
     return found

@@ -487,3 +487,16 @@ def test_the_command_holds_out_rows_of_a_file_or_the_last_ones(tmp_path):
     (tmp_path / "all.txt").write_text("\n".join(f"r{i}" for i in range(N_ROWS)))
     everybody = "--held-out-rows", tmp_path / "all.txt"
     assert "expected rows to hold out and rows to train on" in error_of("compact", run, *everybody)
+
+
+def test_a_group_is_held_out_whole_or_not_at_all(tmp_path):
+    values, labels = noise_table(N_ROWS, 30)
+    package.ingest(
+        values.T, tmp_path / "t.zarr", target=labels, groups=np.arange(N_ROWS) // 3,
+        covariates={"day": np.arange(N_ROWS) // 3 * 3.0},
+    )  # fmt: skip
+    run = package.run(tmp_path / "t.zarr", iterations=40).run
+    (tmp_path / "rows.txt").write_text("1\n")
+    found = error_of("compact", run, "--held-out-rows", tmp_path / "rows.txt")
+    assert "expected whole groups to hold out" in found
+    assert "18 rows were held out" in srs_ooc("compact", run, "--time-split", "day").stdout

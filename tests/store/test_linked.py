@@ -199,11 +199,15 @@ def test_what_would_change_the_columns_is_refused(tmp_path, options):
         srs_ooc.ingest(write_bed(tmp_path), tmp_path / "l.zarr", link=True, **options)
 
 
-def test_other_tables_cannot_be_linked(tmp_path):
+def test_other_tables_cannot_be_linked_and_nothing_is_appended(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,b,y\n1,2,0\n2,1,1\n" * 5)
     with pytest.raises(UsageError, match=r"expected a \.bed file of PLINK 1, found"):
         srs_ooc.ingest(table, tmp_path / "l.zarr", link=True)
+    path, store = linked(tmp_path)
+    with pytest.raises(UsageError, match="found one that is linked to a"):
+        srs_ooc.ingest(path, tmp_path / "more.zarr", append_rows=store.path)
+    shutil.rmtree(store.path)
     with pytest.raises(UsageError, match="found pieces of a table"):
         srs_ooc.ingest([table, table], tmp_path / "l.zarr", link=True)
     with pytest.raises(UsageError, match="expected a store on this disk"):
