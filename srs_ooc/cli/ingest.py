@@ -272,11 +272,12 @@ def ingest_command(
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    Text tables (plain, gzip, xz, bzip2, zstd), Parquet, Feather, .npy, .npz, svmlight, PLINK .bed
-    and .pgen, HDF5 and .h5ad (FILE or FILE::PATH), Zarr (FOLDER or FOLDER::ARRAY), VCF Zarr, and
-    databases of SQLite and DuckDB (by --query) are read as they are. All columns but the target and
-    those that an option names are features: numbers, or texts, which are categories.
+    Text tables, Parquet, Feather, .npy, .npz, svmlight, PLINK's .bed and .pgen, HDF5 and .h5ad
+    (FILE::PATH), Zarr (FOLDER::ARRAY), VCF Zarr and databases (--query) are read as they are. All
+    columns but the target and those that an option names are features: numbers, or texts, which
+    are categories.
 
+    Text may be packed by gzip, xz, bzip2 or zstd.
     An .npz file may also hold a sparse matrix of SciPy. FILE.h5::/PATH names a dataset of HDF5 or a
     matrix of .h5ad; .T after it turns it round. Missing values are stored. STORE appears whole or
     not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.

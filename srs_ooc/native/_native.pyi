@@ -157,8 +157,8 @@ def gather_files(
     n_threads: int = 1,
 ) -> None: ...
 def gather_genotypes(
-    address: int,
-    descriptor: int,
+    addresses: NDArray[np.uint64],
+    descriptors: NDArray[np.int32],
     present: NDArray[np.uint8],
     features: NDArray[np.uint32],
     n_rows: int,

@@ -701,13 +701,10 @@ class LinkedColumns(ColumnStore):
     def _fill(self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32]) -> None:
         if len(self._kept):
             rows = self._kept[rows] if len(rows) else self._kept
-        file = int(self._addresses[0]) if self.mapped else 0
-        handle = -1 if self.mapped else int(self._descriptors[0])
-        wanted, layout = (
-            (self._present, features, self._bed.n_samples, rows),
-            (block.tiled, block.codes),
+        wanted, layout = (self._present, features, self._bed.n_samples), (block.tiled, block.codes)
+        _native.gather_genotypes(
+            self._addresses, self._descriptors, *wanted, rows, *layout, n_threads=self.n_threads
         )
-        _native.gather_genotypes(file, handle, *wanted, *layout, n_threads=self.n_threads)
 
     def advise(self, features: NDArray[np.uint32]) -> int:
         """Ask for columns as :meth:`ColumnStore.advise` does."""

@@ -346,6 +346,23 @@ CALLS = {
         _native.gather_files,
         {"descriptors": of(np.int32, descriptor(), descriptor())},
     ),
+    "gather_genotypes": lambda: (
+        _native.gather_genotypes,
+        {
+            "addresses": np.zeros(0, np.uint64),
+            "descriptors": of(np.int32, descriptor()),
+            "present": of(np.uint8, *[7] * 6),
+            "features": of(np.uint32, 0, 1, 5),
+            "n_rows": N_ROWS,
+            "rows": np.arange(8, dtype=np.int32),
+            "tiled": False,
+            "out": np.zeros(N_COLUMNS * 8, np.uint8),
+        },
+    ),
+    "count_genotypes": lambda: (
+        _native.count_genotypes,
+        {"lines": of(np.uint8, *range(6)), "kept": of(np.uint8, 85, 5), "out": np.zeros(9, "u4")},
+    ),
     "advise_files": lambda: (
         _native.advise_files,
         {
@@ -570,7 +587,8 @@ ANY_LENGTH = {
     *("values of look_at", "panel of set_panel", "root", "addresses", "descriptors", "items"),
     *(
         *("features of advise_files", "features of gather_mapped", "features of gather_files"),
-        *("rows of gather_mapped", "rows of gather_files"),
+        *("rows of gather_mapped", "rows of gather_files", "rows of gather_genotypes"),
+        "features of gather_genotypes",
         "xlogx of grow",
         "slots",
         "ends",
@@ -628,6 +646,7 @@ BEYOND = {
     "passes": {"features": [4, 2**32 - 1]},
     "gather_mapped": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
     "gather_files": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
+    "gather_genotypes": {"features": [6, 2**32 - 1], "rows": [-1, N_ROWS]},
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
@@ -724,6 +743,7 @@ WRONG_NUMBERS: dict[str, list] = {
 }
 RIGHT_NUMBERS = {
     *("unit 0.0 of tally_targets", f"first {LARGE} of draw_subsets", "n_rows 13 of gather_mapped"),
+    "n_rows 13 of gather_genotypes",
     *("n_rows 0 of sorted_scratch_nbytes", "n_rows 13 of sorted_scratch_nbytes"),
 }
 """Which of these are right, of which function: where a chunk file ends is not known, say."""

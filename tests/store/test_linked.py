@@ -83,9 +83,9 @@ def test_every_instruction_set_reads_the_same(tmp_path, isa):
     out = np.zeros((N_VARIANTS, N_ROWS), np.uint8)
     with path.open("rb") as file:
         every, none = np.arange(N_VARIANTS, dtype=np.uint32), np.zeros(0, np.int32)
-        _native.gather_genotypes(
-            0, file.fileno(), present, every, N_ROWS, none, False, out.reshape(-1), isa
-        )
+        files = np.zeros(0, np.uint64), np.array([file.fileno()], np.int32)
+        wanted = present, every, N_ROWS, none, False
+        _native.gather_genotypes(*files, *wanted, out.reshape(-1), isa)
     expected = np.where(np.isnan(DOSAGES), 255, DOSAGES).T
     np.testing.assert_array_equal(out, expected)
 

@@ -116,14 +116,16 @@ void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> feat
     else fill_read<uint16_t>(request, isa, descriptors.data(), n_threads);
 }
 
-// Variants of a .bed file of `n_rows` samples: mapped at `address`, or read of `descriptor` where that is 0.
-void gather_genotypes(uint64_t address, int32_t descriptor, Vector<const uint8_t> present, Vector<const uint32_t> features, int64_t n_rows, Vector<const int32_t> rows,
-                      bool tiled, Vector<uint8_t> out, const std::string &isa_name, int n_threads) {
+// Variants of a .bed file of `n_rows` samples: mapped where there is an address, else read.
+void gather_genotypes(Vector<const uint64_t> addresses, Vector<const int32_t> descriptors, Vector<const uint8_t> present, Vector<const uint32_t> features, int64_t n_rows,
+                      Vector<const int32_t> rows, bool tiled, Vector<uint8_t> out, const std::string &isa_name, int n_threads) {
+    if (!addresses.size() && !descriptors.size()) srs::refuse("descriptors", "that of a file, or its address", "none");
     const srs::Isa &isa = srs::find_isa(isa_name);
     const auto n_features = static_cast<int64_t>(present.size());
     const GatherRequest request = make_request(features, n_features, n_features, n_rows, rows, 1, tiled, out,
-                                               std::array<int32_t, 1>{descriptor});
-    const auto *file = reinterpret_cast<const uint8_t *>(address);
+                                               std::array<int32_t, 1>{});
+    const auto *file = addresses.size() ? reinterpret_cast<const uint8_t *>(addresses(0)) : nullptr;
+    const int32_t descriptor = file ? -1 : descriptors(0);
     nb::gil_scoped_release released;
     in_parts(request, n_threads, [&](const GatherRequest &part) {
         srs::GatherRoom<uint8_t> room(part);
@@ -214,7 +216,7 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 void bind_gather(nb::module_ &module) {
     srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
     srs::define(module, "gather_files", &gather_files, "descriptors"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
-    srs::define(module, "gather_genotypes", &gather_genotypes, "address"_a, "descriptor"_a, "present"_a, "features"_a, "n_rows"_a, "rows"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
+    srs::define(module, "gather_genotypes", &gather_genotypes, "addresses"_a, "descriptors"_a, "present"_a, "features"_a, "n_rows"_a, "rows"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "count_genotypes", &count_genotypes, "lines"_a, "kept"_a, "out"_a);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
