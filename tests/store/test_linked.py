@@ -2,11 +2,13 @@
 
 import math
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
 from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, STATUS, write_bed
+from command import error_of, peak_kb
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +123,9 @@ def test_the_report_of_ingest_and_verify_say_where_the_genotypes_are(tmp_path, c
         main(["ingest", str(path), str(tmp_path / "n.zarr"), "--link", "--dry-run"])
     assert "store: at most 6.3 kB" in capsys.readouterr().out
     assert sum(f.stat().st_size for f in (tmp_path / "l.zarr").rglob("codes/*")) == 0
+    with pytest.raises(SystemExit):
+        main(["inspect", str(tmp_path / "l.zarr")])
+    assert "codes        left in the source, 240 bytes\n" in capsys.readouterr().out
     group = open_zarr(tmp_path / "l.zarr")
     assert "codes" not in group
     assert group["feature"].shape == (N_VARIANTS,)
@@ -228,3 +233,17 @@ def test_some_of_its_features_are_exported_as_a_store_of_its_own(tmp_path):
     order = [NAMES.index(name) for name in made.names]
     np.testing.assert_array_equal(codes_of(made), codes_of(store)[order])
     assert made.n_rows == len(STATUS)
+
+
+@pytest.mark.slow
+def test_ingest_and_run_stay_under_the_smallest_caps_that_they_name(tmp_path):
+    """Where rows are left out, a variant takes more to read than its codes."""
+    rng = np.random.default_rng(0)
+    dosages = rng.integers(0, 3, (4000, 300)).astype(float)
+    fam = [f"F I{i} 0 0 1 {(1, 2, -9)[i % 3]}" for i in range(4000)]
+    path = write_bed(tmp_path, dosages, [f"rs{j}" for j in range(300)], fam)
+    ingest = ("ingest", path, tmp_path / "l.zarr", "--link", "--memory-mb")
+    run = ("run", tmp_path / "l.zarr", "--iterations", 30, "--pairs", "none", "--memory-mb")
+    for command in (ingest, run):
+        least = int(re.findall(r"--memory-mb (\d+)", error_of(*command, 5))[-1])
+        assert peak_kb(*command, least) * 1024 < least * 10**6
