@@ -355,6 +355,8 @@ def ingest(
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
     settled: dict[str, Any] = words | {name: flag_given(flags[name], name) for name in flags}
+    olds = {"append_rows": append_rows, "append_features": append_features}
+    settled |= {name: place_given(old, name) for name, old in olds.items() if old is not None}
     named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
@@ -366,8 +368,6 @@ def ingest(
         kinds=_kinds_given(kinds),
         memory_mb=megabytes_given(memory_mb),
         overwrite=flag_given(overwrite, "overwrite"),
-        append_rows=append_rows,
-        append_features=append_features,
     )
     side, place = _side_columns(names, apart), place_given(store, "store")
     said = {"options": options, "side": side, "progress": progress, "client": client}

@@ -1,9 +1,12 @@
 """A store linked to a .bed file: the codes and values of the store that it replaces, and damage."""
 
+import contextlib
 import math
 import os
 import re
 import shutil
+import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ import srs_ooc
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.native import _native
+from srs_ooc.store.manifest import make_group
 from srs_ooc.store.opening import open_zarr
 from srs_ooc.store.store import Scan, Store
 from srs_ooc.trees.block import Block
@@ -181,6 +185,27 @@ def test_a_changed_small_array_is_named(tmp_path, name):
     file.write_bytes(data)
     with pytest.raises(StoreError, match=f"{name}/c/0: expected CRC-32"):
         store.columns(mapped=False)
+
+
+@examples(30)
+@given(st.sampled_from(["linked_rows", "present", "n_codes"]), st.data())
+def test_sealed_garbage_is_a_store_error_or_can_be_read(tmp_path_factory, name, data):
+    """Codes are then of no rows that there are, or of none: never of memory beyond the file."""
+    _, store = linked(tmp_path_factory.mktemp("sealed"))
+    file = store.path / name / "c" / "0"
+    kept = file.read_bytes()
+    garbage = data.draw(st.binary(min_size=len(kept), max_size=len(kept)))
+    start = data.draw(st.integers(0, len(kept)))
+    garbage = kept[:start] + garbage[start:]
+    file.write_bytes(garbage)
+    checksums = store.manifest.checksums | {f"{name}/c/0": zlib.crc32(garbage)}
+    make_group(store.path, replace(store.manifest, checksums=checksums))
+    with contextlib.suppress(StoreError):
+        found = Store.open(store.path)
+        found.verify()
+        codes_of(found, mapped=True)
+        Store.open(store.path).values().read_chunk(0)
+        srs_ooc.run(store.path, out=store.path.parent / "s.run", iterations=3, pairs="none")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"path": 3}', '{"path": "x", "mtime_ns": "y"}'])
