@@ -425,11 +425,12 @@ class LinkedWriter(ColumnsWriter):
         """Count all variants, chunk by chunk of their values."""
         n_features, floats = columns.n_features, self._floats["values"]
         step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
+        kept = self._bed.mask(self._rows)
         for start in range(0, n_features, step):
             stop = min(start + step, n_features)
             lines = self._bed.lines(np.arange(start, stop))
             floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
-            counts = self._bed.counts(lines, self._rows)
+            counts = self._bed.counts(lines, kept)
             is_there = counts > 0
             self._present[start:stop] = is_there @ np.array([1, 2, 4], np.uint8)
             n_codes = is_there.sum(axis=1, dtype=np.uint16)

@@ -200,8 +200,6 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
 
     Raises
     ------
-    StoreError
-        If the other store keeps no values.
     BudgetError
         If the cap cannot hold the forest.
     """

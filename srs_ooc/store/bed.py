@@ -106,11 +106,17 @@ class BedFile:
         dosages: NDArray[np.float32] = _DOSAGES[lines].reshape(len(lines), -1)
         return dosages[:, : self.n_samples]
 
-    def counts(self, lines: NDArray[np.uint8], rows: NDArray[np.int32]) -> NDArray[np.uint32]:
-        """Return how many of some samples have dosage 0, 1, 2, uint32 (count, 3)."""
+    def mask(self, rows: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Return a line with 01 for each of some samples, 00 for others."""
         fields = np.zeros((self.line_nbytes, 4), np.uint8)
         fields.reshape(-1)[rows] = 1
-        kept = np.bitwise_or.reduce(fields << np.arange(0, 8, 2, dtype=np.uint8), axis=1)
+        kept: NDArray[np.uint8] = np.bitwise_or.reduce(
+            fields << np.arange(0, 8, 2, dtype=np.uint8), axis=1
+        )
+        return kept
+
+    def counts(self, lines: NDArray[np.uint8], kept: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """Return how many samples of a mask have dosage 0, 1, 2, uint32 (count, 3)."""
         out = np.empty((len(lines), N_DOSAGES), np.uint32)
         _native.count_genotypes(lines.reshape(-1), kept, out.reshape(-1))
         return out
