@@ -219,11 +219,11 @@ class StoredColumns(Protocol):
         """Features of the table."""
         ...
 
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
 
-        C-contiguous; NaN where a value is missing. The caller reads each feature once, and may
-        change what is returned.
+        float32 or float64, C-contiguous; NaN where a value is missing. The caller reads each
+        feature once, and may change what is returned.
         """
         ...
 

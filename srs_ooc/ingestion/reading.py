@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,7 +48,7 @@ from srs_ooc.ingestion.scratch import (
     texts_of,
 )
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
-from srs_ooc.ingestion.writer import FeatureKinds
+from srs_ooc.ingestion.writer import FeatureKinds, as_float32
 from srs_ooc.native import _native
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
@@ -281,8 +280,6 @@ class TextReading:
 
 # A table of any other format (arrays, frames, files), read by columns or by rows.
 
-_N_TEXTS = 1 << 14
-
 
 class TableReading:
     """One reading of a table: a ``Reading``.
@@ -335,13 +332,13 @@ class TableReading:
         self._header, n_columns = header, self._table.shape[1]
         self._memory.check(self.source)
         given = self._table.names if self.side.names is None else self.side.names
-        texts: Iterator[str] = (f"f{i}" for i in range(n_columns))
+        blocks: Iterator[list[str]] = item_blocks(f"f{i}" for i in range(n_columns))
         if given is not None:
             what = str(given) if isinstance(given, Path) else "names of columns"
             if self.side.names is not None:
                 check_items(given, what)
-            texts = texts_given(what, chain.from_iterable(item_blocks(given)), n_columns)
-        while block := list(islice(texts, _N_TEXTS)):
+            blocks = texts_given(what, item_blocks(given), n_columns)
+        for block in blocks:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
@@ -396,6 +393,10 @@ class TableReading:
             cost = kinds.pool.cost if is_known else memory.category_nbytes
             held = cost + ingest_memory.CATEGORY_WORK_NBYTES
         if not table.by_rows:
+            is_narrow = (
+                self._fits_float32 and not kinds.is_text.any() and not self.options.aggregate
+            )
+            self._dtype = np.dtype(np.float32 if is_narrow else np.float64)
             return self, self._fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
         panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
@@ -417,13 +418,14 @@ class TableReading:
                 replace(self._found, pool=pool).number_texts(start, cells)
             raise self._memory.naming(error, pool.needed_nbytes) from None
 
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
+        out = anonymous_array((stop - start, self.n_rows), self._dtype)
         for first, last in line_pieces(stop - start, self.n_rows):
             positions = self._columns[start + first : start + last]
-            out[first:last] = self._table.read(positions, self._pool)
-            self._look(out[first:last], positions)
+            values = self._table.read(positions, self._pool)
+            self._look(values, positions)
+            out[first:last] = as_float32(values) if out.dtype == np.float32 else values
         return out
 
     def _check(self) -> None:
@@ -463,10 +465,10 @@ class TableReading:
 
     def _rows_ahead(
         self, pieces: Iterator[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+    ) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
         """Yield pieces of rows; the next is read while one is worked on."""
 
-        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
+        def read(first: int, last: int) -> tuple[int, int, NDArray[np.floating[Any]]]:
             return first, last, self._table.read(np.arange(first, last), self._pool)
 
         with ThreadPoolExecutor(1) as reader:
@@ -476,7 +478,7 @@ class TableReading:
                 yield here
             yield coming.result()
 
-    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
+    def _look(self, values: NDArray[np.floating[Any]], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""
         infinite, narrow = _native.look_at(values)
         if infinite >= 0:

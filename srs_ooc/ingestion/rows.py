@@ -100,19 +100,21 @@ class KeptRows:
         """Return the kept ones of the items of the rows from ``start`` on."""
         return block if self.mask is None else block[self.mask[start : start + len(block)]]
 
-    def read(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.float64]:
+    def read(self, columns: StoredColumns, start: int, stop: int) -> NDArray[Any]:
         """Return the kept values (stop - start, n_rows) of features ``start .. stop - 1``."""
         if self.mask is None and type(self) is KeptRows:
             return columns.read(start, stop)
-        out = anonymous_array((stop - start, self.n_rows))
+        out: NDArray[Any] = np.empty(0)
         step = max(1, ingest_memory.PIECE_NBYTES // (8 * self.n_source_rows))
         for first in range(start, stop, step):
             values = columns.read(first, min(first + step, stop))
+            if first == start:
+                out = anonymous_array((stop - start, self.n_rows), values.dtype)
             for line, whole in zip(out[first - start :], values, strict=False):
                 self._fill(line, whole)
         return out
 
-    def _fill(self, line: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
+    def _fill(self, line: NDArray[Any], whole: NDArray[Any]) -> None:
         """Fill ``line`` with what the values of all rows become."""
         filled = 0
         for begin in range(0, len(whole), _PICKED_ROWS):  # some at a time
@@ -150,7 +152,7 @@ class GroupedRows(KeptRows):
         self.groups, self._every, self._how = groups, every, how
         self._starts = np.cumsum(sizes) - sizes
 
-    def _fill(self, line: NDArray[np.float64], whole: NDArray[np.float64]) -> None:
+    def _fill(self, line: NDArray[Any], whole: NDArray[Any]) -> None:
         line[:] = self.aggregated(self._every.of(0, whole), self._how)
 
     def aggregated(self, values: NDArray[np.float64], how: str) -> NDArray[np.float64]:

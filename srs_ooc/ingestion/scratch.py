@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
@@ -229,12 +229,12 @@ ITEMSIZE = 8
 _COPY_NBYTES = 2_000_000
 
 
-def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a zeroed float64 array in a mapping of its own, given back to the system when it dies.
+def anonymous_array(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Return a zeroed array in a mapping of its own, given back to the system when it dies.
 
     The C library may keep freed memory of its heap, which would count against the cap.
     """
-    nbytes = max(math.prod(shape) * ITEMSIZE, 1)
+    nbytes = max(math.prod(shape) * np.dtype(dtype).itemsize, 1)
     if hasattr(mmap, "MAP_ANONYMOUS"):  # private: shared memory gets no huge pages
         memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     else:
@@ -242,7 +242,7 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
     if hasattr(mmap, "MADV_HUGEPAGE"):  # filling a panel row by row touches every page of it
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.ndarray(shape, np.float64, memory)
+    return np.ndarray(shape, dtype, memory)
 
 
 class Panels(Closing):

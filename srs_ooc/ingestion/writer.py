@@ -99,7 +99,7 @@ class FeatureKinds:
             text = self.pool.texts()[int(value)].decode("utf-8", "replace")
         return where, shown((text if text is not None else text_of(value) or "").encode())
 
-    def number_texts(self, start: int, values: NDArray[np.float64]) -> None:
+    def number_texts(self, start: int, values: NDArray[np.floating[Any]]) -> None:
         """Replace numbers that are categories by the numbers of their texts, in place."""
         if self.from_numbers is None:
             return
@@ -327,7 +327,7 @@ class ColumnsWriter:
         if self._categories is not None:
             self._categories.code(start, values)
         if self._form.values_dtype == "float32":
-            values = _as_float32(values)
+            values = as_float32(values)
         codes = np.empty(values.shape, self._form.code_dtype)
         facts = code_columns(values, codes, ranges=self._n_ranges)
         self._given.amend(start, facts)
@@ -457,7 +457,16 @@ class LinkedWriter(ColumnsWriter):
         write_link(self._store.folder, self._bed.path)
 
 
-def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return values as float32.
+
+    Raises
+    ------
+    InputError
+        If one does not survive that.
+    """
+    if values.dtype == np.float32:
+        return values
     if not _native.look_at(values)[1]:
         raise InputError(
             "expected values that survive the round trip through float32, found one that does "

@@ -265,9 +265,9 @@ def code_columns(
     highs: NDArray[Any],
     long_rows: int,
 ) -> None: ...
-def look_at(values: NDArray[np.float64]) -> tuple[int, bool]: ...
+def look_at(values: NDArray[Any]) -> tuple[int, bool]: ...
 def put_rows(
-    rows: NDArray[np.float64],
+    rows: NDArray[Any],
     columns: NDArray[np.int64],
     panel: NDArray[np.float64],
     first: int,

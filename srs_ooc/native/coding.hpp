@@ -124,38 +124,59 @@ template <class Value, class Code> class ColumnCoder {
     static constexpr int kKeyBits = 8 * sizeof(Key);
     static constexpr std::int32_t kSpan = std::min<std::size_t>(kCodes, 4096);
 
+    // Whether the values that are there, at least one, are whole numbers that lie close together, and the ends of
+    // these. Several are looked at side by side, which compilers turn into vectors.
+    bool whole_span(const Value *values, std::int32_t &low, std::int32_t &high) const {
+        constexpr std::size_t kLanes = 16;
+        constexpr Value big = 1 << 23;
+        std::size_t n_rows = items_.size();
+        std::array<Value, kLanes> lows, highs, few;
+        lows.fill(big);
+        highs.fill(-big);
+        if (n_rows < kLanes) {
+            few.fill(std::numeric_limits<Value>::quiet_NaN());
+            std::copy(values, values + n_rows, few.begin());
+            values = few.data();
+            n_rows = kLanes;
+        }
+        for (std::size_t start = 0; start < n_rows; start += kLanes) {
+            const Value *some = values + std::min(start, n_rows - kLanes);
+            std::int32_t n_other = 0;
+            for (std::size_t j = 0; j < kLanes; ++j) {
+                const Value value = some[j], size = std::fabs(value), small = size < big ? value : Value{0};
+                n_other += (static_cast<Value>(static_cast<std::int32_t>(small)) != small) | (size >= big);
+                lows[j] = value < lows[j] ? value : lows[j];
+                highs[j] = value > highs[j] ? value : highs[j];
+            }
+            if (n_other) return false;
+        }
+        const Value lowest = *std::min_element(lows.begin(), lows.end());
+        const Value highest = *std::max_element(highs.begin(), highs.end());
+        if (lowest > highest || highest - lowest >= kSpan) return false;
+        low = static_cast<std::int32_t>(lowest);
+        high = static_cast<std::int32_t>(highest);
+        return true;
+    }
+
     // Whole numbers that lie close together need no sorting: a code is the rank among those that are there. False if
     // the values are others.
     bool code_counts(const Value *values, Code *codes, ColumnFacts &facts) {
         const std::size_t n_rows = items_.size();
-        std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = std::numeric_limits<std::int32_t>::min();
-        constexpr Value big = 1 << 23;
+        std::int32_t low = 0, high = 0;
         counts_.clear();
-        for (std::size_t start = 0; start < n_rows; start += 256) {
-            bool whole = true;
-            for (std::size_t i = start, stop = std::min(n_rows, start + 256); i < stop; ++i) {
-                const Value value = values[i] == values[i] ? values[i] : values[0];
-                const auto count = static_cast<std::int32_t>(std::fabs(value) < big ? value : Value{0});
-                whole &= static_cast<Value>(count) == value || value != value;
-                low = std::min(low, value == value ? count : low);
-                high = std::max(high, value == value ? count : high);
-            }
-            if (!whole || (low <= high && high - low >= kSpan)) return false;
-        }
-        if (low > high) return false;
+        if (!whole_span(values, low, high)) return false;
         std::array<Code, kSpan> ranks{};
         std::uint32_t n_missing = 0;
         for (std::size_t i = 0; i < n_rows; ++i) {
-            if (std::isnan(values[i])) {
-                codes[i] = kMissing;
-                ++n_missing;
-                continue;
-            }
-            codes[i] = static_cast<Code>(static_cast<std::int32_t>(values[i]) - low);
-            ranks[codes[i]] = 1;
+            const bool gone = values[i] != values[i];
+            const auto count = static_cast<std::int32_t>(gone ? static_cast<Value>(low) : values[i]);
+            codes[i] = gone ? kMissing : static_cast<Code>(count - low);
+            n_missing += gone;
         }
+        std::array<bool, kSpan + 1> is_there{};
+        for (std::size_t i = 0; i < n_rows; ++i) is_there[std::min<std::size_t>(codes[i], kSpan)] = true;
         for (std::int32_t c = 0; c <= high - low; ++c) {
-            if (!ranks[c]) continue;
+            if (!is_there[c]) continue;
             ranks[c] = static_cast<Code>(counts_.size());
             counts_.push_back(c + low);
         }

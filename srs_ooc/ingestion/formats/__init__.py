@@ -226,11 +226,12 @@ class Table(Protocol):
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
 
-        NaN where a value is missing; infinities as they are; of columns of texts the number of
-        each text in ``pool``.
+        float64, C-contiguous; columns of a table that is ``narrow`` may be float32. NaN where a
+        value is missing; infinities as they are; of columns of texts the number of each text in
+        ``pool``.
 
         Raises
         ------

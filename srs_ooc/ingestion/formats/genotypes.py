@@ -72,9 +72,9 @@ class BedTable(Table):
         self.bed = BedFile(self._path, *self.shape)
         self.bed.check(samples.name, variants.name)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
         """Return the dosages of variants, each a row of the result."""
-        return self.bed.dosages(self.bed.lines(positions)).astype(np.float64)
+        return np.ascontiguousarray(self.bed.dosages(self.bed.lines(positions)))
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the dosages of a variant in blocks."""
@@ -129,12 +129,13 @@ class PgenTable(BedTable):
                 "three files again, as they belong together."
             ) from error
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
         """Return the dosages of variants, each a row of the result."""
         dosages = np.empty((len(positions), self.shape[0]), np.float32)
         with self._reading():
             self._reader.read_dosages_list(positions.astype(np.uint32), dosages)
-        return np.where(dosages < 0, np.nan, dosages.astype(np.float64))
+        dosages[dosages < 0] = np.nan
+        return dosages
 
 
 def open_plink(path: Path) -> Table:

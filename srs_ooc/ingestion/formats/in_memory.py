@@ -198,6 +198,8 @@ def text_of(item: Any) -> str | None:
     TypeError, UnicodeError
         If it holds items itself, or no text that UTF-8 can write.
     """
+    if type(item) is str and item.isascii():  # as nearly all are
+        return item.strip(" \t")
     if is_missing(item):
         return None
     if isinstance(item, float | np.floating):
@@ -341,8 +343,8 @@ def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[
         spool.append(texts_of(text or "" for text in texts))
 
 
-def texts_given(what: str, items: Iterable[Any], expected: int) -> Iterator[str]:
-    """Yield names of columns as texts; ``what`` says whose they are.
+def texts_given(what: str, blocks: Iterable[list[Any]], expected: int) -> Iterator[list[str]]:
+    """Yield names of columns as texts, in the same blocks; ``what`` says whose they are.
 
     Raises
     ------
@@ -350,11 +352,13 @@ def texts_given(what: str, items: Iterable[Any], expected: int) -> Iterator[str]
         If there are not ``expected`` of them, or one is missing.
     """
     n_items = 0
-    for n_items, item in enumerate(items, 1):
-        (text,) = texts_in([item], lambda _, n=n_items: f"{what}, item {n}")  # type: ignore[misc]
-        if text is None:
-            raise InputError(f"{what}: expected a text at {n_items}, found none. Fill it in.")
-        yield text
+    for block in blocks:
+        texts = texts_in(block, lambda i, first=n_items: f"{what}, item {first + i + 1}")  # type: ignore[misc]
+        if None in texts:
+            place = n_items + texts.index(None) + 1
+            raise InputError(f"{what}: expected a text at {place}, found none. Fill it in.")
+        n_items += len(block)
+        yield [text for text in texts if text is not None]
     if n_items != expected:
         raise InputError(
             f"{what}: expected {expected} names, one for each column, found {n_items}. Give as "

@@ -282,25 +282,38 @@ void code_columns(srs::AnyMatrix values, srs::AnyOutput codes, Vector<std::uint3
     });
 }
 
-// What there is to know of some values at once.
+// What there is to know of some values at once; without branches, as half of them may go either way.
 struct Look {
-    std::int64_t infinite = -1; // the first infinite one
-    bool narrow = true;         // whether all survive the round trip through float
+    bool large = false; // whether one is beyond the largest float, or infinite
+    bool lossy = false; // whether one does not survive the round trip through float; never of a NaN
 
-    void take(double value, std::int64_t i) {
-        if (std::isinf(value) && infinite < 0) infinite = i;
-        if (std::fabs(value) > FLT_MAX || static_cast<double>(static_cast<float>(value)) < value ||
-            static_cast<double>(static_cast<float>(value)) > value)
-            narrow = false; // never of a NaN
+    template <class Value> void take(Value value) {
+        const Value size = std::fabs(value), kept = size > FLT_MAX ? Value{0} : size;
+        const Value narrow = static_cast<float>(kept);
+        large |= size > FLT_MAX;
+        lossy |= (narrow < kept) | (narrow > kept);
     }
+    bool narrow() const { return !large && !lossy; }
 };
 
-std::pair<std::int64_t, bool> look_at(Matrix<const double> values) {
-    const std::int64_t n = static_cast<std::int64_t>(values.size());
-    nb::gil_scoped_release release;
+// Place of the first infinite one of some values, `step` apart; -1 if none is.
+template <class Value> std::int64_t first_infinite(const Value *values, std::int64_t n, std::int64_t step) {
+    for (std::int64_t i = 0; i < n; ++i)
+        if (std::isinf(values[i * step])) return i * step;
+    return -1;
+}
+
+std::pair<std::int64_t, bool> look_at(srs::AnyMatrix values) {
+    std::int64_t infinite = -1;
     Look look;
-    for (std::int64_t i = 0; i < n; ++i) look.take(values.data()[i], i);
-    return {look.infinite, look.narrow};
+    srs::with_dtype<float, double>("values", values, [&](auto value) {
+        const auto *all = static_cast<const decltype(value) *>(values.data());
+        const auto n = static_cast<std::int64_t>(values.size());
+        nb::gil_scoped_release release;
+        for (std::int64_t i = 0; i < n; ++i) look.take(all[i]);
+        if (look.large) infinite = first_infinite(all, n, 1);
+    });
+    return {infinite, look.narrow()};
 }
 
 // Rows (m, n_columns) into the columns first .. first + m - 1 of a panel, whose line s is columns[s].
@@ -313,15 +326,19 @@ std::pair<std::int64_t, bool> put_rows(Matrix<const double> rows, Vector<const s
     srs::expect_below("columns", columns, static_cast<std::int64_t>(width));
     nb::gil_scoped_release release;
     Look look;
+    std::int64_t infinite = -1;
     for (std::size_t s = 0; s < columns.size(); ++s) {
-        const std::size_t column = static_cast<std::size_t>(columns.data()[s]);
+        const std::int64_t column = columns.data()[s];
         double *out = panel.data() + s * panel_rows + first;
-        for (std::size_t r = 0; r < m; ++r) {
-            out[r] = rows.data()[r * width + column];
-            look.take(out[r], static_cast<std::int64_t>(r * width + column));
-        }
+        Look here;
+        for (std::size_t r = 0; r < m; ++r) here.take(out[r] = rows.data()[r * width + static_cast<std::size_t>(column)]);
+        look.large |= here.large;
+        look.lossy |= here.lossy;
+        if (!here.large || infinite >= 0) continue;
+        const std::int64_t place = first_infinite(rows.data() + column, static_cast<std::int64_t>(m), static_cast<std::int64_t>(width));
+        if (place >= 0) infinite = column + place;
     }
-    return {look.infinite, look.narrow};
+    return {infinite, look.narrow()};
 }
 
 } // namespace
