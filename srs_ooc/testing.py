@@ -600,8 +600,8 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
     pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
-    is_plain = everything.dtype == np.float64 or (table.narrow and not table.by_rows)
-    assert is_plain and everything.dtype.kind == "f", f"read: dtype {everything.dtype}"
+    dtypes = (np.float64, np.float32) if table.narrow and not table.by_rows else (np.float64,)
+    assert everything.dtype in dtypes, f"read: dtype {everything.dtype}"
     assert everything.flags.c_contiguous, "read: not C-contiguous"
     whole = everything.T if table.by_rows else everything
     assert whole.shape == (len(columns), len(columns[0])), f"read: shape {everything.shape}"
