@@ -600,7 +600,7 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
     pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
-    dtypes = (np.float64, np.float32) if table.narrow and not table.by_rows else (np.float64,)
+    dtypes = (np.float64, np.float32) if table.narrow else (np.float64,)
     assert everything.dtype in dtypes, f"read: dtype {everything.dtype}"
     assert everything.flags.c_contiguous, "read: not C-contiguous"
     whole = everything.T if table.by_rows else everything

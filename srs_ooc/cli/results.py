@@ -294,7 +294,8 @@ def assess_command(
 
     Features are found by name; the target of OTHER is of the same kind, with classes of the same
     names. Nothing is chosen there, so p-values and intervals are those of features named before.
-    They are of OTHER as it is: no covariates are adjusted for.
+    They are of OTHER as it is: no covariates are adjusted for. Below them: how well a forest on the
+    features, grown on the rows of RUN, predicts those of OTHER, with an interval of 95%.
 
     \b
     name, beside              the feature; beside which others it was found and is tested

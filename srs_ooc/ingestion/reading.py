@@ -392,14 +392,14 @@ class TableReading:
             is_known = table.pool or not (table.by_rows or (self._forced == CATEGORICAL).any())
             cost = kinds.pool.cost if is_known else memory.category_nbytes
             held = cost + ingest_memory.CATEGORY_WORK_NBYTES
+        is_narrow = self._fits_float32 and (table.narrow or not table.by_rows)
+        is_plain = not kinds.is_text.any() and self.options.aggregate is None
+        self._dtype = np.dtype(np.float32 if is_narrow and is_plain else np.float64)
         if not table.by_rows:
-            is_narrow = (
-                self._fits_float32 and not kinds.is_text.any() and not self.options.aggregate
-            )
-            self._dtype = np.dtype(np.float32 if is_narrow else np.float64)
             return self, self._fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
-        panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
+        spool = Panels(path, self.n_features, n_rows, self._dtype)
+        panels = self._work.stack.enter_context(spool)
         with self.naming_the_cap():
             self._spool(panels)
         return panels, self._fits_float32, kinds, held
@@ -456,6 +456,8 @@ class TableReading:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
             self._fits_float32 &= narrow
+            if not narrow and self._dtype == np.float32:
+                as_float32(rows)  # says so
             filled += len(rows)
             if filled == panel_rows or last == self.n_rows:
                 spool.flush(filled)

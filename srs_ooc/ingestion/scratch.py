@@ -222,10 +222,9 @@ def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 # Rows to columns on disk: panels of rows are filled in memory and lie column-major in a file.
 #
-# A panel is (n_features, panel rows) float64 in *stored* order, so a batch of stored features is
-# one contiguous piece of every panel.
+# A panel is (n_features, panel rows) in *stored* order, so a batch of stored features is one
+# contiguous piece of every panel.
 
-ITEMSIZE = 8
 _COPY_NBYTES = 2_000_000
 
 
@@ -257,23 +256,27 @@ class Panels(Closing):
     n_rows_held : int
         Rows there is memory for: those of one panel, or of two, one of which is written to the file
         while the other is filled.
+    dtype : dtype-like
+        float64, or float32.
 
     Attributes
     ----------
-    panel : float64 (n_features, panel_rows)
+    panel : float array (n_features, panel_rows)
         The panel being filled.
     """
 
-    def __init__(self, path: Path, n_features: int, n_rows_held: int) -> None:
-        self.n_features, self.n_rows = n_features, 0
+    def __init__(
+        self, path: Path, n_features: int, n_rows_held: int, dtype: DTypeLike = np.float64
+    ) -> None:
+        self.n_features, self.n_rows, self._dtype = n_features, 0, np.dtype(dtype)
         self._panel_rows = panel_rows = max(1, n_rows_held // 2)
-        self.panel = anonymous_array((n_features, panel_rows))
-        self._other: NDArray[np.float64] | None = None
+        self.panel = anonymous_array((n_features, panel_rows), dtype)
+        self._other: NDArray[Any] | None = None
         self._writing: Future[None] | None = None
         self._path, self._file = path, path.open("wb")
         self._pool = ThreadPoolExecutor(1)
         if n_rows_held > 1:
-            self._other = anonymous_array((n_features, panel_rows))
+            self._other = anonymous_array((n_features, panel_rows), dtype)
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
@@ -290,13 +293,17 @@ class Panels(Closing):
         if writing is not None:
             writing.result()
 
-    def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
+    def _write(self, panel: NDArray[Any], n_filled: int) -> None:
         is_full = n_filled == self._panel_rows
-        step = self.n_features if is_full else max(1, _COPY_NBYTES // (n_filled * ITEMSIZE))
+        step = self.n_features if is_full else self._step(n_filled)
         for start in range(0, self.n_features, step):
             piece = panel[start : start + step, :n_filled]
             self._file.write(np.ascontiguousarray(piece).data)
         self._file.flush()
+
+    def _step(self, n_rows: int) -> int:
+        """Return of how many features so many rows are copied at a time."""
+        return max(1, _COPY_NBYTES // (n_rows * self._dtype.itemsize))
 
     def seal(self) -> None:
         """End filling; give the memory of panels that are in the file back."""
@@ -305,18 +312,18 @@ class Panels(Closing):
         self._other = None
         del self.panel
 
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+    def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
+        out = anonymous_array((stop - start, self.n_rows), self._dtype)
         with self._path.open("rb") as file:
             for first in range(0, self.n_rows, self._panel_rows):
                 lines = out[:, first : min(first + self._panel_rows, self.n_rows)]
                 n_rows = lines.shape[1]
-                file.seek((first * self.n_features + start * n_rows) * ITEMSIZE)
-                step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
+                file.seek((first * self.n_features + start * n_rows) * self._dtype.itemsize)
+                step = self._step(n_rows)
                 for row in range(0, len(lines), step):
                     part = lines[row : row + step]
-                    piece = part if part.flags.c_contiguous else np.empty(part.shape)
+                    piece = part if part.flags.c_contiguous else np.empty_like(part)
                     if file.readinto(piece.reshape(-1).view(np.uint8).data) < piece.nbytes:
                         place = file.tell()
                         raise OSError(

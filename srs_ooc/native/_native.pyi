@@ -269,7 +269,7 @@ def look_at(values: NDArray[Any]) -> tuple[int, bool]: ...
 def put_rows(
     rows: NDArray[Any],
     columns: NDArray[np.int64],
-    panel: NDArray[np.float64],
+    panel: NDArray[Any],
     first: int,
 ) -> tuple[int, bool]: ...
 def halve_columns(

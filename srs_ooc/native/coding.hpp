@@ -124,66 +124,66 @@ template <class Value, class Code> class ColumnCoder {
     static constexpr int kKeyBits = 8 * sizeof(Key);
     static constexpr std::int32_t kSpan = std::min<std::size_t>(kCodes, 4096);
 
-    // Whether the values that are there, at least one, are whole numbers that lie close together, and the ends of
-    // these. Several are looked at side by side, which compilers turn into vectors.
-    bool whole_span(const Value *values, std::int32_t &low, std::int32_t &high) const {
-        constexpr std::size_t kLanes = 16;
-        constexpr Value big = 1 << 23;
-        std::size_t n_rows = items_.size();
-        std::array<Value, kLanes> lows, highs, few;
-        lows.fill(big);
-        highs.fill(-big);
-        if (n_rows < kLanes) {
-            few.fill(std::numeric_limits<Value>::quiet_NaN());
-            std::copy(values, values + n_rows, few.begin());
-            values = few.data();
-            n_rows = kLanes;
-        }
-        for (std::size_t start = 0; start < n_rows; start += kLanes) {
-            const Value *some = values + std::min(start, n_rows - kLanes);
-            std::int32_t n_other = 0;
-            for (std::size_t j = 0; j < kLanes; ++j) {
-                const Value value = some[j], size = std::fabs(value), small = size < big ? value : Value{0};
-                n_other += (static_cast<Value>(static_cast<std::int32_t>(small)) != small) | (size >= big);
-                lows[j] = value < lows[j] ? value : lows[j];
-                highs[j] = value > highs[j] ? value : highs[j];
+    // Added to a value below 2^22, it leaves the nearest whole number in the lowest bits.
+    static constexpr Value kWhole = Value{3} / 2 / std::numeric_limits<Value>::epsilon();
+
+    // Whether the values that are there, at least one, are whole numbers that lie close together, and the ends of these.
+    bool whole_span(const Value *values, Value &low, Value &high) const {
+        typedef Value Lanes __attribute__((vector_size(16)));
+        constexpr std::size_t n_lanes = sizeof(Lanes) / sizeof(Value);
+        const std::size_t n_rows = items_.size();
+        Lanes lows = Lanes{} + kWhole, highs = -lows;
+        for (std::size_t start = 0; start < n_rows; start += 64 * n_lanes) {
+            auto other = lows < lows; // none
+            for (std::size_t i = start, stop = std::min(n_rows, start + 64 * n_lanes); i < stop; i += n_lanes) {
+                Lanes some = Lanes{} + std::numeric_limits<Value>::quiet_NaN();
+                if (n_rows - i >= n_lanes) std::memcpy(&some, values + i, sizeof some);
+                else std::memcpy(&some, values + i, (n_rows - i) * sizeof(Value));
+                other |= ((some + kWhole) - kWhole != some) & (some == some);
+                lows = some < lows ? some : lows;
+                highs = some > highs ? some : highs;
             }
-            if (n_other) return false;
+            for (std::size_t j = 0; j < n_lanes; ++j)
+                if (other[j]) return false;
         }
-        const Value lowest = *std::min_element(lows.begin(), lows.end());
-        const Value highest = *std::max_element(highs.begin(), highs.end());
-        if (lowest > highest || highest - lowest >= kSpan) return false;
-        low = static_cast<std::int32_t>(lowest);
-        high = static_cast<std::int32_t>(highest);
-        return true;
+        low = lows[0];
+        high = highs[0];
+        for (std::size_t j = 1; j < n_lanes; ++j) {
+            low = std::min<Value>(low, lows[j]);
+            high = std::max<Value>(high, highs[j]);
+        }
+        return low <= high && high - low < kSpan && std::max(-low, high) < (1 << 22);
     }
 
     // Whole numbers that lie close together need no sorting: a code is the rank among those that are there. False if
     // the values are others.
     bool code_counts(const Value *values, Code *codes, ColumnFacts &facts) {
         const std::size_t n_rows = items_.size();
-        std::int32_t low = 0, high = 0;
+        Value low = 0, high = 0;
         counts_.clear();
         if (!whole_span(values, low, high)) return false;
-        std::array<Code, kSpan> ranks{};
         std::uint32_t n_missing = 0;
         for (std::size_t i = 0; i < n_rows; ++i) {
-            const bool gone = values[i] != values[i];
-            const auto count = static_cast<std::int32_t>(gone ? static_cast<Value>(low) : values[i]);
-            codes[i] = gone ? kMissing : static_cast<Code>(count - low);
-            n_missing += gone;
+            const Key gone = values[i] != values[i];
+            const Value moved = values[i] - low + kWhole;
+            Key bits;
+            std::memcpy(&bits, &moved, sizeof bits);
+            codes[i] = static_cast<Code>(bits | (Key{0} - gone)); // kMissing where it is gone
+            n_missing += static_cast<std::uint32_t>(gone);
         }
         std::array<bool, kSpan + 1> is_there{};
         for (std::size_t i = 0; i < n_rows; ++i) is_there[std::min<std::size_t>(codes[i], kSpan)] = true;
-        for (std::int32_t c = 0; c <= high - low; ++c) {
+        std::array<Code, kSpan> ranks{};
+        const auto first = static_cast<std::int32_t>(low), n = static_cast<std::int32_t>(high - low) + 1;
+        for (std::int32_t c = 0; c < n; ++c) {
             if (!is_there[c]) continue;
             ranks[c] = static_cast<Code>(counts_.size());
-            counts_.push_back(c + low);
+            counts_.push_back(c + first);
         }
-        if (static_cast<std::int32_t>(counts_.size()) <= high - low)
+        if (static_cast<std::int32_t>(counts_.size()) < n)
             for (std::size_t i = 0; i < n_rows; ++i)
                 if (codes[i] != kMissing) codes[i] = ranks[codes[i]];
-        const std::uint8_t kind = low == high ? kConstant : low == 0 && high == 1 ? kBoolean : kInteger;
+        const std::uint8_t kind = n == 1 ? kConstant : low == 0 && high == 1 ? kBoolean : kInteger;
         facts = {n_missing, static_cast<std::uint16_t>(counts_.size()), true, kind};
         return true;
     }

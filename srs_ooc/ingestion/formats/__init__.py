@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.native import _native
 
+Floats = NDArray[np.floating[Any]]
+"""float32 or float64."""
+
 # Texts as bytes one after another, their hashes, and numbers for the distinct ones.
 
 NAMED = 10
@@ -226,12 +229,11 @@ class Table(Protocol):
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
 
-        float64, C-contiguous; columns of a table that is ``narrow`` may be float32. NaN where a
-        value is missing; infinities as they are; of columns of texts the number of each text in
-        ``pool``.
+        float64, C-contiguous; of a table that is ``narrow`` perhaps float32. NaN where a value is
+        missing; infinities as they are; of columns of texts the number of each text in ``pool``.
 
         Raises
         ------

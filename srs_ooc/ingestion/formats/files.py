@@ -24,7 +24,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Names, Table, TextCoder, genotypes, in_memory
+from srs_ooc.ingestion.formats import Floats, Names, Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
@@ -74,11 +74,11 @@ class NpyTable(Table):
         self._path, self._what = path, what
         self.narrow = in_memory.is_narrow(self._dtype)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         n_items = self.shape[1] if self.by_rows else self.shape[0]
         lines = self._lines(n_items, positions)
-        return in_memory.as_float64(lines, self._what)
+        return in_memory.as_floats(lines, self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
@@ -526,7 +526,7 @@ class ArrowFile(Table):
             ) from error
         return table
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         in_memory.refuse_others(self._what, self.names, self._others, positions, "pyarrow")
         out = np.empty((len(positions), self.shape[0]))

@@ -18,7 +18,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, distinct_names
+from srs_ooc.ingestion.formats import Floats, Table, TextCoder, distinct_names
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.store.bed import BedFile
 
@@ -72,7 +72,7 @@ class BedTable(Table):
         self.bed = BedFile(self._path, *self.shape)
         self.bed.check(samples.name, variants.name)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
         return np.ascontiguousarray(self.bed.dosages(self.bed.lines(positions)))
 
@@ -129,7 +129,7 @@ class PgenTable(BedTable):
                 "three files again, as they belong together."
             ) from error
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.floating[Any]]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
         dosages = np.empty((len(positions), self.shape[0]), np.float32)
         with self._reading():

@@ -18,7 +18,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.formats import Items, Names, Table, TextCoder, in_memory, repeated
+from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
@@ -345,14 +345,14 @@ class Matrix(Table):
         with _LOCK:
             self._node.file.close()
 
-    def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
+    def _lines(self, first: int, stop: int) -> Floats:
         """Return lines first .. stop - 1: rows if ``by_rows``, else columns."""
         with _reading(self._what):
             is_first = self.by_rows != self._turned
             cells = self._node[first:stop] if is_first else self._node[:, first:stop].T
-        return in_memory.as_float64(cells, self._what)
+        return in_memory.as_floats(cells, self._what)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
         return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
@@ -413,7 +413,7 @@ class SparseMatrix(Matrix):
             self.work_nbytes += 80 * _TOGETHER
             self._hold(40 * n_columns)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         with _LOCK:
             if not self._is_turned:
@@ -421,7 +421,7 @@ class SparseMatrix(Matrix):
                 self._is_turned = True
         return super().read(positions, pool)
 
-    def _lines(self, first: int, stop: int) -> NDArray[np.float64]:
+    def _lines(self, first: int, stop: int) -> Floats:
         start, end = int(self._ends[first]), int(self._ends[stop])
         n_rows, counts = self.shape[0], np.diff(self._ends[first : stop + 1])
         if self._copy is None:
@@ -429,15 +429,15 @@ class SparseMatrix(Matrix):
         else:
             at = start * self._record.itemsize
             records = np.fromfile(self._copy, self._record, end - start, offset=at)
-            found = in_memory.as_float64(records["cell"], self._what)
+            found = in_memory.as_floats(records["cell"], self._what)
             places = records["item"].astype(np.int64)
         places += np.repeat(np.arange(stop - first) * n_rows, counts)
         dense = np.bincount(places, found, (stop - first) * n_rows)
         return np.asarray(dense, np.float64).reshape(stop - first, n_rows)
 
-    def _cells(self, start: int, end: int) -> NDArray[np.float64]:
+    def _cells(self, start: int, end: int) -> Floats:
         with _reading(self._what):
-            return in_memory.as_float64(self._data[start:end], self._what)
+            return in_memory.as_floats(self._data[start:end], self._what)
 
     def _places(self, start: int, end: int, n_items: int) -> NDArray[np.int64]:
         """Return where cells start .. end - 1 stand in their lines."""

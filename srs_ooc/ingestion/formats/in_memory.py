@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Table, TextCoder
+from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Floats, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
 
-# Arrays of any numeric dtype as float64 that loses nothing.
+# Arrays of any numeric dtype as floats that lose nothing.
 
 EXACT = 1 << 53
 """Integers up to it are float64 exactly."""
@@ -50,8 +50,8 @@ def check_dtype(dtype: np.dtype[Any], what: str) -> None:
         )
 
 
-def as_float64(array: NDArray[Any], what: str) -> NDArray[np.float64]:
-    """Return an array as C-contiguous float64.
+def as_floats(array: NDArray[Any], what: str) -> Floats:
+    """Return an array as C-contiguous float32 where that holds all of its dtype, else float64.
 
     Raises
     ------
@@ -59,7 +59,8 @@ def as_float64(array: NDArray[Any], what: str) -> NDArray[np.float64]:
         If it holds no numbers, an integer beyond 2**53 that float64 does not hold, or R's NA.
     """
     check_dtype(array.dtype, what)
-    wide = np.ascontiguousarray(array, dtype=np.float64)
+    dtype = np.float32 if is_narrow(array.dtype) else np.float64
+    wide: Floats = np.ascontiguousarray(array, dtype=dtype)
     is_long = array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size > 0
     if is_long and abs(found := max(int(array.min()), int(array.max()), key=abs)) > EXACT:
         raise too_large(found, what)
@@ -399,14 +400,14 @@ class ArrayTable(Table):
         self._array, self._what = np.asarray(array), what  # of a subclass, the plain array
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         cells = self._array[:, positions].T
         if self._mask is None:
-            return as_float64(cells, self._what)
+            return as_floats(cells, self._what)
         gone = self._mask[:, positions].T
         cells[gone] = 0  # what a mask hides need not be a number that can be held
-        values = as_float64(cells, self._what)
+        values = as_floats(cells, self._what)
         values[gone] = np.nan
         return values
 
@@ -453,9 +454,9 @@ class SparseTable(Table):
         self._columns, self._what = matrix.tocsc(), what
         self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
-        return as_float64(self._columns[:, positions].toarray(order="F").T, self._what)
+        return as_floats(self._columns[:, positions].toarray(order="F").T, self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
@@ -509,7 +510,7 @@ class FrameTable(Table):
             return self._frame.to_series(position)
         return self._frame.column(position)
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         refuse_others(self._what, self.names, self._others, positions, self.format)
         out = np.empty((len(positions), self.shape[0]))
@@ -666,7 +667,7 @@ def text_numbers(
     return out
 
 
-def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
+def column_numbers(column: Any, what: str) -> Floats:
     """Return a pandas, polars or Arrow column of numbers as float64, NaN where it is null."""
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
@@ -676,7 +677,7 @@ def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
     if plain == "null":
         return np.full(len(column), np.nan)
     if library == "pyarrow" and not column.null_count:
-        return as_float64(column.to_numpy(), what)
+        return as_floats(column.to_numpy(), what)
     if library == "pandas":
         present = column.dropna()
         numbers = present.to_numpy(dtype=_PLAIN.get(plain, plain))
@@ -688,7 +689,7 @@ def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
         is_present = column.is_valid().to_numpy()
         numbers = column.drop_null().to_numpy()
     out = np.full(len(is_present), np.nan)
-    out[is_present] = as_float64(numbers, what)
+    out[is_present] = as_floats(numbers, what)
     return out
 
 

@@ -25,7 +25,15 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import Items, Table, TextCoder, distinct_names, hdf5, in_memory
+from srs_ooc.ingestion.formats import (
+    Floats,
+    Items,
+    Table,
+    TextCoder,
+    distinct_names,
+    hdf5,
+    in_memory,
+)
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.store.manifest import ATTRIBUTE
@@ -129,12 +137,12 @@ class _Cells:
         with _reading(self.what):
             return np.asarray(self._array[parts])
 
-    def numbers(self, cells: NDArray[Any]) -> NDArray[np.float64]:
+    def numbers(self, cells: NDArray[Any]) -> Floats:
         """Return cells as numbers, NaN where an attribute says that one is missing."""
         gone = np.isin(cells, self.marks)  # these need not be numbers that can be held
-        values = in_memory.as_float64(np.where(gone, cells.dtype.type(0), cells), self.what)
+        values = in_memory.as_floats(np.where(gone, cells.dtype.type(0), cells), self.what)
         if self.scale != (1, 0):
-            values = values * self.scale[0] + self.scale[1]
+            values = values.astype(np.float64) * self.scale[0] + self.scale[1]
         values[gone] = np.nan
         return values
 
@@ -285,7 +293,7 @@ class ZarrTable(Table):
             self._band = first, np.ascontiguousarray(tile.T)
         return self._band[1]
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         if not self.by_rows:
             with _LOCK:
@@ -302,7 +310,7 @@ class ZarrTable(Table):
             parts = [self._rows(at)[max(0, first - at) : stop - at] for at in bands]
         return self._numbers(np.concatenate(parts))
 
-    def _numbers(self, lines: NDArray[Any]) -> NDArray[np.float64]:
+    def _numbers(self, lines: NDArray[Any]) -> Floats:
         return self._cells.numbers(lines)
 
     def items(self, position: int) -> Iterator[list[Any]]:
@@ -426,7 +434,7 @@ class VcfZarrTable(ZarrTable):
         dosages[(alleles == -1).any(axis=2) | (alleles < 0).all(axis=2)] = -1
         return dosages
 
-    def _numbers(self, lines: NDArray[Any]) -> NDArray[np.float64]:
+    def _numbers(self, lines: NDArray[Any]) -> Floats:
         return np.where(lines < 0, np.nan, lines.astype(np.float64))
 
 

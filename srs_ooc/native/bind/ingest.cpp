@@ -316,29 +316,46 @@ std::pair<std::int64_t, bool> look_at(srs::AnyMatrix values) {
     return {infinite, look.narrow()};
 }
 
-// Rows (m, n_columns) into the columns first .. first + m - 1 of a panel, whose line s is columns[s].
-std::pair<std::int64_t, bool> put_rows(Matrix<const double> rows, Vector<const std::int64_t> columns,
-                                       Matrix<double> panel, std::size_t first) {
-    const std::size_t m = rows.shape(0), width = rows.shape(1), panel_rows = panel.shape(1);
-    srs::expect_size("columns", columns, static_cast<std::int64_t>(panel.shape(0)));
-    srs::expect_between("rows, how many", static_cast<std::int64_t>(m), 0, static_cast<std::int64_t>(panel_rows));
-    srs::expect_between("first", static_cast<std::int64_t>(first), 0, static_cast<std::int64_t>(panel_rows - m));
-    srs::expect_below("columns", columns, static_cast<std::int64_t>(width));
+// Rows (m, width) into the columns first .. first + m - 1 of a panel, whose line s is columns[s].
+template <class Value, class Kept>
+std::pair<std::int64_t, bool> put(const Value *rows, std::int64_t m, std::int64_t width, Vector<const std::int64_t> columns,
+                                  Kept *panel, std::int64_t panel_rows) {
     nb::gil_scoped_release release;
     Look look;
     std::int64_t infinite = -1;
-    for (std::size_t s = 0; s < columns.size(); ++s) {
+    for (std::size_t s = 0; s < columns.size(); ++s, panel += panel_rows) {
         const std::int64_t column = columns.data()[s];
-        double *out = panel.data() + s * panel_rows + first;
         Look here;
-        for (std::size_t r = 0; r < m; ++r) here.take(out[r] = rows.data()[r * width + static_cast<std::size_t>(column)]);
+        for (std::int64_t r = 0; r < m; ++r) {
+            const Value value = rows[r * width + column];
+            here.take(value);
+            panel[r] = static_cast<Kept>(value);
+        }
         look.large |= here.large;
         look.lossy |= here.lossy;
         if (!here.large || infinite >= 0) continue;
-        const std::int64_t place = first_infinite(rows.data() + column, static_cast<std::int64_t>(m), static_cast<std::int64_t>(width));
+        const std::int64_t place = first_infinite(rows + column, m, width);
         if (place >= 0) infinite = column + place;
     }
     return {infinite, look.narrow()};
+}
+
+std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::int64_t> columns, srs::AnyOutput panel,
+                                       std::int64_t first) {
+    const auto m = static_cast<std::int64_t>(rows.shape(0)), width = static_cast<std::int64_t>(rows.shape(1));
+    const auto panel_rows = static_cast<std::int64_t>(panel.shape(1));
+    srs::expect_size("columns", columns, static_cast<std::int64_t>(panel.shape(0)));
+    srs::expect_between("rows, how many", m, 0, panel_rows);
+    srs::expect_between("first", first, 0, panel_rows - m);
+    srs::expect_below("columns", columns, width);
+    std::pair<std::int64_t, bool> found;
+    srs::with_dtype<float, double>("rows", rows, [&](auto value) {
+        srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
+            found = put(static_cast<const decltype(value) *>(rows.data()), m, width, columns,
+                        static_cast<decltype(kept) *>(panel.data()) + first, panel_rows);
+        });
+    });
+    return found;
 }
 
 } // namespace
