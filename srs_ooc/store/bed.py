@@ -8,6 +8,7 @@ says where the file is and when it was last changed.
 import json
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,7 @@ class BedFile:
                 rest = lines[start:stop].reshape(-1).data
                 while rest:
                     if not (got := os.preadv(file.fileno(), [rest], offset)):
-                        raise InputError(
-                            f"{self.path}: expected as many bytes as when it was opened, found its "
-                            "end before. Leave the file alone until the command has ended."
-                        )
+                        raise self._shorter()
                     rest, offset = rest[got:], offset + got
         return lines
 
@@ -105,6 +103,38 @@ class BedFile:
         """Return dosages of A1, float32 (count, n_samples), NaN where missing."""
         dosages: NDArray[np.float32] = _DOSAGES.take(lines).view(np.float32)  # four for a byte
         return dosages[:, : self.n_samples]
+
+    def read(self, variants: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Return dosages of A1 as :meth:`dosages` does, of variants anywhere in the file.
+
+        Raises
+        ------
+        InputError
+            If the file ends before.
+        """
+        codes, wanted = np.empty((len(variants), self.n_samples), np.uint8), variants.astype("u4")
+        nothing, whole = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+        with self.path.open("rb", buffering=0) as file:
+            descriptor = np.array([file.fileno()], np.int32)
+            given = (self._all_dosages, wanted, self.n_samples, whole, False, codes.reshape(-1))
+            try:
+                _native.gather_genotypes(nothing, descriptor, *given)
+            except RuntimeError as error:
+                raise self._shorter() from error
+        dosages = codes.astype(np.float32)
+        np.copyto(dosages, np.nan, where=codes >= N_DOSAGES)
+        return dosages
+
+    @cached_property
+    def _all_dosages(self) -> NDArray[np.uint8]:
+        """Bits of the dosages that each variant may have."""
+        return np.full(self.n_variants, (1 << N_DOSAGES) - 1, np.uint8)
+
+    def _shorter(self) -> InputError:
+        return InputError(
+            f"{self.path}: expected as many bytes as when it was opened, found its end before. "
+            "Leave the file alone until the command has ended."
+        )
 
     def mask(self, rows: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return a line with 01 for each of some samples, 00 for others."""

@@ -74,7 +74,7 @@ class BedTable(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
-        return np.ascontiguousarray(self.bed.dosages(self.bed.lines(positions)))
+        return self.bed.read(positions)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the dosages of a variant in blocks."""
