@@ -47,11 +47,9 @@ from srs_ooc.ingestion.scratch import (
 )
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading
-from srs_ooc.ingestion.writer import write_categories_first, write_texts
+from srs_ooc.ingestion.writer import FACTS, write_facts, write_texts
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    NAMES,
     ROW_ARRAYS,
     Manifest,
     Shape,
@@ -72,7 +70,6 @@ from srs_ooc.trees.block import Block
 
 MERGED_NBYTES = 48 * MB
 """Memory of features of pieces that are read and written at a time."""
-_BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
 Part = tuple[int, NDArray[np.int64], NDArray[np.intp]]
 """Of a batch of features: the piece, their places there, ascending, and in the batch."""
 
@@ -156,26 +153,14 @@ class Merging:
         step, nbytes = _smallest(self.whole)
         self._batch = (1 + max(0, room_nbytes) // nbytes) * step
         self._write_columns(new, progress)
-        by_feature = {name: self._by_feature(name) for name in _BY_FEATURE}
-        for name, array in by_feature.items():
-            new.small(name, [array])
-        kinds, n_missing = by_feature["kinds"], by_feature["n_missing"]
+        found = write_facts(new, *map(self._by_feature, FACTS))
         shape = Shape(self.whole.n_rows, self.whole.n_features)
         write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
-        if (kinds == CATEGORICAL).any():
+        if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
-            write_categories_first(new, kinds, by_feature["n_codes"])
         for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
             new.small(name, (items for _, items in self._stores[0].pieces(name)))
-        counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
-        whole = replace(
-            self.whole,
-            kind_counts=dict(zip(NAMES, counts, strict=True)),
-            n_missing_cells=int(n_missing.sum(dtype=np.int64)),
-            n_missing_features=int(np.count_nonzero(n_missing)),
-            source=source,
-        )
-        return new.finish(whole)
+        return new.finish(replace(self.whole, source=source, **found))
 
     def _batches(self) -> Iterator[tuple[int, int, list[Part]]]:
         """Yield the first feature of each batch, how many it has, and its parts.
