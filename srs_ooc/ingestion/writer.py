@@ -434,8 +434,7 @@ def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
             "not. Write the store with float64 values."
         )
     with np.errstate(invalid="ignore"):  # R's NA is a signalling NaN
-        narrow: NDArray[np.float32] = values.astype(np.float32)
-    return narrow
+        return values.astype(np.float32)
 
 
 FACTS = ("kinds", "n_missing", "n_codes", "exact")
@@ -451,8 +450,9 @@ def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
         store.small(name, [array])
     kinds, n_missing, n_codes, _ = facts
     if (kinds == CATEGORICAL).any():
-        firsts = np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), dtype=np.int64)
-        store.small("categories_first", [np.append(0, firsts)])
+        firsts = np.zeros(len(kinds) + 1, np.int64)
+        np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+        store.small("categories_first", [firsts])
     counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
     return {
         "kind_counts": dict(zip(NAMES, counts, strict=True)),
@@ -571,10 +571,8 @@ def write_texts(
         If they are not as many as the features and rows.
     """
     store.small("positions", [positions])
-    for name, blocks, expected in (
-        ("names", names, shape.n_features),
-        ("row_ids", row_ids, shape.n_rows),
-    ):
+    texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
+    for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         n_texts = store.lengths[f"{name}_offsets"] - 1
         if n_texts != expected:
