@@ -48,18 +48,15 @@ from srs_ooc.store.store import Store
 CLASSES_SHOWN = 8
 
 
-def _class_counts(store: Place, manifest: Manifest) -> str:
-    """Return the rows of each class, the largest first; nothing of a store at a URL."""
-    if not isinstance(store, Path):
-        return ""
-    target = Store.open(store).target()
-    rows = np.bincount(target.astype(np.int64), minlength=len(manifest.classes))
+def _class_counts(manifest: Manifest) -> str:
+    """Return the rows of each class, the largest first."""
+    rows = np.array(manifest.class_counts)
     order = np.argsort(-rows, kind="stable")
     shown = [f"{manifest.classes[i]!r} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
-    rest = order[CLASSES_SHOWN:]
-    each = f"{rows[rest].min()} to {rows[rest].max()} each" if len(rest) else ""
-    more = f", {len(rest)} others {each}" if len(rest) else ""
-    return f"{', '.join(shown)}{more}"
+    if len(rest := rows[order[CLASSES_SHOWN:]]):
+        each = f"{rest.min()} to {rest.max()} each"
+        shown.append(f"{len(rest)} others {each}")
+    return ", ".join(shown)
 
 
 def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False) -> None:
@@ -74,8 +71,8 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     else:
         kind = "time to an event" if "events" in manifest.row_columns else manifest.task
         say(f"target: {manifest.target_name!r}{last} ({kind}{n_classes})")
-    if manifest.classes and (counts := _class_counts(store, manifest)):
-        say(f"rows of each class: {counts}")
+    if manifest.classes and isinstance(store, Path):
+        say(f"rows of each class: {_class_counts(manifest)}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
     for name, found in inferred.get("targets", {}).items():
@@ -105,9 +102,8 @@ def _kept(manifest: Manifest) -> str:
     """Return where the codes are, and whether the values are kept."""
     size = describe_nbytes(manifest.codes_nbytes)
     if manifest.n_linked_rows:
-        return (
-            f"linked: {manifest.source['name']} holds the genotypes ({size}) and must stay as it is"
-        )
+        name = manifest.source["name"]
+        return f"linked: {name} holds the genotypes ({size}) and must stay as it is"
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     return f"kept: {manifest.code_dtype} codes ({size}) {kept}"
 
@@ -351,11 +347,10 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         if given["id_name"] is None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
         said = given.pop
+        text = TextForm(said("separator"), decimal=said("decimal"), missing=said("missing") or None)
         options = IngestOptions(
             samples=table,
-            text=TextForm(
-                said("separator"), decimal=said("decimal"), missing=said("missing") or None
-            ),
+            text=text,
             kinds=ForcedKinds(tuple(map(pair_of, said("kind")))),
             covariates=_names(said("covariates")),
             **given,
@@ -436,9 +431,7 @@ def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> N
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
         )
-    if orient == "features" and any(
-        given[name] is None for name in ("samples", "id_name", "target")
-    ):
+    if orient == "features" and None in map(given.get, ("samples", "id_name", "target")):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
             "and --event), which say where the target of each sample stands. Give all three."

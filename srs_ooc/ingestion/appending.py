@@ -28,7 +28,7 @@ from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOp
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
-from srs_ooc.ingestion.shards import Merging, codes_of, release, room_of, source_of
+from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import (
@@ -43,7 +43,6 @@ from srs_ooc.store.manifest import (
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import CodeFacts, midpoints, whole_columns
-from srs_ooc.store.writing import NewStore
 
 _TEXTS = 1 << 15
 """Names that are looked up at a time."""
@@ -270,9 +269,7 @@ def _join_features(
     merging.whole = whole = replace(merging.whole, inferred=noted["inferred"])
     form = ingest_memory.StoreForm(m.code_dtype, whole.values_dtype)
     check_disk(work.folder, *disk_of(Shape(m.n_rows, whole.n_features), form, by_rows=False))
-    with NewStore(work.folder) as store:
-        room = room_of(merging, options.memory_mb)
-        return merging.write(store, names, noted["source"], room, work.tell)
+    return merge(merging, work.folder, names, noted["source"], options.memory_mb, work.tell)
 
 
 # Rows below those of a store: the values of both are a table, coded as any is.
@@ -333,12 +330,11 @@ class JoinedRows(Table):
             for i, lows, highs in old.code_ranges(ordered):
                 if not (n := int(np.nanmax(codes[i], initial=-1)) + 1) <= np.isfinite(lows).sum():
                     raise damaged(old.place, f"expected ranges of {n} codes, found fewer")
-                half, feature = halves[1][places[i]], ordered[i]
-                if self._is_cut[feature]:
-                    half[:] = _cut(half, lows, highs)
-                halves[0][places[i]] = (
-                    codes[i] if self._is_cut[feature] else _renumbered(codes[i], lows)
-                )
+                first, second = (half[places[i]] for half in halves)
+                if self._is_cut[ordered[i]]:
+                    first[:], second[:] = codes[i], _cut(second, lows, highs)
+                else:
+                    first[:] = _renumbered(codes[i], lows)
         for i in np.flatnonzero(self._is_text[positions]).tolist():
             for which, half in enumerate(halves):
                 half[i] = self._numbered(which, int(stored[i]), half[i], pool)
@@ -374,19 +370,14 @@ class JoinedRows(Table):
         facts.kinds[cut], facts.exact[cut] = CONSTANT, False
         facts.kinds[:] = np.minimum(facts.kinds, self._kinds[stored])
         cut = cut[np.argsort(stored[cut])]
-        pairs = zip(
-            old.code_ranges(stored[cut]), whole_columns(new.values(), stored[cut]), strict=True
-        )
-        for (i, lows, highs), (_, cells) in pairs:
+        ranges, columns = old.code_ranges(stored[cut]), whole_columns(new.values(), stored[cut])
+        for (i, lows, highs), (_, cells) in zip(ranges, columns, strict=True):
             place, n = cut[i], facts.n_codes[cut[i]]
             values = np.asarray(cells[~np.isnan(cells)], np.float64)
             codes = _cut(values, lows, highs).astype(np.intp)
-            for ends, given, pick in (
-                (facts.lows, lows, np.minimum),
-                (facts.highs, highs, np.maximum),
-            ):
-                ends[place, :n] = given[:n]
-                pick.at(ends[place], codes, values)
+            facts.lows[place, :n], facts.highs[place, :n] = lows[:n], highs[:n]
+            np.minimum.at(facts.lows[place], codes, values)
+            np.maximum.at(facts.highs[place], codes, values)
             outside = (values < lows[0]) | (values > highs[n - 1])
             self.n_outside[positions[place]] = np.count_nonzero(outside)
 
@@ -449,15 +440,13 @@ def _join_rows(
     old: Store, new: Store, table: str, options: IngestOptions, work: WorkFolder
 ) -> Manifest:
     remedy = "Leave others out with --ignore; give missing ones as columns of empty cells."
-    places = _one_to_one(
-        old.names, new.names, f"{table}: expected the features of {old.place}", remedy
-    )
+    expected = f"{table}: expected the features of {old.place}"
+    places = _one_to_one(old.names, new.names, expected, remedy)
     if (places != np.arange(len(places))).any():
         merging = Merging([new], np.argsort(new.array("positions"))[places])
         (ordered := work.scratch / "ordered.zarr").mkdir()
-        with NewStore(ordered) as store:
-            room = room_of(merging, options.memory_mb)
-            merging.write(store, text_blocks(old.names), new.manifest.source, room, work.tell)
+        names, source = text_blocks(old.names), new.manifest.source
+        merge(merging, ordered, names, source, options.memory_mb, work.tell)
         new = Store.open(ordered)
     del places
     if (old.array("positions") != new.array("positions")).any():
@@ -526,13 +515,11 @@ def _rows_of(
     columns |= {name: [(name, items_of(name))] for name in m.row_columns}
     levels = []
     if "covariates" in columns:
-        pairs = [*zip(old.each_covariate(), new.each_covariate(), strict=True)]
-        merged = [_merged(*(one.levels for one in pair)) for pair in pairs]
-        levels = [labels for labels, _ in merged]
-        columns["covariates"] = [
-            (pair[0].name, chain(*map(_texts_of, pair, numbers)))
-            for pair, (_, numbers) in zip(pairs, merged, strict=True)
-        ]
+        columns["covariates"] = []
+        for pair in zip(old.each_covariate(), new.each_covariate(), strict=True):
+            labels, numbers = _merged(*(one.levels for one in pair))
+            levels.append(labels)
+            columns["covariates"].append((pair[0].name, chain(*map(_texts_of, pair, numbers))))
     noted = _noted(old, new, *said)
     noted["inferred"] = _added(noted["inferred"], n.inferred)
     noted["inferred"].pop("labels_without_sample", None)  # of one table they are the other's

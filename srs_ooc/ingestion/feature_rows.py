@@ -95,12 +95,9 @@ class FeatureRows(Table):
         slots = np.full(len(sample_ids), text_tables.IGNORED, np.int32)
         slots[0] = text_tables.ROW_ID
         slots[1:][kept] = np.arange(n_samples, dtype=np.int32)
+        forced = row_cells_of(kinds or {})
         reader = text_tables.TableReader(
-            slots,
-            stream,
-            by_row=True,
-            max_category_nbytes=max_category_nbytes,
-            row_kinds=row_cells_of(kinds or {}),
+            slots, stream, by_row=True, max_category_nbytes=max_category_nbytes, row_kinds=forced
         )
         self._lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
@@ -118,9 +115,8 @@ class FeatureRows(Table):
                 text_tables.check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
-                is_text.append(
-                    np.isin(reader.take_row_cells(), (text_tables.TEXTS, text_tables.CATEGORIES))
-                )
+                cells = reader.take_row_cells()
+                is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
@@ -181,8 +177,7 @@ class FeatureRows(Table):
             return read_lines(path, dtype, 0, self.shape[0], positions, str(path))
         out = np.empty((len(positions), self.shape[0]))
         out[held] = self._more[positions[held] - self.n_read]
-        if not held.all():
-            out[~held] = self.read(positions[~held], pool)
+        out[~held] = self.read(positions[~held], pool)
         return out
 
     def items(self, position: int) -> Iterator[list[Any]]:
@@ -218,24 +213,20 @@ def _fill(
     kind: int,
 ) -> bool:
     """Fill ``line`` with numbers, or with the numbers of texts in ``pool``; return which."""
-    missing = [form.is_missing(cell) for cell in cells]
-    if kind == CATEGORICAL:
-        values: list[float | None] = [None] * len(cells)
-    else:
-        values = [None if gone else form.number(c) for c, gone in zip(cells, missing, strict=True)]
-    texts = [
-        row
-        for row, (value, gone) in enumerate(zip(values, missing, strict=True))
-        if value is None and not gone
-    ]
-    is_text = bool(texts) and all(value is None for value in values)
+    line[...], texts = np.nan, list[int]()
+    for row in (row for row, cell in enumerate(cells) if not form.is_missing(cell)):
+        value = None if kind == CATEGORICAL else form.number(cells[row])
+        if value is None:
+            texts.append(row)
+        else:
+            line[row] = value
+    is_text = bool(texts) and bool(np.isnan(line).all())
     if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
         raise InputError(
             f"{where(texts[0])}: column {name!r} (--sample-features): expected a number as in "
             f"other lines or as --kind says, found {shown(cells[texts[0]])}. Mend the cell, or "
             "say --kind NAME=categorical."
         )
-    line[...] = [np.nan if value is None else value for value in values]
     if np.isinf(line).any():
         row = int(np.isinf(line).argmax())
         raise InputError(
@@ -352,9 +343,7 @@ def unmatched(known: Collection[str], ids: list[str]) -> dict[str, Any]:
         "samples_without_label": [name for name in ids if name not in known],
         "labels_without_sample": [name for name in known if name not in here],
     }
-    return {
-        side: {"n": len(names), "first": names[:_SHOWN]} for side, names in sides.items() if names
-    }
+    return {side: {"n": len(some), "first": some[:_SHOWN]} for side, some in sides.items() if some}
 
 
 # What the ingest of a text table with features as rows takes, sample table and kinds included.
@@ -401,15 +390,13 @@ def feature_memory(
         held.append(Lease("kinds by name", names))
     panels = 2 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
     decoding = N_DECODERS * PieceReader(source).decoder_nbytes
-    reading = (
-        Lease("working room", ingest_memory.SLACK_NBYTES),
-        Lease("reading features", panels + decoding),
-    )
+    room = Lease("working room", ingest_memory.SLACK_NBYTES)
+    reading = Lease("reading features", panels + decoding)
     lines = ingest_memory.lines_lease(n_samples)
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(options.sample_features)
-        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
+        taken = options.memory(n_columns, n_samples, (*held, lines), (*held, room, reading))
         return replace(taken, texts_nbytes=texts_nbytes)
 
     texts_nbytes = _texts_nbytes(source, n_samples, options)
@@ -466,7 +453,6 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
             "expected no --no-header, --ignore or --row-ids with --orient features: the header "
             "holds the sample ids, the first column the names. Leave the option out."
         )
-    asked, labels = asked_of(options), options.samples
     header, names = (TextSpool(work.scratch, name) for name in ("samples", "rows"))
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
@@ -477,7 +463,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     matched = [sample for sample in ids if sample in known]
     if not matched:
         raise InputError(
-            f"{source}: expected sample ids as in column {options.id_name!r} of {labels} "
+            f"{source}: expected sample ids as in column {options.id_name!r} of {options.samples} "
             f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
@@ -487,13 +473,14 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
     category_nbytes = max(0, left) * 7 // 8
     kept = np.array([sample in known for sample in ids])
+
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
-    for place, (what, name) in enumerate(asked):
+    for place, (what, name) in enumerate(asked_of(options)):
         cells = [known[sample][1][place] for sample in matched]
         columns.setdefault(what, []).append((name, cells))
 
     def where(row: int) -> str:
-        return f"{labels}, line {known[matched[row]][0]}"
+        return f"{options.samples}, line {known[matched[row]][0]}"
 
     try:
         features = FeatureRows(

@@ -173,13 +173,8 @@ def check_name(name: str, given: Any) -> None:
     UsageError
         Naming the parameter.
     """
-    try:
-        if isinstance(given, str):
-            given.encode()
-            return
-    except UnicodeEncodeError:
-        pass
-    raise unexpected(name, "the name of a column", given)
+    if not isinstance(given, str) or given.encode(errors="ignore").decode() != given:
+        raise unexpected(name, "the name of a column", given)
 
 
 def censored_of(target: Any, time: Any, event: Any) -> bool:
@@ -505,13 +500,11 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             spool.append(texts_of(known.get(one, gone)[1][place] for one in ids))
         how = replace(options, no_target=True)
         rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
-        values = np.array(rows.facts.arrays.get("covariates", np.empty(0))[:])
-        covariates = values.reshape(-1, len(ids)), rows.facts.levels
-        made = [("target", one) for one in rows.further]
-        for one in zip(options.covariates, *covariates, strict=True):
-            made.append(("covariate", Covariate(*one)))
-        for column in made:
-            write_column(store.path, store.fingerprint, *column)
+        values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))
+        for target in rows.further:
+            write_column(store.path, store.fingerprint, "target", target)
+        for one in zip(options.covariates, values, rows.facts.levels, strict=True):
+            write_column(store.path, store.fingerprint, "covariate", Covariate(*one))
     return unmatched(known, ids)
 
 

@@ -123,12 +123,11 @@ class KeptRows:
             filled += len(picked)
 
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
-        """Yield the texts of kept rows in blocks."""
-        if self.mask is None:
-            yield from spool.blocks()
-            return
-        for start, texts in spool.numbered_blocks():
-            yield joined([text for row, text in enumerate(texts, start) if self.mask[row]])
+        """Return the texts of kept rows in blocks."""
+        if (mask := self.mask) is None:
+            return spool.blocks()
+        blocks = spool.numbered_blocks()
+        return (joined([text for i, text in enumerate(some, at) if mask[i]]) for at, some in blocks)
 
     def blocks(self, array: ScratchArray) -> Iterator[NDArray[Any]]:
         """Yield the kept ones of the items of all rows, in blocks."""
@@ -245,13 +244,12 @@ def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) 
     if least is None:
         least = 2 if sum(rows.values()) >= FEW_ROWS else 1
     rare = [label for label, count in rows.items() if count < least]
-    if not rare:
-        return
-    classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
-    raise InputError(
-        f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-        f"fewer: {_named(rare)}. {_remedy(list(rows), rare)}"
-    )
+    if rare:
+        classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
+        raise InputError(
+            f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
+            f"fewer: {_named(rare)}. {_remedy(list(rows), rare)}"
+        )
 
 
 def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
@@ -445,14 +443,14 @@ class RowColumns:
             codes.append(numbers)
             if len(coder) > MAX_CLASSES + 1 or len(numbers) < len(ends):
                 row = min(len(numbers), len(ends) - 1)
-                seen = [*coder.texts(), list(split_texts(blob, ends))[row]]
-                if task == "auto" and self._are_numbers(seen):
+                text = list(split_texts(blob, ends))[row]
+                if task == "auto" and self._are_numbers([*coder.texts(), text]):
                     return []
                 raise self._error(
                     start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
                     f"{describe_nbytes(_LABELS_NBYTES // 4)} in all",
-                    f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
+                    f"more ({shown(text)} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
             start += len(ends)
@@ -465,19 +463,17 @@ class RowColumns:
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:
             return "regression", f"more than {MAX_CLASSES} different values"
-        texts = [text for text in labels if not self._form.is_missing(text)]
-        numbers = [self._form.number(text) for text in texts]
-        if any(number is None for number in numbers):
+        there = (text for text in labels if not self._form.is_missing(text))
+        numbers = {text: self._form.number(text) for text in there}
+        if None in numbers.values():
             return "classification", "its values are texts"
-        values = {number for number in numbers if number is not None and math.isfinite(number)}
+        values = {one for one in numbers.values() if one is not None and math.isfinite(one)}
         n_rows, n_values = len(self._column), len(values)
         if n_values > 2 and not all(value.is_integer() for value in values):
             return "regression", "numbers that are not all whole"
         if n_values > max(2, min(MAX_WHOLE_CLASSES, n_rows // 2)):
             return "regression", f"{n_values} different whole numbers in {n_rows} rows"
-        infinite = {
-            t for t, n in zip(texts, numbers, strict=True) if n is not None and math.isinf(n)
-        }
+        infinite = {text for text, number in numbers.items() if number not in values}
         if infinite:
             self._refuse(infinite)
         whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
@@ -485,16 +481,15 @@ class RowColumns:
 
     def _refuse(self, infinite: set[bytes]) -> NoReturn:
         """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        for start, block in self._column.numbered_blocks():
-            for row, text in enumerate(block, start):
-                if text in infinite:
-                    raise self._error(
-                        row,
-                        "a finite number or a label",
-                        shown(text),
-                        "Mend the cell; or say --task regression to leave such rows out, --task "
-                        "classification to take it for a class.",
-                    )
+        for row, text in _cells(self._column):
+            if text in infinite:
+                raise self._error(
+                    row,
+                    "a finite number or a label",
+                    shown(text),
+                    "Mend the cell; or say --task regression to leave such rows out, --task "
+                    "classification to take it for a class.",
+                )
         raise AssertionError("a label of no row")
 
     def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> tuple[str, ...]:
@@ -510,11 +505,9 @@ class RowColumns:
                 f"{self._source}: expected a target of at least two classes, found {found} in "
                 f"column {self._column.label!r}. Name another column with --target."
             )
-        check_counts(
-            f"{self._source}, column {self._column.label!r}",
-            dict(zip(texts, counts[present].tolist(), strict=True)),
-            self._options.min_class_rows,
-        )
+        where = f"{self._source}, column {self._column.label!r}"
+        n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
+        check_counts(where, n_rows, self._options.min_class_rows)
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
@@ -549,9 +542,8 @@ class RowColumns:
                     continue
                 value = self._form.number(text)
                 if value is None or (self._options.censored and value < 0):
-                    raise self._error(
-                        start + i, expected, shown(text), f"Mend the cell, or {remedy}"
-                    )
+                    mend = f"Mend the cell, or {remedy}"
+                    raise self._error(start + i, expected, shown(text), mend)
                 block[i] = value
             numbers.append(block)
         self._keep(np.isfinite(block) for block in blocks_of(numbers))
@@ -559,7 +551,7 @@ class RowColumns:
         low, high = math.inf, -math.inf
         for block in self.kept.blocks(numbers):
             self.target.append(block)
-            low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
+            low, high = block.min(initial=low), block.max(initial=high)
         if not (low < high or (self._is_more and low == high)):
             found = f"only {low:g}" if low == high else "none"
             raise InputError(
@@ -580,13 +572,9 @@ class RowColumns:
         for column, there in ((self._column, mask), *events):
             if self._options.missing_target == "refuse" and not there.all():
                 row = int(there.argmin())
-                raise self._error(
-                    row,
-                    "a target",
-                    f"{shown(column.get(row))}, which is none",
-                    "Fill it in or remove the row; --missing-target drop leaves such rows out.",
-                    column,
-                )
+                found = f"{shown(column.get(row))}, which is none"
+                remedy = "Fill it in or remove the row; --missing-target drop leaves such rows out."
+                raise self._error(row, "a target", found, remedy, column)
             mask &= there
         n_rows = int(mask.sum())
         if self._options.missing_covariates == "drop":
@@ -595,11 +583,8 @@ class RowColumns:
         if n_left_out := n_rows - int(mask.sum()):
             self._inferred["rows_without_covariates"] = n_left_out
         self.kept = self._every = KeptRows(len(mask), mask)
-        if self._options.aggregate is not None:
-            codes, how = (
-                self._codes("groups", 0, self._columns["groups"][0])[0],
-                self._options.aggregate,
-            )
+        if (how := self._options.aggregate) is not None:
+            codes = self._codes("groups", 0, self._columns["groups"][0])[0]
             self.kept = GroupedRows(self._every, codes[:], how)
             self._inferred["aggregate"] = {"how": how, "n_rows": self._every.n_rows}
             same = ("weights", "strata", "events", *(["target"] * (not self._options.no_target)))
@@ -613,18 +598,17 @@ class RowColumns:
             differs = hashes != hashes[self.kept.firsts][self.kept.groups]
             if differs.any():
                 row = self._every.source_row(int(differs.argmax()))
+                cell, group = (shown(one.get(row)) for one in (column, self._columns["groups"][0]))
                 raise self._error(
                     row,
                     "the same in all rows of a group, as --aggregate makes one row of them",
-                    f"{shown(column.get(row))}, another than in its first row, in group "
-                    f"{shown(self._columns['groups'][0].get(row))}",
+                    f"{cell}, another than in its first row, in group {group}",
                     "Mend the cell, or leave the column out.",
                     column,
                 )
 
     def _are_there(self, column: TextSpool) -> NDArray[np.bool_]:
-        texts = chain.from_iterable(block for _, block in column.numbered_blocks())
-        there = (not self._form.is_missing(text) for text in texts)
+        there = (not self._form.is_missing(text) for _, text in _cells(column))
         return np.fromiter(there, np.bool_, len(column))
 
     def _error(
@@ -683,14 +667,12 @@ class RowColumns:
         labels = list(found.values())
         is_mixed = kind == FREE and bool(texts_among_numbers(labels))
         if text is not None and (is_mixed or kind not in (FREE, CATEGORICAL)):
-            raise self._error(
-                text[0],
-                "a finite number as in other rows or as --kind says",
-                shown(text[1]),
+            expected, (row, cell) = "a finite number as in other rows or as --kind says", text
+            remedy = (
                 "Mend or empty the cell, name the text with --missing, or say --kind "
-                f"{quote(column.label)}=categorical.",
-                column,
+                f"{quote(column.label)}=categorical."
             )
+            raise self._error(row, expected, shown(cell), remedy, column)
         if text is None and kind != CATEGORICAL:
             return []
         most = math.inf if self._is_more else max(2, min(n_known, self.kept.n_rows) // 2)
@@ -764,19 +746,18 @@ class RowColumns:
         return codes, coder
 
     def _weights(self, column: TextSpool) -> ScratchArray:
-        weights, mask = ScratchArray(self._scratch / "weights", np.float64), self.kept.mask
-        for start, texts in column.numbered_blocks():
-            block = np.full(len(texts), math.nan)
-            for row, text in enumerate(texts, start):
+        weights = ScratchArray(self._scratch / "weights", np.float64)
+        for chosen in self._chosen(column):
+            block = np.empty(len(chosen))
+            for i, (row, text) in enumerate(chosen):
                 value = None if self._form.is_missing(text) else self._form.number(text)
-                if value is not None and 0 < value < math.inf:
-                    block[row - start] = value
-                elif mask is None or mask[row]:
+                if value is None or not 0 < value < math.inf:
                     raise InputError(
                         f"{self._where(row)}: column {column.label!r} (--weights): expected a "
                         f"positive finite number, found {shown(text)}. Mend it, or remove the row."
                     )
-            weights.append(self.kept.of(start, block))
+                block[i] = value
+            weights.append(block)
         return weights
 
     def _row_ids(self) -> tuple[TextBlocks | None, str | None]:
@@ -792,6 +773,12 @@ class RowColumns:
         remedy = "Mend them, or take others; --ignore leaves the column out."
         check_distinct(self._source, column, "row ids", remedy)
         return self.kept.texts(column), column.label
+
+
+def _cells(column: TextSpool) -> Iterator[tuple[int, bytes]]:
+    """Yield (row of the source, text) of all cells of a column."""
+    for start, texts in column.numbered_blocks():
+        yield from enumerate(texts, start)
 
 
 def class_order(labels: list[str]) -> list[int]:

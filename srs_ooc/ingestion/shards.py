@@ -47,11 +47,9 @@ from srs_ooc.ingestion.scratch import (
 )
 from srs_ooc.ingestion.sources import place_in
 from srs_ooc.ingestion.stages import ingest_table, open_reading
-from srs_ooc.ingestion.writer import write_categories_first, write_texts
+from srs_ooc.ingestion.writer import FACTS, write_facts, write_texts
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import (
-    CATEGORICAL,
-    NAMES,
     ROW_ARRAYS,
     Manifest,
     Shape,
@@ -72,7 +70,6 @@ from srs_ooc.trees.block import Block
 
 MERGED_NBYTES = 48 * MB
 """Memory of features of pieces that are read and written at a time."""
-_BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
 Part = tuple[int, NDArray[np.int64], NDArray[np.intp]]
 """Of a batch of features: the piece, their places there, ascending, and in the batch."""
 
@@ -156,26 +153,14 @@ class Merging:
         step, nbytes = _smallest(self.whole)
         self._batch = (1 + max(0, room_nbytes) // nbytes) * step
         self._write_columns(new, progress)
-        by_feature = {name: self._by_feature(name) for name in _BY_FEATURE}
-        for name, array in by_feature.items():
-            new.small(name, [array])
-        kinds, n_missing = by_feature["kinds"], by_feature["n_missing"]
+        found = write_facts(new, *map(self._by_feature, FACTS))
         shape = Shape(self.whole.n_rows, self.whole.n_features)
         write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
-        if (kinds == CATEGORICAL).any():
+        if found["kind_counts"]["categorical"]:
             new.texts("categories", text_blocks(self._categories()))
-            write_categories_first(new, kinds, by_feature["n_codes"])
         for name in (name for name in self.whole.small_arrays if name in ROW_ARRAYS):
             new.small(name, (items for _, items in self._stores[0].pieces(name)))
-        counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
-        whole = replace(
-            self.whole,
-            kind_counts=dict(zip(NAMES, counts, strict=True)),
-            n_missing_cells=int(n_missing.sum(dtype=np.int64)),
-            n_missing_features=int(np.count_nonzero(n_missing)),
-            source=source,
-        )
-        return new.finish(whole)
+        return new.finish(replace(self.whole, source=source, **found))
 
     def _batches(self) -> Iterator[tuple[int, int, list[Part]]]:
         """Yield the first feature of each batch, how many it has, and its parts.
@@ -269,18 +254,26 @@ def codes_of(
     return block.as_columns(n)
 
 
-def room_of(merging: Merging, memory_mb: float) -> int:
-    """Return the memory of merging beside its leases, under a cap.
+def merge(
+    merging: Merging,
+    folder: Path,
+    names: TextBlocks,
+    source: dict[str, Any],
+    memory_mb: float,
+    progress: ByteProgress,
+) -> Manifest:
+    """Write everything into an empty folder, under a cap; see :meth:`Merging.write`.
 
     Raises
     ------
     BudgetError
-        If the cap cannot hold these.
+        If the cap cannot hold the leases of merging.
     """
-    leases = merging_leases(merging.whole)
-    budget = Budget(int(memory_mb * MB), leases, resident_nbytes())
+    budget = Budget(int(memory_mb * MB), merging_leases(merging.whole), resident_nbytes())
     budget.check()
-    return min(budget.free_nbytes, MERGED_NBYTES)
+    room_nbytes = min(budget.free_nbytes, MERGED_NBYTES)
+    with NewStore(folder) as new:
+        return merging.write(new, names, source, room_nbytes, progress)
 
 
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
@@ -309,10 +302,7 @@ def _pieces(
                     its_own = options = options.with_targets(header)
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
                 for blob, ends in header.blocks(roles.special):
-                    texts = split_texts(blob, ends)
-                    names.append(
-                        texts_of(text.decode("utf-8", "surrogateescape") for text in texts)
-                    )
+                    names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
             settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
             pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
             sizes.append(roles.n_features)
@@ -321,29 +311,22 @@ def _pieces(
 
 
 def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
-    pairs = names.duplicates()
-    if not pairs:
-        return
-    last = np.cumsum(sizes)
-    found = "; ".join(
-        f"{names.describe(first)} in "
-        + " and ".join(str(tables[int(np.searchsorted(last, i, "right"))]) for i in pair)
-        for pair in pairs
-        for first in pair[:1]
-    )
-    raise InputError(
-        f"expected pieces with other features each, found {found}. Rename them. If the pieces are "
-        "rows of one table, join them under one header, which standard input takes: "
-        "(cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
-    )
+    last, found = np.cumsum(sizes), []
+    for pair in names.duplicates():
+        places = np.searchsorted(last, pair, "right").tolist()
+        found.append(f"{names.describe(pair[0])} in {' and '.join(str(tables[i]) for i in places)}")
+    if found:
+        raise InputError(
+            f"expected pieces with other features each, found {'; '.join(found)}. Rename them. If "
+            "the pieces are rows of one table, join them under one header, which standard input "
+            "takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
+        )
 
 
 def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
     """Return options without the columns that a piece has not."""
-    bare = replace(
-        options, target=None, row_ids=None, weights=None, groups=None, strata=(), ignore=(),
-        kinds=ForcedKinds(), no_target=True, censored=False, event=None, covariates=(),
-    )  # fmt: skip
+    bare = replace(options.without_columns(), row_ids=None, ignore=(), kinds=ForcedKinds())
+    bare = replace(bare, no_target=True, censored=False)
     with _read(table, bare, folder) as (header, _):
         return _those_in(header, options)
 
@@ -353,9 +336,8 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
         return name if name is not None and header.find(name) is not None else None
 
     given = vars(options)
-    own: dict[str, Any] = {
-        what: there(given[what]) for what in ("target", "event", "row_ids", "weights", "groups")
-    }
+    single = ("target", "event", "row_ids", "weights", "groups")
+    own: dict[str, Any] = {what: there(given[what]) for what in single}
     if options.censored and None in (own["target"], own["event"]):  # a column without the other
         own["target"] = own["event"] = None
     for what in ("strata", "covariates"):
@@ -468,10 +450,8 @@ def ingest_pieces(
         with published_folder(store, replaces=options.overwrite) as made:
             merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
-            room = room_of(merging, options.memory_mb)
             names = text_blocks(name for one in stores for name in one.names)
-            with NewStore(made) as new:
-                manifest = merging.write(new, names, source, room, tell)
+            manifest = merge(merging, made, names, source, options.memory_mb, tell)
             for column in stores[0].added("target"):
                 write_column(made, manifest.fingerprint, "target", column)
         (folder / IDENTITY).replace(folder / FINISHED)
@@ -553,8 +533,7 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
     """Return a digest of what decides what the pieces become."""
     stats = [(str(table.absolute()), place_in(table)[0].stat()) for table in tables]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    said = options.identity()
-    return hashlib.sha256(json.dumps([files, said]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([files, options.identity()]).encode()).hexdigest()
 
 
 def _check_rows(stores: list[Store], tables: list[Path]) -> None:
@@ -588,11 +567,9 @@ def _check_rows(stores: list[Store], tables: list[Path]) -> None:
 
 def source_of(name: str, stores: list[Store], **said: Any) -> dict[str, Any]:
     """Return where a store came from that is made of others, of which it says more."""
-    crc = 0
-    for store in stores:
-        crc = zlib.crc32(json.dumps(store.manifest.source, sort_keys=True).encode(), crc)
+    sources = "".join(json.dumps(store.manifest.source, sort_keys=True) for store in stores)
     nbytes = sum(int(store.manifest.source.get("nbytes", 0)) for store in stores)
-    return {"name": name, **said, "nbytes": nbytes, "crc32": crc}
+    return {"name": name, **said, "nbytes": nbytes, "crc32": zlib.crc32(sources.encode())}
 
 
 # Pieces of a table coded by the workers of a Dask client.

@@ -33,25 +33,12 @@ class _Gzip:
 
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
-        self._tail = b""
-        self._may_hold_more = False
-
-    @property
-    def eof(self) -> bool:
-        return self._decoder.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._decoder.unused_data
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._tail and not self._may_hold_more
+        self.eof, self.needs_input, self.unused_data = False, True, b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        text = self._decoder.decompress(self._tail + data, max_length)
-        self._tail = self._decoder.unconsumed_tail
-        self._may_hold_more = len(text) == max_length
+        text = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+        self.eof, self.unused_data = self._decoder.eof, self._decoder.unused_data
+        self.needs_input = not self._decoder.unconsumed_tail and len(text) < max_length
         return text
 
 

@@ -187,10 +187,8 @@ def _with_annotations(
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, known[name]))
-    left: dict[str, Any] = {
-        field: None for field in ("target", "row_ids", "weights", "groups", "event")
-        if getattr(options, field) in known
-    }  # fmt: skip
+    single = ("target", "row_ids", "weights", "groups", "event")
+    left: dict[str, Any] = {field: None for field in single if getattr(options, field) in known}
     for field in ("strata", "covariates", "targets"):
         left[field] = tuple(name for name in getattr(options, field) if name not in known)
     ids = None if options.aggregate else table.default_ids  # those of the groups

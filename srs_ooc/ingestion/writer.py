@@ -38,7 +38,6 @@ from srs_ooc.store.manifest import (
     codes_chunk_features,
     format_of,
     max_codes,
-    values_chunk,
 )
 from srs_ooc.store.values import CodeFacts, code_columns, crc32c
 from srs_ooc.store.writing import (
@@ -178,7 +177,8 @@ class CategoryCoder:
 
     def _order_texts(self) -> None:
         texts = self._kinds.pool.texts()
-        self._not_utf8 = np.flatnonzero([not _is_utf8(text) for text in texts])
+        wrong = [text.decode(errors="ignore").encode() != text for text in texts]
+        self._not_utf8 = np.flatnonzero(wrong)
         order = sorted(range(len(texts)), key=texts.__getitem__)
         self._ordered = [texts[i] for i in order]
         self._rank = np.empty(len(order), np.int64)
@@ -253,14 +253,6 @@ class CategoryCoder:
         return f"{where}: expected {said}{more}", remedy
 
 
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 # Codes, values and facts of the features, and the whole store.
 
 ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
@@ -279,7 +271,7 @@ class ColumnsWriter:
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
         self._step = smallest_batch(shape, form)
-        self.n_missing = np.empty(shape.n_features, np.uint32)
+        self._n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
         self._exact = np.empty(shape.n_features, np.bool_)
         self._kinds = np.empty(shape.n_features, np.uint8)
@@ -290,12 +282,10 @@ class ColumnsWriter:
         self._store, self._form = store, form
         self._n_ranges = form.n_ranges(shape)
         self._codes = CodesWriter(store, shape, self.chunk_features, form.missing_code)
-        self._floats: dict[str, FloatsWriter] = {}
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
-        self.floats_chunk = values_chunk(wide, dtype.itemsize)
-        for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
-            self._floats[name] = FloatsWriter(store.folder, name, wide, dtype)
+        names = ("code_lows", "code_highs") if self._n_ranges else ("values",)
+        self._floats = {name: FloatsWriter(store.folder, name, wide, dtype) for name in names}
 
     def write(
         self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
@@ -313,11 +303,12 @@ class ColumnsWriter:
                 stop = min(start + step, n_features)
                 waiting.append(pool.submit(self._share, start, stop, columns))
                 while len(waiting) > (n_threads if stop < n_features else 0):
-                    done = waiting.popleft().result()
-                    self._take(done)
+                    first, last, codes, facts = waiting.popleft().result()
+                    self._codes.write(codes)
+                    self._note(first, last, facts)
                     if progress:
-                        size = done[2].shape[1] * done[2].itemsize  # of a column
-                        progress("writing", done[1] * size, n_features * size)
+                        size = codes.shape[1] * codes.itemsize  # of a column
+                        progress("writing", last * size, n_features * size)
         if self._categories is not None:
             self._categories.refuse()
 
@@ -331,11 +322,9 @@ class ColumnsWriter:
         codes = np.empty(values.shape, self._form.code_dtype)
         facts = code_columns(values, codes, ranges=self._n_ranges)
         self._given.amend(start, facts)
-        if self._n_ranges:
-            self._floats["code_lows"].write(start, facts.lows)
-            self._floats["code_highs"].write(start, facts.highs)
-        else:
-            self._floats["values"].write(start, values)
+        kept = (facts.lows, facts.highs) if self._n_ranges else (values,)
+        for floats, array in zip(self._floats.values(), kept, strict=True):
+            floats.write(start, array)
         self._check_kinds(start, values)
         return start, stop, codes, facts
 
@@ -355,14 +344,9 @@ class ColumnsWriter:
                 f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
             )
 
-    def _take(self, share: Share) -> None:
-        """Write the codes of the next features, and note what coding found."""
-        start, stop, codes, facts = share
-        self._codes.write(codes)
-        self._note(start, stop, facts)
-
     def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
-        self.n_missing[start:stop] = facts.n_missing
+        """Note what coding found."""
+        self._n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
         forced = self._given.forced[start:stop]
@@ -378,34 +362,20 @@ class ColumnsWriter:
         """Return the place in the source of each feature, which is the ``first`` of a table's."""
         return stored_positions(len(self._kinds), first)
 
-    def found(self) -> dict[str, Any]:
-        """Return what the manifest says of the features and of where they lie."""
-        counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
-        return {
-            "kind_counts": dict(zip(NAMES, counts, strict=True)),
-            "chunk_features": self.chunk_features,
-            "n_missing_cells": int(self.n_missing.sum(dtype=np.int64)),
-            "n_missing_features": int(np.count_nonzero(self.n_missing)),
-            "order_key": self.order_key,
-            "values_chunk": self.floats_chunk,
-            "n_linked_rows": self.n_linked_rows,
-        }
-
-    def close(self) -> None:
-        """End the codes and the categories, and write the facts."""
+    def close(self) -> dict[str, Any]:
+        """End codes and categories, and write the facts; return what the manifest says of them."""
         self._codes.close()
         if self._categories is not None:
             self._categories.texts.close()
-            write_categories_first(self._store, self._kinds, self._n_codes)
-        arrays: dict[str, NDArray[Any]] = {
-            "n_missing": self.n_missing,
-            "n_codes": self._n_codes,
-            "exact": self._exact,
-            "kinds": self._kinds,
+        for name, floats in self._floats.items():
+            self._store.small(f"{name}_crc32c", [floats.crcs])
+        facts = (self._kinds, self._n_missing, self._n_codes, self._exact)
+        return write_facts(self._store, *facts) | {
+            "chunk_features": self.chunk_features,
+            "order_key": self.order_key,
+            "values_chunk": floats.chunk,
+            "n_linked_rows": self.n_linked_rows,
         }
-        arrays |= {f"{name}_crc32c": floats.crcs for name, floats in self._floats.items()}
-        for name, array in arrays.items():
-            self._store.small(name, [array])
 
 
 class LinkedWriter(ColumnsWriter):
@@ -449,12 +419,12 @@ class LinkedWriter(ColumnsWriter):
     def sync(self) -> None:
         """Do nothing: values are elsewhere."""
 
-    def close(self) -> None:
+    def close(self) -> dict[str, Any]:
         """Write the facts, and where the file is."""
-        super().close()
         self._store.small("linked_rows", [self._rows])
         self._store.small("present", [self._present])
         write_link(self._store.folder, self._bed.path)
+        return super().close()
 
 
 def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -473,15 +443,31 @@ def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
             "not. Write the store with float64 values."
         )
     with np.errstate(invalid="ignore"):  # R's NA is a signalling NaN
-        narrow: NDArray[np.float32] = values.astype(np.float32)
-    return narrow
+        return values.astype(np.float32)
 
 
-def write_categories_first(store: NewStore, kinds: NDArray[Any], n_codes: NDArray[Any]) -> None:
-    """Write where the categories of each feature begin."""
-    firsts = np.zeros(len(kinds) + 1, np.int64)
-    np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
-    store.small("categories_first", [firsts])
+FACTS = ("kinds", "n_missing", "n_codes", "exact")
+"""What is known of each feature: arrays of the store."""
+
+
+def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
+    """Write :data:`FACTS`, and where the categories of each feature begin, if there are any.
+
+    Returns what the manifest says of them.
+    """
+    for name, array in zip(FACTS, facts, strict=True):
+        store.small(name, [array])
+    kinds, n_missing, n_codes, _ = facts
+    if (kinds == CATEGORICAL).any():
+        firsts = np.zeros(len(kinds) + 1, np.int64)
+        np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+        store.small("categories_first", [firsts])
+    counts = np.bincount(kinds, minlength=len(NAMES)).tolist()
+    return {
+        "kind_counts": dict(zip(NAMES, counts, strict=True)),
+        "n_missing_cells": int(n_missing.sum(dtype=np.int64)),
+        "n_missing_features": int(np.count_nonzero(n_missing)),
+    }
 
 
 RowArray = ScratchArray | NDArray[Any]
@@ -547,13 +533,12 @@ def write_store(
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
-        work = (
-            ColumnsWriter(store, shape, form, kinds)
-            if link is None
-            else LinkedWriter(store, shape, kinds, link)
-        )
+        if link is None:
+            work = ColumnsWriter(store, shape, form, kinds)
+        else:
+            work = LinkedWriter(store, shape, kinds, link)
         work.write(columns, batch, n_threads, progress)
-        work.close()
+        found = work.close()
         _native.return_large_blocks()
         ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
         write_texts(store, shape, names, ids, work.positions(first_feature))
@@ -561,25 +546,19 @@ def write_store(
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
             store.small(name, blocks_of(array))
+    of_rows = {name: it for name, it in vars(facts).items() if name not in ("row_ids", "arrays")}
     manifest = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
         task="regression" if is_regression else "classification",
-        classes=facts.classes,
         class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
-        n_dropped_rows=facts.n_dropped_rows,
-        row_columns=facts.row_columns,
-        levels=facts.levels,
         format=format_of(facts.row_columns, work.n_linked_rows),
         code_dtype=form.code_dtype,
         values_dtype=form.values_dtype,
-        target_name=facts.target_name,
-        row_id_name=facts.row_id_name,
-        inferred=facts.inferred,
-        source=facts.source,
         checksums={},
         lengths={},
-        **work.found(),
+        **of_rows,
+        **found,
     )
     manifest = store.finish(manifest)
     work.sync()
@@ -601,10 +580,8 @@ def write_texts(
         If they are not as many as the features and rows.
     """
     store.small("positions", [positions])
-    for name, blocks, expected in (
-        ("names", names, shape.n_features),
-        ("row_ids", row_ids, shape.n_rows),
-    ):
+    texts = {"names": (names, shape.n_features), "row_ids": (row_ids, shape.n_rows)}
+    for name, (blocks, expected) in texts.items():
         store.texts(name, blocks)
         n_texts = store.lengths[f"{name}_offsets"] - 1
         if n_texts != expected:
@@ -614,7 +591,5 @@ def write_texts(
 
 
 def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:
-    counts = np.zeros(n_classes, np.int64)
-    for block in blocks_of(target):
-        counts += np.bincount(block, minlength=n_classes)
-    return tuple(counts.tolist())
+    counts = sum(np.bincount(block, minlength=n_classes) for block in blocks_of(target))
+    return tuple(np.asarray(counts).tolist())

@@ -501,11 +501,9 @@ def check_files(path: Path, manifest: Manifest) -> None:
         check_size(path, manifest, name)
     features, items = manifest.values_chunk
     for name, n_items in ({} if manifest.n_linked_rows else manifest.float_arrays).items():
-        grid = product(
-            range(ceil_div(manifest.n_features, features)), range(ceil_div(n_items, items))
-        )
-        for file in (values_file(path, name, i, j) for i, j in grid):
-            if not file.is_file():
+        grid = ceil_div(manifest.n_features, features), ceil_div(n_items, items)
+        for place in product(*map(range, grid)):
+            if not (file := values_file(path, name, *place)).is_file():
                 raise damaged(file, "expected a chunk of values, found no file")
 
 

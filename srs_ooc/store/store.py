@@ -427,8 +427,7 @@ class Store:
         UsageError
             If it is no longer there.
         """
-        is_own = identity == OWN
-        seen = self.of_target(None if is_own else identity.rpartition(" (sha256 ")[0])
+        seen = self.of_target(None if identity == OWN else identity.rpartition(" (sha256 ")[0])
         if seen.target_identity != identity:
             raise StoreError(
                 f"{self.place}: expected the target {identity} that the run was made on, found "

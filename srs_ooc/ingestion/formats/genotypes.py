@@ -48,13 +48,12 @@ class BedTable(Table):
     narrow = True
     work_nbytes = 4 * MB
     beside = ".bim", ".fam"
+    default_ids = "id"
 
     def __init__(self, path: Path) -> None:
-        self._what = str(path)
+        self._path = path
         variants, samples = (_beside(path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
-        self.default_ids = "id"
-        self.default_target = None
         if any(cell is not None for cell in self.annotations.get("phenotype", ())):
             self.default_target = "phenotype"
         self.names: Collection[str] = distinct_names(
@@ -63,7 +62,6 @@ class BedTable(Table):
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
         self.shape: tuple[int, int] = (n_samples, n_variants)
-        self._path = path
         self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
         self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
@@ -100,18 +98,18 @@ class PgenTable(BedTable):
     def _check(self, variants: Path, samples: Path) -> None:
         n_samples, n_variants = self.shape
         remedy = "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`."
-        pgenlib, self._lock = library("pgenlib", self._what, remedy), Lock()
+        pgenlib, self._lock = library("pgenlib", str(self._path), remedy), Lock()
         with self._reading():
             self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
         if (found := self._reader.get_variant_ct()) != n_variants:
             raise InputError(
-                f"{self._what}: expected the {n_variants:,} variants of {variants.name}, found "
+                f"{self._path}: expected the {n_variants:,} variants of {variants.name}, found "
                 f"{found:,}. Get the three files again, as they belong together."
             )
         for one in _records_of(variants, _BIM):
             if b"," in one[b"ALT"]:
                 raise InputError(
-                    f"{self._what}: expected variants of two alleles, found {_by_place(one)!r:.80}"
+                    f"{self._path}: expected variants of two alleles, found {_by_place(one)!r:.80}"
                     ". Leave such variants out, as with `plink2 --max-alleles 2`."
                 )
         self.work_nbytes = 8 * MB + 64 * n_samples
@@ -125,7 +123,7 @@ class PgenTable(BedTable):
             said = error.args[0]
             said = " ".join((said.decode() if isinstance(said, bytes) else str(said)).split())
             raise InputError(
-                f"{self._what}: expected a .pgen file, Pgenlib found: {said.rstrip('.')}. Get the "
+                f"{self._path}: expected a .pgen file, Pgenlib found: {said.rstrip('.')}. Get the "
                 "three files again, as they belong together."
             ) from error
 
