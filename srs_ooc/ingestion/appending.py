@@ -455,7 +455,7 @@ def _join_rows(
     kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
     both, plain = JoinedRows(old, new, work), replace(_plain(old, options), kinds=kinds)
     side = SideColumns(names=iter(old.names), columns=columns)
-    made = ingest_reading(TableReading(both, table, plain, side, work, {}), work)
+    made = ingest_reading(TableReading(both, table, plain, side, work, dict), work)
     if both.n_outside.any():
         n_cells, n_features = int(both.n_outside.sum()), int(np.count_nonzero(both.n_outside))
         found["inferred"]["appended"].append(

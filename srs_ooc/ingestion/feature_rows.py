@@ -503,5 +503,5 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
     settled = options.without_columns()
-    origin = stream.origin()
+    origin = stream.origin
     return TableReading(features, source, settled, side, work, origin, memory, where, locate)

@@ -95,7 +95,7 @@ that is held until they are written, in bytes."""
 
 
 def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
+    """Yield ranges of lines of about 2 MB as doubles; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
     for begin in range(0, n_lines, multiple or n_lines):
         end = min(begin + (multiple or n_lines), n_lines)
@@ -292,8 +292,8 @@ class TableReading:
         Its name in messages; a ``SourceFile`` is looked at for changes.
     options, side, work : IngestOptions, SideColumns, WorkFolder
         What is asked, what stands beside the table, and where to work.
-    origin : dict
-        Where it came from, for the manifest.
+    origin : callable
+        Tells where it came from, for the manifest.
     memory : IngestMemory, optional
         What all of the ingest takes, where the table does not say.
     where : callable, optional
@@ -309,7 +309,7 @@ class TableReading:
         options: IngestOptions,
         side: SideColumns,
         work: WorkFolder,
-        origin: dict[str, Any],
+        origin: Callable[[], dict[str, Any]],
         memory: ingest_memory.IngestMemory | None = None,
         where: Callable[[int], str] | None = None,
         locate: Callable[[int, int], str] | None = None,
@@ -528,7 +528,7 @@ class TableReading:
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
-        return self._origin | {"format": self._table.format}
+        return self._origin() | {"format": self._table.format}
 
 
 def _item(what: str, item: int) -> str:

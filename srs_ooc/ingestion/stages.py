@@ -5,9 +5,12 @@ One pipeline serves all formats: roles, read, code, write, publish.
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,7 +62,7 @@ def open_reading(
         return _open_file(path_given(table, "the table"), options, side, work)
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
-    return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
+    return TableReading(open_object(table, as_texts), "the table", options, side, work, dict)
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
@@ -94,7 +97,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         options, side = _with_samples(opened, path, options, side)
     elif getattr(opened, "annotations", None):  # formats of others need not have any
         options, side = _with_annotations(opened, path, options, side)
-    return TableReading(opened, source, options, side, work, _origin_of(source))
+    return TableReading(opened, source, options, side, work, _origin_of(source, work))
 
 
 def _with_samples(
@@ -136,13 +139,24 @@ def _with_samples(
     return options.without_columns(), replace(side, columns=columns, inferred=inferred)
 
 
-def _origin_of(source: SourceFile) -> dict[str, Any]:
-    """Return name, size and checksum of a file; of a folder the name."""
+def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
+    """Return what tells name, size and checksum of a file, which is read beside the work.
+
+    Of a folder it tells the name alone.
+    """
     if not source.path.is_file():
-        return {"name": source.name}
-    with source.path.open("rb", buffering=0) as file:
-        crc32, nbytes = crc_of(file)
-    return {"name": source.name, "nbytes": nbytes, "crc32": crc32}
+        return lambda: {"name": source.name}
+    has_ended = Event()
+
+    def read() -> dict[str, Any]:
+        with source.path.open("rb", buffering=0) as file:
+            pieces = SimpleNamespace(read=lambda n: b"" if has_ended.is_set() else file.read(n))
+            crc32, nbytes = crc_of(pieces)
+        return {"name": source.name, "nbytes": nbytes, "crc32": crc32}
+
+    reader = work.stack.enter_context(ThreadPoolExecutor(1))
+    work.stack.callback(has_ended.set)
+    return reader.submit(read).result
 
 
 def _check_no_text_form(table: object, options: IngestOptions) -> None:
