@@ -171,6 +171,13 @@ def gather_genotypes(
 def count_genotypes(
     lines: NDArray[np.uint8], kept: NDArray[np.uint8], out: NDArray[np.uint32]
 ) -> None: ...
+def read_lines(
+    descriptors: NDArray[np.int32],
+    offset: int,
+    nbytes: int,
+    positions: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None: ...
 def advise_files(
     descriptors: NDArray[np.int32],
     features: NDArray[np.uint32],

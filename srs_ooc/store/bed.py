@@ -7,9 +7,10 @@ says where the file is and when it was last changed.
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +89,22 @@ class BedFile:
             If the file ends before.
         """
         lines = np.empty((len(positions), self.line_nbytes), np.uint8)
-        cuts = np.flatnonzero(np.diff(positions, prepend=-2, append=-2) != 1).tolist()
-        with self.path.open("rb", buffering=0) as file:
-            for start, stop in pairwise(cuts):
-                offset = HEAD_NBYTES + int(positions[start]) * self.line_nbytes
-                rest = lines[start:stop].reshape(-1).data
-                while rest:
-                    if not (got := os.preadv(file.fileno(), [rest], offset)):
-                        raise self._shorter()
-                    rest, offset = rest[got:], offset + got
+        with self._opened() as file:
+            places = positions.astype(np.int64)
+            _native.read_lines(file, HEAD_NBYTES, self.line_nbytes, places, lines.reshape(-1))
         return lines
+
+    @contextmanager
+    def _opened(self) -> Iterator[NDArray[np.int32]]:
+        """Yield the descriptor of the file for native code; say where the file ends before."""
+        with self.path.open("rb", buffering=0) as file:
+            try:
+                yield np.array([file.fileno()], np.int32)
+            except RuntimeError as error:
+                raise InputError(
+                    f"{self.path}: expected as many bytes as when it was opened, found its end "
+                    "before. Leave the file alone until the command has ended."
+                ) from error
 
     def dosages(self, lines: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return dosages of A1, float32 (count, n_samples), NaN where missing."""
@@ -114,13 +121,9 @@ class BedFile:
         """
         codes, wanted = np.empty((len(variants), self.n_samples), np.uint8), variants.astype("u4")
         nothing, whole = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-        with self.path.open("rb", buffering=0) as file:
-            descriptor = np.array([file.fileno()], np.int32)
-            given = (self._all_dosages, wanted, self.n_samples, whole, False, codes.reshape(-1))
-            try:
-                _native.gather_genotypes(nothing, descriptor, *given)
-            except RuntimeError as error:
-                raise self._shorter() from error
+        given = (self._all_dosages, wanted, self.n_samples, whole, False, codes.reshape(-1))
+        with self._opened() as file:
+            _native.gather_genotypes(nothing, file, *given)
         dosages = codes.astype(np.float32)
         np.copyto(dosages, np.nan, where=codes >= N_DOSAGES)
         return dosages
@@ -129,12 +132,6 @@ class BedFile:
     def _all_dosages(self) -> NDArray[np.uint8]:
         """Bits of the dosages that each variant may have."""
         return np.full(self.n_variants, (1 << N_DOSAGES) - 1, np.uint8)
-
-    def _shorter(self) -> InputError:
-        return InputError(
-            f"{self.path}: expected as many bytes as when it was opened, found its end before. "
-            "Leave the file alone until the command has ended."
-        )
 
     def mask(self, rows: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return a line with 01 for each of some samples, 00 for others."""

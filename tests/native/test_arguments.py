@@ -363,6 +363,16 @@ CALLS = {
         _native.count_genotypes,
         {"lines": of(np.uint8, *range(6)), "kept": of(np.uint8, 85, 5), "out": np.zeros(9, "u4")},
     ),
+    "read_lines": lambda: (
+        _native.read_lines,
+        {
+            "descriptors": of(np.int32, descriptor()),
+            "offset": 1,
+            "nbytes": 3,
+            "positions": of(np.int64, 1, 0),
+            "out": np.zeros(6, np.uint8),
+        },
+    ),
     "advise_files": lambda: (
         _native.advise_files,
         {

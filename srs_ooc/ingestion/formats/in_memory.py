@@ -23,6 +23,7 @@ from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Floats, Table, T
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
+from srs_ooc.native import _native
 
 # Arrays of any numeric dtype as floats that lose nothing.
 
@@ -136,29 +137,23 @@ def read_lines(
     InputError
         If the file, ``what`` in messages, is gone or ends before them.
     """
-
-    def read(first: int, count: int) -> NDArray[Any]:
-        start = offset + first * n_items * dtype.itemsize
-        try:
-            found = np.fromfile(path, dtype, count * n_items, offset=start)
-        except OSError as error:
-            raise InputError(
-                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
-                "until the ingest has ended."
-            ) from error
-        if len(found) < count * n_items:
-            raise InputError(
-                f"{what}: expected as many bytes as when the file was opened, found its end "
-                "before. Leave the file alone until the ingest has ended, and ingest it again."
-            )
-        return found.reshape(count, n_items)
-
-    if len(positions) and (np.diff(positions) == 1).all():  # a run, read at once
-        return read(int(positions[0]), len(positions))
-    out = np.empty((len(positions), n_items), dtype)
-    for line, position in zip(out, positions.tolist(), strict=True):
-        line[...] = read(position, 1)[0]
-    return out
+    lines = np.empty((len(positions), n_items), dtype)
+    try:
+        with path.open("rb", buffering=0) as file:
+            handle, places = np.array([file.fileno()], np.int32), positions.astype(np.int64)
+            size, out = n_items * dtype.itemsize, lines.reshape(-1).view(np.uint8)
+            _native.read_lines(handle, offset, size, places, out)
+    except OSError as error:
+        raise InputError(
+            f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
+            "until the ingest has ended."
+        ) from error
+    except RuntimeError as error:
+        raise InputError(
+            f"{what}: expected as many bytes as when the file was opened, found its end "
+            "before. Leave the file alone until the ingest has ended, and ingest it again."
+        ) from error
+    return lines
 
 
 def _refused(what: str, found: str) -> InputError:

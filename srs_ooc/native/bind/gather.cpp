@@ -146,6 +146,22 @@ void count_genotypes(Vector<const uint8_t> lines, Vector<const uint8_t> kept, Ve
         srs::count_dosages(lines.data() + i * nbytes, kept.data(), nbytes, out.data() + i * srs::N_DOSAGES);
 }
 
+// Lines of a file from `offset` on, each of `nbytes`, neighbours in one read.
+void read_lines(Vector<const int32_t> descriptors, int64_t offset, int64_t nbytes, Vector<const int64_t> positions, Vector<uint8_t> out) {
+    const auto n = static_cast<int64_t>(positions.size());
+    srs::expect_size("descriptors", descriptors, 1);
+    srs::expect_between("offset", offset, 0, INT64_MAX / 2);
+    srs::expect_between("nbytes", nbytes, 1, int64_t{1} << 40);
+    srs::expect_below("positions", positions, INT64_MAX / 2 / nbytes);
+    srs::expect_size("out", out, n * nbytes);
+    const int32_t descriptor = descriptors(0);
+    nb::gil_scoped_release released;
+    for (int64_t i = 0, run = 1; i < n; i += run) {
+        for (run = 1; i + run < n && positions(i + run) == positions(i) + run;) ++run;
+        srs::read_fully(descriptor, offset + positions(i) * nbytes, run * nbytes, out.data() + i * nbytes, [] { return std::string("lines"); });
+    }
+}
+
 // Python binding that asks the system for columns of the store's files before they are needed.
 constexpr int64_t PAGE_NBYTES = 4096; // columns less than a page apart are asked for together
 
@@ -218,6 +234,7 @@ void bind_gather(nb::module_ &module) {
     srs::define(module, "gather_files", &gather_files, "descriptors"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "gather_genotypes", &gather_genotypes, "addresses"_a, "descriptors"_a, "present"_a, "features"_a, "n_rows"_a, "rows"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "count_genotypes", &count_genotypes, "lines"_a, "kept"_a, "out"_a);
+    srs::define(module, "read_lines", &read_lines, "descriptors"_a, "offset"_a, "nbytes"_a, "positions"_a, "out"_a);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     srs::define(module, "copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);

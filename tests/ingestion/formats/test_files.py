@@ -132,8 +132,8 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
 
-    def panels(path, n_features, n_rows_held):
-        return scratch.Panels(path, n_features, min(10, n_rows_held))
+    def panels(path, n_features, n_rows_held, dtype):
+        return scratch.Panels(path, n_features, min(10, n_rows_held), dtype)
 
     monkeypatch.setattr("srs_ooc.ingestion.reading.Panels", panels)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
