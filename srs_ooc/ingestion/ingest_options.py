@@ -391,10 +391,17 @@ class IngestOptions:
         named += [("targets", name) for name in self.targets]
         return [(what, name) for what, name in named if name is not None]
 
-    def without_columns(self) -> "IngestOptions":
-        """Return options that name no column of the rows, as where these stand beside the table."""
-        none: Any = dict.fromkeys(("target", "weights", "groups", "event"))
-        return replace(self, **none, strata=(), covariates=(), targets=())
+    def without_columns(self, known: Container[str] | None = None) -> "IngestOptions":
+        """Return options that name no column of the rows, or none of those ``known`` beside it."""
+
+        def left(name: str | None) -> str | None:
+            return None if known is None or name in known else name
+
+        single = ("target", "row_ids", "weights", "groups", "event")
+        rest: dict[str, Any] = {one: left(getattr(self, one)) for one in single}
+        several = ("strata", "covariates", "targets")
+        rest |= {one: tuple(filter(left, getattr(self, one))) for one in several}
+        return replace(self, **rest)
 
     def flag_of(self, what: str) -> str:
         """Return the option that names a column, by what the column is."""

@@ -95,7 +95,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         side = replace(side, inferred=side.inferred | found)
     if options.samples:
         options, side = _with_samples(opened, path, options, side)
-    elif getattr(opened, "annotations", None):  # formats of others need not have any
+    if getattr(opened, "annotations", None):  # formats of others need not have any
         options, side = _with_annotations(opened, path, options, side)
     return TableReading(opened, source, options, side, work, _origin_of(source, work))
 
@@ -105,6 +105,8 @@ def _with_samples(
 ) -> tuple[IngestOptions, SideColumns]:
     """Take the columns that options name from a sample table, by the row ids of the file.
 
+    Those that it lacks may be of the file.
+
     Raises
     ------
     InputError
@@ -112,7 +114,7 @@ def _with_samples(
     UsageError
         If options are given that leave no room for these.
     """
-    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, unmatched
+    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, sample_columns, unmatched
 
     if options.row_ids or options.sample_features:
         raise UsageError(
@@ -124,7 +126,10 @@ def _with_samples(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    ids, known = [str(one) for one in table.annotations[ids_name]], read_samples(options)
+    in_table = sample_columns(options)[2]
+    in_file = [name for name in table.annotations if name not in in_table]
+    asked, ids = options.without_columns(in_file), [str(i) for i in table.annotations[ids_name]]
+    known = read_samples(asked)
     if known.keys().isdisjoint(ids):
         raise InputError(
             f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
@@ -132,11 +137,11 @@ def _with_samples(
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    for place, (what, name) in enumerate(asked_of(options)):
+    for place, (what, name) in enumerate(asked_of(asked)):
         cells = [known[one][1][place] if one in known else None for one in ids]
         columns.setdefault(what, []).append((name, cells))
     inferred = side.inferred | unmatched(known, ids)
-    return options.without_columns(), replace(side, columns=columns, inferred=inferred)
+    return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
 
 
 def _origin_of(source: SourceFile, work: WorkFolder) -> Callable[[], dict[str, Any]]:
@@ -201,10 +206,6 @@ def _with_annotations(
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, known[name]))
-    single = ("target", "row_ids", "weights", "groups", "event")
-    left: dict[str, Any] = {field: None for field in single if getattr(options, field) in known}
-    for field in ("strata", "covariates", "targets"):
-        left[field] = tuple(name for name in getattr(options, field) if name not in known)
     ids = None if options.aggregate else table.default_ids  # those of the groups
     defaults = {"row_ids": ids, "target": table.default_target}
     for what, default in defaults.items():
@@ -217,7 +218,8 @@ def _with_annotations(
             f"{path}: expected --target, as no column of this format is the last, found none. Name "
             f"one of {', '.join(known)}, or a feature."
         )
-    return replace(options, **left), replace(side, columns=columns, inferred=inferred)
+    side = replace(side, columns=columns, inferred=inferred)
+    return options.without_columns(known), side
 
 
 def ingest_table(

@@ -410,6 +410,12 @@ def summary(records: list[AssessedRecord], scores: list[PanelScore]) -> Iterator
     yield (
         f"{again} of {len(there)} show again: p at most {LEVEL:g} / {len(there)}, and no other way."
     )
+    n_other = sum(r.same_way is False and (r.p_value or 0) <= LEVEL / len(there) for r in there)
+    if n_other:
+        yield (
+            f"{n_other} of {len(there)} show as clearly the other way: look whether both stores "
+            "code them alike, as genotypes count the same allele."
+        )
     if scores:
         said = ", ".join(f"{s.measure} {s.score:.3f} ({s.low:.3f} to {s.high:.3f})" for s in scores)
         yield (

@@ -1,5 +1,7 @@
 """What a run selected is tested again in another store: by name, the same way, at its own level."""
 
+import re
+
 import numpy as np
 import pytest
 from command import json_of
@@ -72,6 +74,8 @@ def test_another_way_is_no_showing_again(found, tmp_path):
     assert record["p_value"] < 1e-6
     assert record["same_way"] is False
     assert not record["shows_again"]
+    said = command("assess", found.run, store).stdout
+    assert re.search(r"\d of \d show as clearly the other way: look whether both stores\s", said)
 
 
 def test_where_nothing_goes_with_the_target_p_values_are_uniform(found, tmp_path):

@@ -99,6 +99,19 @@ def test_samples_are_joined_by_id(tmp_path, capsys):
     assert "left out" in capsys.readouterr().out
 
 
+def test_columns_that_samples_lack_are_those_of_the_file(tmp_path):
+    path, table = write_bed(tmp_path), tmp_path / "people.tsv"
+    rows = [f"I{i}\t{40 + i}\tx" for i in range(N_ROWS)]
+    table.write_text("\n".join(["IID\tage\tFID", *rows]))
+    command = ["ingest", str(path), "--samples", str(table), "--id", "IID", "--covariates"]
+    ends_with(0, *command, "age,sex", str(tmp_path / "g.zarr"))
+    manifest = read_manifest(tmp_path / "g.zarr")
+    assert list(manifest.row_columns["covariates"]) == ["age", "sex"]
+    assert manifest.target_name == "phenotype"
+    ends_with(0, *command, "age", "--strata", "FID", str(tmp_path / "f.zarr"))  # of the samples
+    assert set(zarr.open_group(tmp_path / "f.zarr", mode="r")["strata"][:]) == {0}
+
+
 def test_samples_that_match_no_id_or_stand_beside_a_text_are_refused(tmp_path, capsys):
     path, table = write_bed(tmp_path), tmp_path / "people.csv"
     table.write_text("IID,weight\nx,1\ny,2\n")
