@@ -5,9 +5,10 @@ One pipeline serves all formats: roles, read, code, write, publish.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
-from srs_ooc.base.options import path_given
+from srs_ooc.base.options import names_in, path_given
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
-from srs_ooc.ingestion.formats import Table
-from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
+from srs_ooc.ingestion.formats import Items, Table
+from srs_ooc.ingestion.formats.in_memory import memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -195,13 +196,25 @@ def _with_annotations(
 ) -> tuple[IngestOptions, SideColumns]:
     """Take columns that options name from what a file says of its rows, and its own defaults.
 
+    ``groups`` may be several, by whose combinations rows are grouped.
+
     Raises
     ------
     InputError
-        If no target is named, and the file has none.
+        If no target is named, and the file has none, or a column is not there.
     """
-    known, inferred = table.annotations, dict(side.inferred)
+    known, inferred = dict(table.annotations), dict(side.inferred)
     options = options.with_targets(known)
+    names = names_in(options.groups) if options.groups and options.groups not in known else ()
+    if names and known.keys() >= set(names):
+        parts = [known[name] for name in names]
+        known[str(options.groups)] = Items(len(parts[0]), partial(_combined, parts))
+    for what, name in options.columns():
+        if name not in known and table.names is not None and name not in table.names:
+            raise InputError(
+                f"{path}: no such column {name!r} ({options.flag_of(what)}); expected a feature, "
+                f"or one of {', '.join(map(repr, known))}."
+            )
     columns = {what: list(given) for what, given in side.columns.items()}
     for what, name in options.columns():
         if name in known:
@@ -220,6 +233,12 @@ def _with_annotations(
         )
     side = replace(side, columns=columns, inferred=inferred)
     return options.without_columns(known), side
+
+
+def _combined(columns: list[Sequence[Any]], part: slice) -> list[str | None]:
+    """Return the combinations of some items; None where one of them is missing."""
+    rows = zip(*(map(text_of, column[part]) for column in columns), strict=True)
+    return [None if None in texts else ":".join(map(str, texts)) for texts in rows]
 
 
 def ingest_table(

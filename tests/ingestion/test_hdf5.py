@@ -151,6 +151,17 @@ def test_cells_become_the_store_of_their_csv(tmp_path, twin, kind):
     assert (of_cells.n_rows, of_cells.checksums) == (15, of_csv.checksums)
 
 
+def test_groups_may_be_the_combinations_of_columns(tmp_path):
+    path, store = cells(tmp_path / "t.h5ad"), tmp_path / "t.zarr"
+    mean = ("--target", "state", "--aggregate", "mean", "--groups")
+    srs_ooc("ingest", path, store, *mean, "patient,sex")  # a patient has one sex
+    both = [f"{one}:{other}" for one, other in zip(ROWS["patient"], ROWS["sex"], strict=True)]
+    assert list(Names(store, read_manifest(store), "row_ids")) == list(dict.fromkeys(both))
+    said = error_of("ingest", path, tmp_path / "u.zarr", *mean, "patient,age,site")
+    assert "no such column 'patient,age,site' (--groups); expected a feature, or one of" in said
+    assert not (tmp_path / "u.zarr").exists()
+
+
 @pytest.mark.parametrize("kind", [*PLAIN, "dense", "csr", "csc"])
 def test_tables_keep_to_their_contract(tmp_path, kind):
     path = tmp_path / "t"
