@@ -2,12 +2,13 @@
 
 import functools
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 from examples import number
 from hypothesis import HealthCheck, settings
 
-from srs_ooc.base.budget import process_nbytes, program_nbytes
+from srs_ooc.base.budget import growth_counted, process_nbytes, program_nbytes
 
 settings.register_profile(
     "untimed",
@@ -21,6 +22,19 @@ settings.load_profile("untimed")
 # A process is measured once, when its size is first asked for: now, before tests make it grow.
 process_nbytes()
 program_nbytes(0)
+
+GROWTH_ROOMS = {"cli", "ingestion", "planning", "results", "store"}
+"""Folders in whose tests what others loaded into the process is none of a cap's business."""
+COUNT_ALL = {"test_ingest_memory", "test_rows"}
+"""Files there that are about what counts, or fill the process themselves."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _growth_only(request):
+    counts_all = request.path.stem in COUNT_ALL or GROWTH_ROOMS.isdisjoint(request.path.parts)
+    with nullcontext() if counts_all else growth_counted():
+        yield
+
 
 ROOMS = {"pins": "pins"}
 """Folders whose tests all have a mark."""
