@@ -18,6 +18,7 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion import scratch
+from srs_ooc.ingestion.formats import in_memory
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -430,3 +431,18 @@ def test_what_numpy_advises_is_not_said(tmp_path, where, kind):
     said = str(error.value)
     assert "\n" not in said
     assert not re.search("pickle|securely|trust", said)
+
+
+def test_lines_of_a_file_in_any_order(tmp_path):
+    lines = np.arange(60, dtype=">i2").reshape(12, 5)
+    (path := tmp_path / "lines").write_bytes(b"head" + lines.tobytes())
+    for positions in ([3], [11, 0, 1, 2, 7, 7], [*range(12)], []):
+        places = np.array(positions, np.intp)
+        found = in_memory.read_lines(path, lines.dtype, 4, 5, places, "it")
+        np.testing.assert_array_equal(found, lines[places])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"it: expected as many bytes.*ingest it again"):
+        in_memory.read_lines(path, lines.dtype, 4, 5, np.array([11]), "it")
+    path.unlink()
+    with pytest.raises(InputError, match="it: reading failed: No such file"):
+        in_memory.read_lines(path, lines.dtype, 4, 5, np.array([0]), "it")

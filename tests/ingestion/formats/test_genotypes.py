@@ -17,6 +17,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.formats.genotypes import BedTable, PgenTable
 from srs_ooc.store.arrays import Names
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_table
@@ -292,3 +293,14 @@ def test_variants_of_more_alleles_and_files_of_others_are_refused(tmp_path):
         with pytest.raises(InputError, match=f"expected {beside.name} in the same folder"):
             srs_ooc.ingest(path, tmp_path / "g.zarr")
         beside.write_text(text)
+
+
+@pytest.mark.parametrize("read", [BedFile.read, BedFile.lines])
+def test_a_file_that_ends_before_what_is_asked_for_is_told(tmp_path, read):
+    path = write_bed(tmp_path)
+    bed = BedFile(path, N_ROWS, N_VARIANTS)
+    found = read(bed, np.array([5, 2, 3, 0]))
+    path.write_bytes(path.read_bytes()[: bed.nbytes - N_VARIANTS])
+    np.testing.assert_array_equal(read(bed, np.array([5, 2, 3, 0])), found)
+    with pytest.raises(InputError, match="expected as many bytes as when it was opened"):
+        read(bed, np.array([0, N_VARIANTS - 1]))

@@ -9,6 +9,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion.formats.in_memory import ArrayTable
 from srs_ooc.store.arrays import Categories, read_array
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
@@ -192,3 +193,44 @@ def test_indices_outside_a_sparse_matrix_are_refused(tmp_path, kind):
     with pytest.raises(InputError, match=r"expected a sparse matrix with indices within .*damage"):
         srs_ooc.ingest(matrix, tmp_path / "t.zarr", target=LABELS)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("wide", [0.1, 1e39])
+def test_a_promise_of_float32_that_is_broken_is_refused(tmp_path, by_rows, wide):
+    """Cells are looked at before they are made float32, by rows and by columns."""
+
+    class Promising(ArrayTable):
+        narrow = True
+
+        def read(self, positions, pool):
+            return self._array[positions] if self.by_rows else super().read(positions, pool)
+
+    cells = np.arange(18.0).reshape(6, 3)
+    cells[4, 1] = wide
+    table = Promising(cells, "it")
+    table.by_rows, table.narrow = by_rows, True
+    with pytest.raises(InputError, match="survive the round trip through float32"):
+        srs_ooc.ingest(table, tmp_path / "t.zarr", target=LABELS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.bool_])
+def test_narrow_cells_make_the_store_that_doubles_make(tmp_path, dtype):
+    """Rows that are left out, categories that are forced and groups, too."""
+    cells = np.random.default_rng(1).normal(0, 3, (6, 40)).astype(dtype)
+    labels = [None, *LABELS[1:]]
+    for name, more in (
+        ("plain", {"target": LABELS}),
+        ("dropped", {"target": labels}),
+        ("forced", {"target": LABELS, "kinds": {"f3": "categorical"}}),
+        ("groups", {"target": LABELS, "groups": [0, 1, 0, 1, 2, 3], "aggregate": "mean"}),
+    ):
+        for form, table in (("narrow", cells), ("wide", cells.astype(float))):
+            np.save(tmp_path / f"{form}.npy", table)
+            srs_ooc.ingest(
+                tmp_path / f"{form}.npy", tmp_path / f"{form}.zarr", overwrite=True, **more
+            )
+        narrow, wide = (Store.open(tmp_path / f"{form}.zarr") for form in ("narrow", "wide"))
+        assert narrow.manifest.checksums == wide.manifest.checksums, name
+        assert narrow.manifest.values_dtype == wide.manifest.values_dtype, name
