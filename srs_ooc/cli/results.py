@@ -39,6 +39,7 @@ from srs_ooc.results.ranking import (
 )
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.halves import halves_of
+from srs_ooc.runs.inputs import read_lines
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.verdict import Verdict
 from srs_ooc.store.opening import open_store
@@ -292,6 +293,8 @@ def assess_command(
 ) -> None:
     """Test the selected features of RUN again in the store OTHER: a second cohort, plate or site.
 
+    RUN may be a text file with a name a line, too: then features are tested one by one.
+
     Features are found by name; the target of OTHER is of the same kind, with classes of the same
     names. Nothing is chosen there, so p-values and intervals are those of features named before.
     They are of OTHER as it is: no covariates are adjusted for. Below them: how well a forest on the
@@ -308,18 +311,28 @@ def assess_command(
     shows_again               p at most 0.05 over the features there are, no other way
     """
     from srs_ooc.ensemble.compaction import FoldContext
-    from srs_ooc.results.assessment import AssessedRecord, assess, panel_scores, summary
+    from srs_ooc.results.assessment import (
+        AssessedRecord,
+        assess,
+        assess_named,
+        panel_scores,
+        summary,
+    )
     from srs_ooc.results.report import Report
 
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(run, writable=False)) as ledger:
-        report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
-        found = assess(report, there := open_store(other))
-        site = FoldContext(report.store, memory_mb, None, lambda step: True)
-        scores = panel_scores(report, there, site)
+    if is_named := run.is_file():
+        names = (line.decode() for line in read_lines(run, "feature"))
+        found, scores = assess_named(names, open_store(other)), []
+    else:
+        with closing(Run(run, writable=False)) as ledger:
+            report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
+            found = assess(report, there := open_store(other))
+            site = FoldContext(report.store, memory_mb, None, lambda step: True)
+            scores = panel_scores(report, there, site)
     write_records(AssessedRecord, found, _ASSESSED_COLUMNS, top, **form)
     _say_more(len(found), top, **form)
-    for line in summary(found, scores):
+    for line in summary(found, scores, "named" if is_named else "selected"):
         say(line, err=form["as_csv"] or form["as_json"])
 
 

@@ -60,6 +60,7 @@ LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
 _HELD_CELLS = 1 << 23
 """Cells of features that are read together, of the others beside them at most twice as many."""
+_ENDS_THERE = ("effect_there", "low_there", "high_there")
 _NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
 
 
@@ -171,6 +172,48 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
                 record = _beside(record, verdict, together, codes, there, bool(kind))
             found.append(record)
     return [_judged(record, n_there) for record in found]
+
+
+def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
+    """Return what features by these names show in a store, each alone, in the order of the names.
+
+    The p-value is of the contrast that shows most, as in a run; nothing is known of an effect here.
+
+    Raises
+    ------
+    InputError
+        If the store has none of them.
+    """
+    wanted, there = list(dict.fromkeys(names)), _There.of(other)
+    places = _places_of(other, wanted)
+    if not places:
+        raise InputError(
+            f"{other.path}: expected features by the names that were given, such as "
+            f"{', '.join(map(repr, wanted[:3]))}, found none of the {len(wanted)}. Name them "
+            "alike, one a line."
+        )
+    found = {name: AssessedRecord(name, False, "", "", None, None, None) for name in wanted}
+    stored, step = sorted(places.values()), max(1, _HELD_CELLS // other.n_rows)
+    at = {place: name for name, place in places.items()}
+    for first in range(0, len(stored), step):
+        some = np.array(stored[first : first + step], np.int64)
+        codes, code = there.codes(some), there.missing_code
+        kinds = np.zeros(len(some), np.bool_)
+        kinds = kinds if there.categorical is None else there.categorical[some]
+        log_p = contrasts_log_p(codes, code, there.target, categorical=kinds)
+        strength, contrasts = strongest_of(log_p, FIXED_SHARES)
+        p_values = p_values_of(strength)
+        for i, place in enumerate(some.tolist()):
+            tested, kind = (codes[i], code, there.effects, int(contrasts[i])), bool(kinds[i])
+            measure, _, ends = effect_of(*tested, is_categorical=kind)
+            found[at[place]] = replace(
+                found[at[place]],
+                is_there=True,
+                measure=measure.title if measure else "",
+                **dict(zip(_ENDS_THERE, map(none_if_nan, ends), strict=True)),
+                p_value=float(p_values[i]),
+            )
+    return [_judged(record, len(places)) for record in found.values()]
 
 
 @dataclass(frozen=True)
@@ -344,13 +387,10 @@ def _beside(
         log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
         strength = np.nan_to_num(-log_p[:, only] / log(10.0))
         found = _effect(column[0], row, there, is_categorical)
-    effect, low, high = map(none_if_nan, found)
     return replace(
         record,
         is_there=True,
-        effect_there=effect,
-        low_there=low,
-        high_there=high,
+        **dict(zip(_ENDS_THERE, map(none_if_nan, found), strict=True)),
         p_value=float(p_values_of(strength)[0]),
     )
 
@@ -392,10 +432,12 @@ def _judged(record: AssessedRecord, n_there: int) -> AssessedRecord:
     return replace(record, same_way=same, shows_again=again)
 
 
-def summary(records: list[AssessedRecord], scores: list[PanelScore]) -> Iterator[str]:
+def summary(
+    records: list[AssessedRecord], scores: list[PanelScore], what: str = "selected"
+) -> Iterator[str]:
     """Yield how many features are there, go the same way and show again; what they predict."""
     there = [record for record in records if record.is_there]
-    yield f"{len(there)} of {len(records)} selected features are in the other store."
+    yield f"{len(there)} of {len(records)} {what} features are in the other store."
     if not there:
         return
     told = [record.same_way for record in there if record.same_way is not None]

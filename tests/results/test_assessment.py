@@ -4,13 +4,14 @@ import re
 
 import numpy as np
 import pytest
-from command import json_of
+from command import error_of, json_of
 from command import srs_ooc as command
 from scipy import stats
 
 import srs_ooc
 from srs_ooc.base.errors import InputError, RunError
-from srs_ooc.results.assessment import LEVEL
+from srs_ooc.results.assessment import LEVEL, assess_named
+from srs_ooc.store.store import Store
 
 N_FEATURES = 20
 NAMES = [f"f{j}" for j in range(N_FEATURES)]
@@ -76,6 +77,38 @@ def test_another_way_is_no_showing_again(found, tmp_path):
     assert not record["shows_again"]
     said = command("assess", found.run, store).stdout
     assert re.search(r"\d of \d show as clearly the other way: look whether both stores\s", said)
+
+
+def test_features_that_are_named_are_tested_alone(tmp_path):
+    values, target = cohort(2, n=120)
+    store = store_of(tmp_path / "b.zarr", values, target)
+    (names := tmp_path / "names.txt").write_text("f0\nnowhere\nf7\nf0\n")
+    records = by_name(json_of("assess", names, store, "--json"))
+    assert list(records) == ["f0", "nowhere", "f7"]
+    ill, well = (values[target == label, 0] for label in ("ill", "well"))
+    auc = stats.mannwhitneyu(well, ill).statistic / (len(ill) * len(well))
+    assert records["f0"]["effect_there"] == pytest.approx(auc)
+    assert records["f0"]["shows_again"]
+    assert not records["f7"]["shows_again"]
+    assert not records["nowhere"]["is_there"]
+    assert "2 of 3 named features are in the other store." in command("assess", names, store).stdout
+    names.write_text("no\nnone\n")
+    said = error_of("assess", names, store)
+    assert "by the names that were given, such as 'no', 'none', found none of the 2" in said
+
+
+def test_p_values_of_named_features_hold_where_nothing_goes_with_the_target(tmp_path):
+    """The best of three contrasts, paid for: no more small ones than there should be."""
+    p_values = []
+    for seed in range(12):
+        values, target = cohort(30 + seed, n=90)
+        np.random.default_rng(seed).shuffle(target)
+        store = Store.open(store_of(tmp_path / f"{seed}.zarr", values, target))
+        p_values += [one.p_value for one in assess_named(NAMES, store)]
+    assert len(p_values) == 12 * N_FEATURES
+    for level in (0.01, 0.05, 0.2):
+        n_below = np.count_nonzero(np.array(p_values) <= level)
+        assert stats.binom.sf(n_below - 1, len(p_values), level) > 1e-3
 
 
 def test_where_nothing_goes_with_the_target_p_values_are_uniform(found, tmp_path):
