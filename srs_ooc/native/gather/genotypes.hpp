@@ -20,8 +20,8 @@ class GenotypeLines {
     GenotypeLines(const GatherRequest &request, const Isa &isa, const uint8_t *file, int32_t descriptor, const uint8_t *present)
         : request_(request), file_(file), descriptor_(descriptor), present_(present), isa_(isa),
           line_nbytes_(bed_line_nbytes(request.n_rows)),
-          lines_(file ? 0 : static_cast<size_t>(TILE * line_nbytes_)),
-          staging_(static_cast<size_t>(TILE * line_nbytes_ * 4)) {}
+          lines_(file ? 0 : static_cast<size_t>(std::min<int64_t>(TILE, request.n_columns) * line_nbytes_)),
+          staging_(static_cast<size_t>(std::min<int64_t>(TILE, request.n_columns) * line_nbytes_ * 4)) {}
     static constexpr bool in_place = false;
     void load(int64_t first, int64_t n, const uint8_t **columns) {
         for (int64_t i = 0; i < n;) {
