@@ -57,7 +57,7 @@ class BedTable(Table):
         if any(cell is not None for cell in self.annotations.get("phenotype", ())):
             self.default_target = "phenotype"
         self.names: Collection[str] = distinct_names(
-            lambda: (_text(one[b"ID"]) for one in _records_of(variants, _BIM)),
+            lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
             lambda: map(_by_place, _records_of(variants, _BIM)),
         )
         n_samples, n_variants = len(self.annotations["id"]), len(self.names)
@@ -151,24 +151,31 @@ def _beside(path: Path, suffix: str) -> Path:
     return beside
 
 
-def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
-    """Yield the fields of each line by ``names``, or by the header that PLINK 2 writes.
+def _fields_of(path: Path, names: list[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Yield ``names``, or those of the header that PLINK 2 writes, and the fields of each line.
 
     The length of a line has no bound, as alleles have none.
     """
     needed = _NEEDED.intersection(names)
+    is_right = True
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             fields = line.split()
             if line.startswith(b"#"):  # the last of such lines is the header
                 names = line.lstrip(b"#").split()
-            elif len(fields) != len(names) or not needed.issubset(names):
+                is_right = needed.issubset(names)
+            elif len(fields) == len(names) and is_right:
+                yield names, fields
+            else:
                 raise InputError(
                     f"{path}, line {number}: expected {len(names)} fields, found {len(fields)}, or "
                     f"no {_text(b', '.join(sorted(needed)))} in a header. Get the file again."
                 )
-            else:
-                yield dict(zip(names, fields, strict=True))
+
+
+def _records_of(path: Path, names: list[bytes]) -> Iterator[dict[bytes, bytes]]:
+    """Yield the fields of each line by name."""
+    return (dict(zip(*both, strict=True)) for both in _fields_of(path, names))
 
 
 def _text(cell: bytes) -> str:
