@@ -219,10 +219,12 @@ def _with_annotations(
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, known[name]))
+    named = [name for _, name in options.columns()]
     ids = None if options.aggregate else table.default_ids  # those of the groups
     defaults = {"row_ids": ids, "target": table.default_target}
     for what, default in defaults.items():
         is_free = what not in columns and getattr(options, what) is None
+        is_free &= default not in named
         if default is not None and is_free and not (what == "target" and options.no_target):
             columns[what] = [(default, known[default])]
             inferred[what] = f"{default!r} of the file"

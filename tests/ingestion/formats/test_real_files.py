@@ -111,3 +111,61 @@ def test_an_archive_of_anndata_0_7_on_zarr_is_read(tmp_path):
     manifest = srs_ooc.ingest(tmp_path / "a", tmp_path / "a.zarr", **roles)
     assert (manifest.n_features, manifest.kind_counts["categorical"]) == (20, 0)
     assert manifest.source["format"] == "anndata zarr /X"
+
+
+def doors(folder: Path, values, names, target):
+    """Yield the path of a table in each form that a door reads, and what names its target."""
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    text = h5py.string_dtype()
+    for turned in (False, True):
+        cells = values.T if turned else values
+        path = folder / f"plain{turned}.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=cells, chunks=(100, 100), compression="gzip")
+            file.create_dataset("gene", data=names, dtype=text)
+            file.create_dataset("class", data=target, dtype=text)
+        yield Path(f"{path}::/x{'.T' * turned}"), "class"
+        group = zarr.create_group(folder / f"t{turned}.zarr")
+        dims = ("gene", "sample")[:: 1 if turned else -1]
+        array = group.create_array("x", shape=cells.shape, dtype="f8", chunks=(100, 100),
+                                   dimension_names=dims)  # fmt: skip
+        array[:] = cells
+        for name, items, dim in (("gene", names, "gene"), ("class", target, "sample")):
+            one = group.create_array(name, shape=(len(items),), dtype="str", dimension_names=(dim,))
+            one[:] = np.array(items)
+        yield folder / f"t{turned}.zarr::x", "class"
+    for kind in ("csr", "csc", "dense"):
+        with h5py.File(path := folder / f"{kind}.h5ad", "w") as file:
+            if kind == "dense":
+                file.create_dataset("X", data=values)
+            else:
+                lines = values if kind == "csr" else values.T
+                group = file.create_group("X")
+                group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", values.shape
+                group["data"], group["indices"] = lines[lines != 0], np.nonzero(lines)[1]
+                group["indptr"] = np.concatenate([[0], np.cumsum((lines != 0).sum(axis=1))])
+            obs, var = file.create_group("obs"), file.create_group("var")
+            obs.attrs["_index"], var.attrs["_index"] = "id", "gene"
+            obs.create_dataset("id", data=[str(i + 1) for i in range(len(target))], dtype=text)
+            obs.create_dataset("class", data=target, dtype=text)
+            var.create_dataset("gene", data=names, dtype=text)
+        yield path, "class"
+
+
+def test_madelon_is_one_table_through_every_door(tmp_path):
+    rows = np.loadtxt(beside("madelon.csv.gz"), delimiter=",", dtype=str)
+    names, target = rows[0, :-1].tolist(), rows[1:, -1].tolist()
+    values = rows[1:, :-1].astype(float)
+    plain = srs_ooc.ingest(beside("madelon.csv.gz"), tmp_path / "csv.zarr", memory_mb=512)
+    n_doors = 0
+    for path, named in doors(tmp_path, values, names, target):
+        made = srs_ooc.ingest(path, tmp_path / "made.zarr", target=named, overwrite=True)
+        parts = ("codes", "values", "names", "kinds", "n_codes", "exact", "target", "feature/")
+        own, others = (
+            {name: crc for name, crc in one.checksums.items() if name.startswith(parts)}
+            for one in (made, plain)
+        )
+        assert own == others, path
+        assert made.classes == plain.classes
+        n_doors += 1
+    assert n_doors == 7

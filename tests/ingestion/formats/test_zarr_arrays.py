@@ -95,6 +95,17 @@ def test_names_that_xarray_gives(tmp_path, form, dims):
     assert made.checksums == expected.checksums
 
 
+def test_the_only_texts_along_the_rows_are_no_ids_where_they_are_the_target(tmp_path):
+    group = zarr.create_group(tmp_path / "g.zarr")
+    array = group.create_array("x", shape=(23, 11), dtype="f8", dimension_names=("row", "gene"))
+    array[:] = VALUES
+    labels = group.create_array("y", shape=(23,), dtype="str", dimension_names=("row",))
+    labels[:] = np.array(LABELS)
+    made = srs_ooc.ingest(tmp_path / "g.zarr", tmp_path / "z.zarr", target="y")
+    assert (made.target_name, made.row_id_name) == ("y", None)
+    assert made.classes == ("u", "v")
+
+
 def test_a_sample_table_is_joined(tmp_path):
     expected, path = as_csv(tmp_path), dataset(tmp_path, 3)
     lines = [f"{row},{label}" for row, label in zip(ROWS, LABELS, strict=True)]
