@@ -3,8 +3,8 @@
 For each size a file is written, then ``ingest``, ``plan``, ``run`` and ``features``, each a process
 of its own, seen from outside. Half of the rows are of each class; 20 features are shifted by
 ``--shift`` standard deviations in one of them. Peers get the raw file: polars reads it and SciPy's
-rank-sum test takes its columns, one after the other (``rank``); PLINK 2 takes genotypes by ``--glm``
-(``plink``). They are used where they are there.
+rank-sum test takes its columns, one after the other (``rank``); PLINK 2 takes genotypes by
+``--glm`` (``plink``). They are used where they are there.
 
     python benchmarks/raw_to_verdict.py --folder FOLDER [--only 1000x80000.csv ...] [--cold]
         [--memory-mb 512] [--peers rank plink] [--keep] [--run-options TEXT]
@@ -175,7 +175,8 @@ def one_size(size: str, options: argparse.Namespace) -> list[dict[str, object]]:
     if not file.exists():
         stage("(written)", [*python, MAKE, file, n, p, options.shift], 3600)
     truth = {int(line) for line in Path(f"{file}.truth").read_text().split()}
-    target = {"npy": ["--target-file", f"{file}.target.npy"], "bed": []}.get(kind, ["--target", "y"])
+    target = ["--target-file", f"{file}.target.npy"] if kind == "npy" else ["--target", "y"]
+    target = [] if kind == "bed" else target
     steps: list[dict[str, object]] = [{"stage": "file", "nbytes": nbytes_of(file)}]
     for path in (store, run):
         shutil.rmtree(path, ignore_errors=True)
@@ -192,7 +193,9 @@ def one_size(size: str, options: argparse.Namespace) -> list[dict[str, object]]:
     if steps[-1]["status"] == 0:
         steps.append(stage("features", [ours, "features", run, "--json"], options.limit))
         steps[-1]["said"] = found_by(run, truth)
-        print(f"  selected: {steps[-1]['said']}, store {nbytes_of(store) / 1e6:,.0f} MB", flush=True)
+        print(
+            f"  selected: {steps[-1]['said']}, store {nbytes_of(store) / 1e6:,.0f} MB", flush=True
+        )
     shutil.rmtree(store)
     if "read" in options.peers:
         steps.append(stage("reader alone", [*python, READ, file], options.limit))

@@ -102,6 +102,8 @@ def _kept(manifest: Manifest) -> str:
     """Return where the codes are, and whether the values are kept."""
     size = describe_nbytes(manifest.codes_nbytes)
     if manifest.n_linked_rows:
+        if not manifest.is_linked:
+            return f"kept: 2-bit codes ({size}), which are the values"
         name = manifest.source["name"]
         return f"linked: {name} holds the genotypes ({size}) and must stay as it is"
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
@@ -228,7 +230,8 @@ _OPTIONS = [
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
     MEMORY_OPTION,
     _choice("--code-dtype", WORDS["code_dtype"],
-            "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534."),
+            "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, "
+            "1, 2 and missing, and is the default of .bed files."),
     _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
           "exported."),
     _flag("--link", "Leave the genotypes in the .bed file, and make a store of what is known of "
@@ -289,6 +292,8 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
+    if not isinstance(store, Path) and given["code_dtype"] == "auto":
+        given["code_dtype"] = "uint8"
     by_feature = given["orient"] == "features"
     if by_feature:
         from srs_ooc.ingestion.formats.files import turned

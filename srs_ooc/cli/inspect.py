@@ -128,7 +128,7 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
     ]
     more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
     names = ", ".join(facts["first_names"])
-    is_numbered, is_linked = facts["target"] == NO_TARGET, facts["format"] == FORMAT_OF_LINKED
+    is_numbered, in_bed = facts["target"] == NO_TARGET, facts["format"] == FORMAT_OF_LINKED
     low_high = None if is_numbered else facts["target_range"]
     dropped, on_disk = facts["n_dropped_rows"], facts["store_nbytes"]
     events, with_some = facts["n_events"], "rows_without_covariates" in facts["inferred"]
@@ -150,7 +150,7 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         "kinds": describe_counts(facts["kind_counts"]),
         "row ids": facts["row_ids"] or "numbered from 1",
         "missing": f"{facts['n_missing_cells']} cells in {facts['n_missing_features']} features",
-        "codes": ("left in the source" if is_linked else facts["code_dtype"])
+        "codes": ("2 bits each, in a .bed file" if in_bed else facts["code_dtype"])
         + f", {describe_nbytes(facts['codes_nbytes'])}",
         "values": facts["values_dtype"] or "not kept",
         "on disk": "" if on_disk is None else describe_nbytes(on_disk),

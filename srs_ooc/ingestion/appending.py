@@ -97,11 +97,6 @@ def append(
             "both of them, or --overwrite. Leave one out."
         )
     old, what = open_store(place), str(table) if isinstance(table, str | Path) else "the table"
-    if old.manifest.n_linked_rows:
-        raise UsageError(
-            f"{place}: expected a store with codes of its own, found one that is linked to a .bed "
-            "file. Merge the .bed files with PLINK, or ingest the old one without --link."
-        )
     settled = _settled(old, options, side)
     with disk_errors(store), published_folder(store) as folder:
         with WorkFolder.at(folder, progress) as work, old.unchanged():

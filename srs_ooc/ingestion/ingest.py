@@ -106,8 +106,8 @@ def make_at(
         manifest = make(Path(made) / "made.zarr")
         if manifest.n_linked_rows:
             raise UsageError(
-                f"--link: expected a store on this disk, found {place}. Leave --link out: codes go "
-                "where the store goes."
+                f"--link, --code-dtype: expected a store on this disk, found {place}. Leave --link "
+                "out, and --code-dtype 2bit: codes go where the store goes, as uint8."
             )
         tell = {} if progress is None else {"progress": progress}
         copy_store(Path(made) / "made.zarr", target, there, **tell)
@@ -238,7 +238,7 @@ def ingest(
     aggregate: str | None = None,
     query: str | None = None,
     memory_mb: float = 512,
-    code_dtype: str = "uint8",
+    code_dtype: str = "auto",
     keep_values: bool = True,
     overwrite: bool = False,
     no_target: bool = False,
@@ -303,7 +303,7 @@ def ingest(
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
-    code_dtype : {'uint8', 'uint16'}
+    code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
         Dtype of the codes.
     keep_values : bool
         Keep the values beside the codes.
@@ -365,6 +365,8 @@ def ingest(
         overwrite=flag_given(overwrite, "overwrite"),
     )
     side, place = _side_columns(names, apart), place_given(store, "store")
+    if not isinstance(place, Path):
+        options = options.settled()
     said = {"options": options, "side": side, "progress": progress, "client": client}
     make = partial(make_store, table, **said)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
@@ -437,8 +439,11 @@ def make_store(
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
-    if options.link:
-        raise UsageError("--link: expected one .bed file, found pieces of a table. Leave it out.")
+    options = options.settled()
+    if options.link or options.code_dtype == "2bit":
+        raise UsageError(
+            "--link, --code-dtype 2bit: expected one table, found pieces. Leave the option out."
+        )
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

@@ -82,10 +82,13 @@ class StoreForm:
         Dtype of ``codes``.
     values_dtype : {'float32', 'float64'} or None
         Dtype of ``values``; None keeps each code's lowest and highest value instead.
+    is_packed : bool
+        Codes 0, 1, 2 are the values, and take two bits each.
     """
 
     code_dtype: str = "uint8"
     values_dtype: str | None = "float64"
+    is_packed: bool = False
 
     @property
     def code_nbytes(self) -> int:
@@ -124,6 +127,8 @@ class IngestMemory:
         What the texts of categorical features count as, about; None where there are none.
     aggregates : bool
         Whether groups of rows become one row each.
+    cell_nbytes : {4, 8}
+        Bytes of a cell on its way.
     resident_nbytes, panel_rows, category_nbytes : int
         Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
         of categorical features, held to the end.
@@ -141,6 +146,7 @@ class IngestMemory:
     panel_rows: int = 1
     category_nbytes: int = 0
     aggregates: bool = False
+    cell_nbytes: int = 8
 
     def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "IngestMemory":
         """Return what a table of another number of rows takes."""
@@ -223,7 +229,7 @@ class IngestMemory:
         """
         held = max(own_nbytes() + total_nbytes(self.held), resident_nbytes() + beside_nbytes)
         spare = self.cap_nbytes - held - SLACK_NBYTES
-        row_nbytes = 8 * shape.n_features
+        row_nbytes = self.cell_nbytes * shape.n_features
         room = spare - COLUMN_NBYTES * self.n_columns
         wanted = max(ENOUGH_NBYTES, 16 * row_nbytes)
         for_panel, most = min(wanted, room - min(CATEGORY_NBYTES, room // 4)), 256 * MB
@@ -263,9 +269,9 @@ def places_nbytes(shape: Shape) -> int:
     return COLUMN_NBYTES * shape.n_features + 3 * shape.n_rows
 
 
-def lines_lease(n_items: int, work_nbytes: int = 0) -> Lease:
+def lines_lease(n_items: int, work_nbytes: int = 0, cell_nbytes: int = 8) -> Lease:
     """Return what reading takes beside what is read: a line, three times, and the format's work."""
-    return Lease("lines on their way", 3 * 8 * n_items + work_nbytes)
+    return Lease("lines on their way", 3 * cell_nbytes * n_items + work_nbytes)
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:

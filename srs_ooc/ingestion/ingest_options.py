@@ -287,8 +287,9 @@ class IngestOptions:
         Columns to leave out.
     memory_mb : float
         Cap on the resident memory of the whole process, in MB of 10**6 bytes.
-    code_dtype : {'uint8', 'uint16'}
-        Dtype of the codes.
+    code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
+        Dtype of the codes; those of values 0, 1, 2 may take two bits each. ``auto`` is '2bit' for a
+        ``.bed`` file, and else 'uint8'.
     keep_values : bool
         Keep the values, in the narrowest float that loses nothing.
     text : TextForm
@@ -321,7 +322,7 @@ class IngestOptions:
     row_ids: str | None = None
     ignore: Sequence[str] = ()
     memory_mb: float = 512
-    code_dtype: str = "uint8"
+    code_dtype: str = "auto"
     keep_values: bool = True
     text: text_tables.TextForm = field(default_factory=text_tables.TextForm)
     samples: Path | None = None
@@ -359,7 +360,16 @@ class IngestOptions:
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""
-        return StoreForm(self.code_dtype, values_dtype if self.keep_values else None)
+        kept = values_dtype if self.keep_values else None
+        dtype = "uint16" if self.code_dtype == "uint16" else "uint8"
+        return StoreForm(dtype, kept, self.code_dtype == "2bit")
+
+    def settled(self, *, genotypes: bool = False) -> "IngestOptions":
+        """Return options that say the dtype of codes, that of a ``.bed`` file if so said."""
+        if self.code_dtype != "auto":
+            return self
+        is_plain = self.keep_values and not (self.link or self.kinds or self.aggregate)
+        return replace(self, code_dtype="2bit" if genotypes and is_plain else "uint8")
 
     def memory(
         self,
@@ -376,7 +386,7 @@ class IngestOptions:
 
     def identity(self) -> str:
         """Return what decides what a table becomes, in the words that folders of pieces hold."""
-        said = vars(replace(self, overwrite=False)) | {"memory_mb": 0}
+        said = vars(replace(self.settled(), overwrite=False)) | {"memory_mb": 0}
         names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
         default = {one.name: one.default for one in fields(self) if one.name in _LATER}
         kept = (name for name in said if name not in default or said[name] != default[name])
@@ -590,6 +600,6 @@ WORDS = {
     "missing_target": ("drop", "refuse"),
     "missing_covariates": ("keep", "drop"),
     "aggregate": ("mean", "median", "sum"),
-    "code_dtype": ("uint8", "uint16"),
+    "code_dtype": ("auto", "2bit", "uint8", "uint16"),
 }
 """Parameters that are one of a few words."""

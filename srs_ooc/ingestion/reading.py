@@ -315,8 +315,9 @@ class TableReading:
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
-        self.options, self.side, self._origin = options, side, origin
-        self._memory = memory or memory_of(table, options)
+        self.options = options.settled(genotypes=self.genotypes is not None)
+        self.side, self._origin = side, origin
+        self._memory = memory or memory_of(table, self.options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
         self._fits_float32 = not getattr(table, "wide", False)  # only of our own
@@ -348,10 +349,11 @@ class TableReading:
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
+        n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
         if not self.options.link:
-            disk = disk_of(shape, self._memory.form, by_rows=table.by_rows)
-            check_disk(self._work.folder, *disk)
-        lines = ingest_memory.lines_lease(table.shape[int(table.by_rows)], table.work_nbytes)
+            form, by_rows = self._memory.form, table.by_rows
+            check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows, cell_nbytes=size))
+        lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
 

@@ -18,10 +18,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
-from srs_ooc.base.text import describe_nbytes
+from srs_ooc.base.text import ceil_div, describe_nbytes
 from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
-from srs_ooc.store.bed import LINK
+from srs_ooc.store import bed
 from srs_ooc.store.manifest import Shape
 
 ARRAY_BLOCK = 1 << 18
@@ -346,7 +346,12 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def disk_of(
-    shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
+    shape: Shape,
+    form: StoreForm,
+    *,
+    by_rows: bool,
+    text_nbytes: int | None = None,
+    cell_nbytes: int = 8,
 ) -> tuple[int, int]:
     """Return the bytes of scratch and, at most about, of the store that ingesting a table takes.
 
@@ -360,14 +365,18 @@ def disk_of(
         Whether the source is read by rows, which are turned into columns in scratch.
     text_nbytes : int, optional
         Bytes of text of a source that is text: values take no more.
+    cell_nbytes : int
+        Bytes of a cell on its way, and as it is kept.
     """
     n_cells = shape.n_rows * shape.n_features
-    values = 0 if form.values_dtype is None else 8 * n_cells
+    values = 0 if form.values_dtype is None else cell_nbytes * n_cells
     if text_nbytes is not None:
         values = min(values, text_nbytes)
     ranges = 16 * form.n_ranges(shape) * shape.n_features
     codes = form.code_nbytes * n_cells
-    return 8 * n_cells * by_rows, codes + values + ranges + 40 * shape.n_features
+    if form.is_packed:
+        codes, values = ceil_div(n_cells, 4), 0
+    return cell_nbytes * n_cells * by_rows, codes + values + ranges + 40 * shape.n_features
 
 
 def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
@@ -396,7 +405,7 @@ def check_replaceable(path: Path) -> None:
     StoreError
         If there is something at ``path`` that is not a folder with the files of a store.
     """
-    has_codes = (path / "codes").is_dir() or (path / LINK).is_file()
+    has_codes = (path / "codes").is_dir() or bed.is_there(path)
     is_store = (path / "zarr.json").is_file() and has_codes
     if path.is_symlink() or (path.exists() and not is_store):
         found = "a link" if path.is_symlink() else "something else"

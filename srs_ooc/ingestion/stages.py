@@ -39,7 +39,7 @@ from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFo
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
 from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
-from srs_ooc.ingestion.writer import write_store
+from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
@@ -327,6 +327,10 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
             f"{reading.source}, column {header.describe(feature)}: expected numbers to aggregate, "
             "found texts. Leave it out with --ignore, or keep it as one of --covariates."
         )
+    lines = None
+    if options.code_dtype == "2bit":
+        fits_float32 = True
+        lines = _lines_of(reading, roles, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
     batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
     inferred |= side.inferred | facts.inferred
@@ -344,6 +348,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
             progress=work.tell,
             first_feature=options.first_feature,
             link=link,
+            lines=lines,
         )
     for further in rows.further:
         write_column(work.folder, manifest.fingerprint, "target", further)
@@ -374,6 +379,30 @@ def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> 
             "out, or --link."
         )
     return bed
+
+
+def _lines_of(
+    reading: Reading, roles: Roles, kinds: FeatureKinds
+) -> Callable[[int, int], NDArray[np.uint8]] | None:
+    """Return what reads variants of a ``.bed`` file as they are; None where values have to be read.
+
+    Raises
+    ------
+    UsageError
+        If options make more of the values than two bits hold.
+    """
+    options = reading.options
+    plain = options.keep_values and options.aggregate is None and not kinds.is_text.any()
+    if not plain or (kinds.forced != FREE).any():
+        raise UsageError(
+            "--code-dtype 2bit: expected numbers kept as they are, found texts, --kind, "
+            "--aggregate or --no-values. Leave it out, or these."
+        )
+    bed: BedFile | None = getattr(reading, "genotypes", None)
+    if bed is None or kinds.kept.mask is not None:
+        return None
+    columns = roles.stored_columns()
+    return lambda start, stop: bed.lines(columns[start:stop])
 
 
 # What an ingest would take, found without writing a store: rows, disk, memory.
@@ -418,13 +447,15 @@ def forecast(
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(getattr(opened, "close", int))
-            memory = memory_of(opened, options)
+            is_bed = isinstance(getattr(opened, "bed", None), BedFile)
+            memory = memory_of(opened, options.settled(genotypes=is_bed))
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    scratch, stored = disk_of(shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes)
+    how = partial(disk_of, by_rows=by_rows, text_nbytes=text_nbytes)
+    scratch, stored = how(shape, memory.form, cell_nbytes=memory.cell_nbytes)
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free

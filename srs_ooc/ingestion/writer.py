@@ -1,9 +1,10 @@
 """From columns to a complete store, in one bounded pass: codes, values, facts, categories."""
 
+import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
 from srs_ooc.native import _native
-from srs_ooc.store.bed import BedFile, write_link
+from srs_ooc.store import bed
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import (
     BOOLEAN,
     CATEGORICAL,
@@ -378,28 +380,59 @@ class ColumnsWriter:
         }
 
 
-class LinkedWriter(ColumnsWriter):
-    """Counts the variants of a ``.bed`` file, and writes all but codes and values."""
+Lines = Callable[[int, int], NDArray[np.uint8]]
+"""Returns stored features, first to last, as lines of a ``.bed`` file of the rows that are kept."""
 
-    def __init__(self, store: NewStore, shape: Shape, kinds: FeatureKinds, bed: BedFile) -> None:
+
+class BedWriter(ColumnsWriter):
+    """Counts genotypes, and writes all that is kept of them, the lines of a ``.bed`` file included.
+
+    Parameters
+    ----------
+    store, shape, kinds
+        As of the base.
+    lines : callable, optional
+        Reads them; they are made of the values where it is not given.
+    link : BedFile, optional
+        The file, in whose order features lie, where they are left there.
+    """
+
+    def __init__(
+        self,
+        store: NewStore,
+        shape: Shape,
+        kinds: FeatureKinds,
+        lines: Lines | None,
+        link: BedFile | None,
+    ) -> None:
         super().__init__(store, shape, StoreForm("uint8", "float32"), kinds)
-        self._bed, self.chunk_features = bed, shape.n_features
-        self.n_linked_rows, self.order_key = bed.n_samples, 0
-        mask = np.ones(bed.n_samples, np.bool_) if kinds.kept.mask is None else kinds.kept.mask
-        self._rows = np.flatnonzero(mask).astype(np.int32)
+        self._link, self.chunk_features = link, shape.n_features
+        self._bed = link or BedFile(store.folder / bed.OWN, *astuple(shape))
+        self.n_linked_rows = self._bed.n_samples
+        self._rows = np.arange(shape.n_rows, dtype=np.int32)
+        self._lines = lines
+        if link is not None:
+            self.order_key, self._lines = 0, lambda start, stop: link.lines(np.arange(start, stop))
+            if kinds.kept.mask is not None:
+                self._rows = np.flatnonzero(kinds.kept.mask).astype(np.int32)
         self._present = np.empty(shape.n_features, np.uint8)
 
     def write(
         self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
     ) -> None:
-        """Count all variants, chunk by chunk of their values."""
+        """Count all features, chunk by chunk of their values, and write their lines."""
         n_features, floats = columns.n_features, self._floats["values"]
         step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
-        kept = self._bed.mask(self._rows)
+        kept, own = self._bed.mask(self._rows), None
+        if self._link is None:
+            own = self._bed.path.open("xb")
+            own.write(bed.HEAD)
         for start in range(0, n_features, step):
             stop = min(start + step, n_features)
-            lines = self._bed.lines(np.arange(start, stop))
+            lines = self._lines(start, stop) if self._lines else self._packed(columns, start, stop)
             floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
+            if own:
+                own.write(lines.data)
             counts = self._bed.counts(lines, kept)
             is_there = counts > 0
             self._present[start:stop] = is_there @ np.array([1, 2, 4], np.uint8)
@@ -411,19 +444,40 @@ class LinkedWriter(ColumnsWriter):
             self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
+        if own:
+            own.flush()
+            os.fsync(own.fileno())
+            own.close()
+
+    def _packed(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return the lines of features whose values are read."""
+        values = self._given.kept.read(columns, start, stop)
+        lines = np.empty((len(values), self._bed.line_nbytes), np.uint8)
+        wrong = _native.pack_genotypes(values, lines.reshape(-1))
+        if wrong >= 0:
+            feature, row = divmod(wrong, values.shape[1])
+            where, text = self._given.cell(start + feature, row, float(values[feature, row]))
+            raise InputError(
+                f"{where}: expected 0, 1, 2 or a missing value, as --code-dtype 2bit says, found "
+                f"{text}. Leave it out: uint8 holds other values."
+            )
+        return lines
 
     def positions(self, first: int) -> NDArray[np.uint32]:
-        """Return the places of the variants: they lie as in the file."""
+        """Return the places in the source: of a linked file features lie as there."""
+        if self._link is None:
+            return super().positions(first)
         return np.arange(len(self._kinds), dtype=np.uint32)
 
     def sync(self) -> None:
-        """Do nothing: values are elsewhere."""
+        """Do nothing: there are no values beside the lines."""
 
     def close(self) -> dict[str, Any]:
         """Write the facts, and where the file is."""
         self._store.small("linked_rows", [self._rows])
         self._store.small("present", [self._present])
-        write_link(self._store.folder, self._bed.path)
+        if self._link is not None:
+            bed.write_link(self._store.folder, self._link.path)
         return super().close()
 
 
@@ -488,6 +542,7 @@ def write_store(
     progress: ByteProgress | None = None,
     first_feature: int = 0,
     link: BedFile | None = None,
+    lines: Lines | None = None,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 
@@ -519,6 +574,8 @@ def write_store(
     link : BedFile, optional
         The file that ``columns`` are of, where the store is to be linked to it: features lie in its
         order, and codes and values are left there.
+    lines : callable, optional
+        Reads lines of a ``.bed`` file where codes are packed; made of ``columns`` if not given.
 
     Raises
     ------
@@ -533,10 +590,10 @@ def write_store(
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
-        if link is None:
+        if link is None and not form.is_packed:
             work = ColumnsWriter(store, shape, form, kinds)
         else:
-            work = LinkedWriter(store, shape, kinds, link)
+            work = BedWriter(store, shape, kinds, lines, link)
         work.write(columns, batch, n_threads, progress)
         found = work.close()
         _native.return_large_blocks()

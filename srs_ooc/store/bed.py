@@ -1,8 +1,9 @@
-"""A PLINK 1 ``.bed`` file: two bits a genotype, variant by variant; a store may be linked to one.
+"""A PLINK 1 ``.bed`` file: two bits a genotype, variant by variant; it may be the codes of a store.
 
-The format is described at https://www.cog-genomics.org/plink/1.9/formats#bed. Of a linked store the
-``.bed`` holds codes and values; the store has a manifest, small arrays, and ``link.json``, which
-says where the file is and when it was last changed.
+The format is described at https://www.cog-genomics.org/plink/1.9/formats#bed. Of such a store the
+``.bed`` holds codes and values, which follow from them. It is ``genotypes.bed`` in the store, in
+its order and of its rows; or, of a linked store, a file elsewhere, of which ``link.json`` says
+where it is and when it was last changed.
 """
 
 import json
@@ -24,11 +25,13 @@ from srs_ooc.store.manifest import Manifest, cannot_read, damaged
 from srs_ooc.store.values import ValuesReader, crc32c
 
 MAGIC, _BY_VARIANT = b"\x6c\x1b", 1
-HEAD_NBYTES = 3
+HEAD = MAGIC + bytes([_BY_VARIANT])
+HEAD_NBYTES = len(HEAD)
 _OF_TWO_BITS = np.array([2, np.nan, 1, 0], np.float32)  # copies of A1
 _DOSAGES = _OF_TWO_BITS[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3].view(np.complex128)
 N_DOSAGES = 3
-LINK = "link.json"
+LINK, OWN = "link.json", "genotypes.bed"
+"""What a store has beside its arrays: where its file is, or the file."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +152,21 @@ class BedFile:
         return out
 
 
+def is_there(store: Path) -> bool:
+    """Return whether a folder holds such a file, or says where it is."""
+    return (store / OWN).is_file() or (store / LINK).is_file()
+
+
 def write_link(folder: Path, bed: Path) -> None:
     """Write where the file of a linked store is, and when it was last changed."""
     link = {"path": str(bed.resolve()), "mtime_ns": bed.stat().st_mtime_ns}
     (folder / LINK).write_text(json.dumps(link, indent=2), "utf-8")
 
 
-def linked_file(store: Path, manifest: Manifest) -> BedFile:
-    """Return the file that a store is linked to: where it was, or beside the store.
+def file_of(store: Path, manifest: Manifest) -> BedFile:
+    """Return the file of a store: its own, or that which it is linked to.
+
+    This one is where it was, or beside the store.
 
     Raises
     ------
@@ -164,6 +174,14 @@ def linked_file(store: Path, manifest: Manifest) -> BedFile:
         If it is gone, of another size, or was changed since; or what the store says of it cannot
         be.
     """
+    shape = manifest.n_linked_rows, manifest.n_features
+    if not manifest.is_linked:
+        own = BedFile(store / OWN, *shape)
+        try:
+            own.check("the manifest", "the manifest")
+        except (InputError, OSError) as error:
+            raise damaged(own.path, error) from error
+        return own
     try:
         link: Any = json.loads((store / LINK).read_text("utf-8"))
         path, mtime_ns = Path(link["path"]), int(link["mtime_ns"])
@@ -177,7 +195,7 @@ def linked_file(store: Path, manifest: Manifest) -> BedFile:
     again += "runs go on where its genotypes are the same."
     if not path.is_file():
         raise StoreError(f"{store}: expected the .bed file {link['path']}, found none. {again}")
-    bed, found = BedFile(path, manifest.n_linked_rows, manifest.n_features), path.stat()
+    bed, found = BedFile(path, *shape), path.stat()
     if (found.st_size, found.st_mtime_ns) != (bed.nbytes, mtime_ns):
         what = "another size" if found.st_size != bed.nbytes else "that it was changed"
         raise StoreError(
@@ -186,8 +204,8 @@ def linked_file(store: Path, manifest: Manifest) -> BedFile:
     return bed
 
 
-class LinkedValues(ValuesReader):
-    """The dosages of a linked store, in chunks with a checksum each, as any values.
+class BedValues(ValuesReader):
+    """The values of a store whose codes are in a ``.bed``, in chunks with a checksum each, as any.
 
     Parameters
     ----------
@@ -212,7 +230,7 @@ class LinkedValues(ValuesReader):
         except InputError as error:
             raise StoreError(str(error)) from error
         if crc32c(lines.tobytes()) != int(self._crcs[index]):
-            found = f"other genotypes than were linked, in variants {first + 1} to {first + count}"
+            found = f"other genotypes, in variants {first + 1} to {first + count}"
             raise damaged(
                 self._bed.path, f"expected those of the store {self._path}, found {found}"
             )

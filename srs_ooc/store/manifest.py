@@ -509,8 +509,8 @@ def _check_lengths(m: "Manifest") -> None:
 # dimensions of these names; nothing here reads them.
 
 FORMAT, FORMAT_OF_COVARIATES, FORMAT_OF_LINKED = 3, 4, 5
-"""Formats of stores: the second of those with covariates or events, the third of those linked to a
-file. Older versions refuse them."""
+"""Formats of stores: the second of those with covariates or events, the third of those whose codes
+are in a ``.bed`` file. Older versions refuse them."""
 _NOT_IN = {FORMAT: {"levels", "n_linked_rows"}, FORMAT_OF_COVARIATES: {"n_linked_rows"}}
 NO_TARGET, LAST_COLUMN = "none; rows are numbered", "last column"
 """What a manifest says was inferred of the target where the table has none."""
@@ -567,6 +567,11 @@ class Manifest:
         return {"code_lows": n_codes, "code_highs": n_codes}
 
     @property
+    def is_linked(self) -> bool:
+        """Whether codes and values are left in a file elsewhere, and features in its order."""
+        return self.n_linked_rows > 0 and self.order_key == 0
+
+    @property
     def float_dtype(self) -> str:
         """Return the dtype of the compressed arrays."""
         return self.values_dtype or "float64"
@@ -583,7 +588,7 @@ class Manifest:
 
     @property
     def n_chunks(self) -> int:
-        """Chunk files of ``codes``; none where they are in a file that the store is linked to."""
+        """Chunk files of ``codes``; none where these are in a ``.bed`` file."""
         return 0 if self.n_linked_rows else ceil_div(self.n_features, self.chunk_features)
 
     @property
@@ -593,7 +598,7 @@ class Manifest:
 
     @property
     def codes_nbytes(self) -> int:
-        """Bytes of all codes, padding not counted; of two bits each where they are linked."""
+        """Bytes of all codes, padding not counted; of two bits each in a ``.bed`` file."""
         if self.n_linked_rows:
             return self.n_features * ceil_div(self.n_linked_rows, 4)
         return self.n_features * self.n_rows * self.code_nbytes
@@ -612,7 +617,7 @@ class Manifest:
 
 
 def format_of(row_columns: Collection[str], n_linked_rows: int = 0) -> int:
-    """Return the format of a store with these columns of its rows, linked to so many samples."""
+    """Return the format of a store with these columns of its rows, and so many of a .bed file."""
     if n_linked_rows:
         return FORMAT_OF_LINKED
     return FORMAT_OF_COVARIATES if {"covariates", "events"} & {*row_columns} else FORMAT

@@ -245,8 +245,8 @@ def open_store(
     manifest = read_remote_manifest(where, objects)
     if manifest.n_linked_rows:
         raise StoreError(
-            f"{where}: expected a store that holds its codes, found one that is linked to a .bed "
-            "file. Ingest that file without --link, and upload the store."
+            f"{where}: expected a store with codes of uint8, found one whose codes are in a .bed "
+            "file. Ingest the table with --code-dtype uint8, and upload that store."
         )
     store = RemoteStore(where, objects, manifest, cache or CacheOptions())
     if fingerprint is not None:

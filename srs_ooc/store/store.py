@@ -39,7 +39,7 @@ from srs_ooc.store.arrays import (
     stamps_of,
     verify_array,
 )
-from srs_ooc.store.bed import BedFile, LinkedValues, linked_file
+from srs_ooc.store.bed import BedFile, BedValues, file_of
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     CATEGORIES,
@@ -279,7 +279,7 @@ class Store:
             ``fingerprint``.
         """
         manifest = read_manifest(path)
-        store = (LinkedStore if manifest.n_linked_rows else cls)(path, manifest)
+        store = (BedStore if manifest.n_linked_rows else cls)(path, manifest)
         if fingerprint is not None:
             store.check_is(fingerprint)
         return store
@@ -668,15 +668,15 @@ class Store:
         return Verified(nbytes, counts)
 
 
-# A store that is linked to a .bed file, which holds its codes and values.
+# A store whose codes and values are in a .bed file.
 
 
-class LinkedColumns(ColumnStore):
-    """The codes of a linked store: variants of a ``.bed`` file, in the order of the file.
+class BedColumns(ColumnStore):
+    """The codes of such a store: variants of a ``.bed`` file, in the order of the file.
 
     Parameters
     ----------
-    store : LinkedStore
+    store : BedStore
         The store.
     mapped : bool
         As of the base.
@@ -687,7 +687,7 @@ class LinkedColumns(ColumnStore):
         If the file cannot be opened or mapped, or is not what it was.
     """
 
-    def __init__(self, store: "LinkedStore", *, mapped: bool) -> None:
+    def __init__(self, store: "BedStore", *, mapped: bool) -> None:
         self._bed, self._kept = store.bed, np.asarray(store.array("linked_rows"))
         self._present = np.asarray(store.array("present"))
         super().__init__(store.path, store.manifest, store.stamps, mapped=mapped)
@@ -711,13 +711,13 @@ class LinkedColumns(ColumnStore):
         return _native.advise_files(self._descriptors, features, n_features, line_nbytes)
 
 
-class LinkedStore(Store):
+class BedStore(Store):
     """A store whose codes and values are those of a ``.bed`` file; :meth:`Store.open` makes it."""
 
     bed: BedFile
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.bed = linked_file(path, manifest)
+        self.bed = file_of(path, manifest)
         super().__init__(path, manifest)
         lines = TILE * (self.bed.n_samples + self.bed.line_nbytes)
         self._reading_nbytes = manifest.n_features + 4 * manifest.n_rows + 2 * lines
@@ -730,11 +730,11 @@ class LinkedStore(Store):
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
-        return LinkedColumns(self, mapped=mapped)
+        return BedColumns(self, mapped=mapped)
 
     def values(self, array: str = "values") -> ValuesReader:
         """Return what reads the dosages."""
-        return LinkedValues(self.path, self.manifest, self.bed)
+        return BedValues(self.path, self.manifest, self.bed)
 
 
 # All columns of a store from first to last, as numbers: for passes that look at each of them.

@@ -213,6 +213,8 @@ class Table(Protocol):
         only the process can tell.
     work_nbytes : int
         Memory that reading takes beyond what is read and what is held already.
+    reads_narrow : bool
+        Only of our own: :meth:`read` returns float32 alone.
     """
 
     format: str = ""
@@ -228,6 +230,7 @@ class Table(Protocol):
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
+    reads_narrow: bool = False
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.

@@ -72,7 +72,7 @@ class NpyTable(Table):
         self.by_rows = not is_fortran or shape[0] == 1
         self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = in_memory.is_narrow(self._dtype)
+        self.narrow = self.reads_narrow = in_memory.is_narrow(self._dtype)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""

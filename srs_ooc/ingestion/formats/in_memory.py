@@ -738,8 +738,11 @@ def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     if held is None:  # it was given, or others opened it
         grown = max(0, resident_nbytes() - own_nbytes())
         held = (Lease("what is held of the table", grown),)
-    lines = lines_lease(table.shape[int(table.by_rows)], table.work_nbytes)
+    is_plain = options.aggregate is None and not options.kinds and table.text_columns is None
+    cell_nbytes = 4 if is_plain and getattr(table, "reads_narrow", False) else 8
+    lines = lines_lease(table.shape[int(table.by_rows)], table.work_nbytes, cell_nbytes)
     n_rows, n_columns = table.shape
     taken = options.memory(n_columns, n_rows, (*held, lines), getattr(table, "opening", ()))
     holds = bool(options.kinds) or (table.text_columns is not None and table.text_columns.any())
-    return replace(taken, texts_nbytes=2 * MB if holds else None)  # before texts are read
+    texts_nbytes = 2 * MB if holds else None  # before texts are read
+    return replace(taken, texts_nbytes=texts_nbytes, cell_nbytes=cell_nbytes)

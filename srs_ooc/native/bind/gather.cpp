@@ -146,6 +146,22 @@ void count_genotypes(Vector<const uint8_t> lines, Vector<const uint8_t> kept, Ve
         srs::count_dosages(lines.data() + i * nbytes, kept.data(), nbytes, out.data() + i * srs::N_DOSAGES);
 }
 
+// Values as lines of a .bed file; returns the place of the first that is none of 0, 1, 2 and NaN, or -1.
+int64_t pack_genotypes(srs::AnyMatrix values, Vector<uint8_t> out) {
+    const auto n = static_cast<int64_t>(values.shape(0)), n_rows = static_cast<int64_t>(values.shape(1));
+    srs::expect_size("out", out, n * srs::bed_line_nbytes(n_rows));
+    int64_t wrong = -1;
+    srs::with_dtype<float, double>("values", values, [&](auto value) {
+        const auto *all = static_cast<const decltype(value) *>(values.data());
+        nb::gil_scoped_release released;
+        for (int64_t i = 0; i < n && wrong < 0; ++i) {
+            const int64_t found = srs::pack_dosages(all + i * n_rows, n_rows, out.data() + i * srs::bed_line_nbytes(n_rows));
+            if (found < n_rows) wrong = i * n_rows + found;
+        }
+    });
+    return wrong;
+}
+
 // Lines of a file from `offset` on, each of `nbytes`, neighbours in one read.
 void read_lines(Vector<const int32_t> descriptors, int64_t offset, int64_t nbytes, Vector<const int64_t> positions, Vector<uint8_t> out) {
     const auto n = static_cast<int64_t>(positions.size());
@@ -233,6 +249,7 @@ void bind_gather(nb::module_ &module) {
     srs::define(module, "gather_mapped", &gather_mapped, "addresses"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "");
     srs::define(module, "gather_files", &gather_files, "descriptors"_a, "features"_a, "n_features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
     srs::define(module, "gather_genotypes", &gather_genotypes, "addresses"_a, "descriptors"_a, "present"_a, "features"_a, "n_rows"_a, "rows"_a, "tiled"_a, "out"_a, "isa"_a = "", "n_threads"_a = 1);
+    srs::define(module, "pack_genotypes", &pack_genotypes, "values"_a, "out"_a);
     srs::define(module, "count_genotypes", &count_genotypes, "lines"_a, "kept"_a, "out"_a);
     srs::define(module, "read_lines", &read_lines, "descriptors"_a, "offset"_a, "nbytes"_a, "positions"_a, "out"_a);
     srs::define(module, "advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);

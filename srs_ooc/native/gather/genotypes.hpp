@@ -49,6 +49,21 @@ class GenotypeLines {
     std::vector<uint8_t> lines_, staging_;
 };
 
+// Values of n samples as a line; returns the first that is none of 0, 1, 2 and NaN, or n.
+template <class Value> int64_t pack_dosages(const Value *values, int64_t n, uint8_t *line) {
+    for (int64_t i = 0; i < n;) {
+        uint8_t four = 0;
+        for (int shift = 0; shift < 8 && i < n; shift += 2, ++i) {
+            const Value value = values[i];
+            const int field = value == 0 ? 3 : value == 1 ? 2 : value == 2 ? 0 : 1;
+            if (field == 1 && value == value) return i;
+            four = static_cast<uint8_t>(four | field << shift);
+        }
+        *line++ = four;
+    }
+    return n;
+}
+
 // Samples with each dosage, 0, 1, 2, of a variant; `kept` has 01 for each sample that counts, 00 for others.
 inline void count_dosages(const uint8_t *line, const uint8_t *kept, int64_t nbytes, uint32_t *counts) {
     const auto count = [](uint64_t pairs) { // of fields of two bits that are 0 or 1
