@@ -4,7 +4,8 @@ For each size a file is written, then ``ingest``, ``plan``, ``run`` and ``featur
 of its own, seen from outside. Half of the rows are of each class; 20 features are shifted by
 ``--shift`` standard deviations in one of them. Peers get the raw file: polars reads it and SciPy's
 rank-sum test takes its columns, one after the other (``rank``); PLINK 2 takes genotypes by
-``--glm`` (``plink``). They are used where they are there.
+``--glm`` (``plink``). They are used where they are there. The largest ``.npy`` is in Fortran
+order, as a table of features in rows is.
 
     python benchmarks/raw_to_verdict.py --folder FOLDER [--only 1000x80000.csv ...] [--cold]
         [--memory-mb 512] [--peers rank plink] [--keep] [--run-options TEXT]
@@ -49,7 +50,15 @@ def rows(i, m):
     x[:, causal] += shift * y[i : i + m, None]
     return np.round(x, 3)
 if kind == "npy":
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
+    out = np.lib.format.open_memmap(path, "w+", np.float32, (n, p), n > 10_000 and p > 100_000)
+    if out.flags.f_contiguous:
+        for j in range(0, p, 1000):
+            m = min(1000, p - j)
+            block = rng.standard_normal((m, n), np.float32)
+            for i in causal[(causal >= j) & (causal < j + m)] - j:
+                block[i] += shift * y
+            out.T[j : j + m] = np.round(block, 3)
+        n = 0  # done
     step = max(1, 20_000_000 // p)
     for i in range(0, n, step):
         out[i : i + step] = rows(i, min(step, n - i))

@@ -47,6 +47,7 @@ class Purpose(IntEnum):
     JUDGED_ROWS = 37
     EDGES = 41
     ALTERED = 51
+    ROW_SAMPLE = 52
 
 
 def mix64(x: int) -> int:
@@ -83,12 +84,13 @@ def derive_array(key: int, words: NDArray[np.integer]) -> NDArray[np.uint64]:
     return mix64_array(mixed + np.uint64(key))
 
 
-def scale_below(hashes: NDArray[np.uint64], bound: int) -> NDArray[np.uint64]:
+def scale_below(hashes: NDArray[np.uint64], bound: int | NDArray[np.int64]) -> NDArray[np.uint64]:
     """Map 64-bit hashes to integers uniform in ``0 .. bound - 1``, for ``bound < 2**32``.
 
-    The high word of the 64 x 32-bit product, so the bias is below ``bound / 2**64``.
+    ``bound`` is one for all, or one each. The high word of the 64 x 32-bit product, so the bias is
+    below ``bound / 2**64``.
     """
-    size = np.uint64(bound)
+    size = np.asarray(bound, np.uint64)
     high, low = hashes >> np.uint64(32), hashes & np.uint64(UINT32_MASK)
     return (high * size + ((low * size) >> np.uint64(32))) >> np.uint64(32)
 

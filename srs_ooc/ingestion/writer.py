@@ -421,18 +421,29 @@ class BedWriter(ColumnsWriter):
         self, columns: StoredColumns, batch: int, n_threads: int, progress: ByteProgress | None
     ) -> None:
         """Count all features, chunk by chunk of their values, and write their lines."""
+        if self._link is not None:
+            self._count(columns, progress, lambda lines: None)
+            return
+        with self._bed.path.open("xb") as own:
+            own.write(bed.HEAD)
+            self._count(columns, progress, lambda lines: own.write(lines.data))
+            own.flush()
+            os.fsync(own.fileno())
+
+    def _count(
+        self,
+        columns: StoredColumns,
+        progress: ByteProgress | None,
+        write: Callable[[NDArray[np.uint8]], object],
+    ) -> None:
         n_features, floats = columns.n_features, self._floats["values"]
         step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
-        kept, own = self._bed.mask(self._rows), None
-        if self._link is None:
-            own = self._bed.path.open("xb")
-            own.write(bed.HEAD)
+        kept = self._bed.mask(self._rows)
         for start in range(0, n_features, step):
             stop = min(start + step, n_features)
             lines = self._lines(start, stop) if self._lines else self._packed(columns, start, stop)
             floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
-            if own:
-                own.write(lines.data)
+            write(lines)
             counts = self._bed.counts(lines, kept)
             is_there = counts > 0
             self._present[start:stop] = is_there @ np.array([1, 2, 4], np.uint8)
@@ -444,10 +455,6 @@ class BedWriter(ColumnsWriter):
             self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
-        if own:
-            own.flush()
-            os.fsync(own.fileno())
-            own.close()
 
     def _packed(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the lines of features whose values are read."""

@@ -100,6 +100,9 @@ class TreeLearner:
         Return the trees themselves too.
     bootstrap : bool
         Grow each tree on as many rows drawn with replacement.
+    row_sample : int, optional
+        Grow each tree on so many rows, drawn anew without replacement: as many of each class, or
+        one of each quantile of the target (minipatches: Yao and Allen 2020).
     n_threads : int
         Threads that share the columns of a large node; they change nothing but speed.
     categorical : bool (n_features,), optional
@@ -119,6 +122,7 @@ class TreeLearner:
         *,
         records: bool = False,
         bootstrap: bool = False,
+        row_sample: int | None = None,
         n_threads: int = 1,
         categorical: NDArray[np.bool_] | None = None,
         candidates: bool = False,
@@ -126,6 +130,10 @@ class TreeLearner:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
         self.n_threads, self.n_trees = n_threads, n_trees
+        self._strata: NDArray[np.int64] | None = None
+        if row_sample is not None and row_sample < len(rows.order):
+            self._drawn_from = rows.by_target()
+            self._strata = self._drawn_from.strata(row_sample)
         self._known: Kept[int, tuple[RowSplit, TrainingRows]] = recently(MOST_SPLITS)
         self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
@@ -266,13 +274,18 @@ class TreeLearner:
         return kernel.grow_tree(
             block,
             columns.features,
-            self._sampled(self.rows, key) if rows is None else rows,
+            self._drawn(key) if rows is None else rows,
             key,
             self.limits,
             record=record or self.records,
             categorical=self._categories(columns),
             n_threads=self.n_threads,
         )
+
+    def _drawn(self, key: int) -> TrainingRows:
+        """Return the rows that a tree is grown on."""
+        rows = self.rows if self._strata is None else self._drawn_from.sampled(self._strata, key)
+        return self._sampled(rows, key)
 
     def _sampled(self, rows: TrainingRows, key: int) -> TrainingRows:
         return rows.resampled(key) if self.bootstrap else rows
@@ -343,6 +356,13 @@ class TreeParams(Params):
     )
     bootstrap: bool = option(
         Flag(), "Grow each tree on as many rows drawn with replacement.", default=False
+    )
+    row_sample: int | None = option(
+        Whole(2),
+        "Grow each tree on so many rows, drawn anew for each: as many of each class, or one of "
+        "each quantile of the target.",
+        default_text="all",
+        metavar="ROWS",
     )
     class_weight: str = option(
         Text(), "none, balanced, or NAME=WEIGHT,NAME=WEIGHT.", default=UNWEIGHTED, metavar="WEIGHTS"

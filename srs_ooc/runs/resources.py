@@ -312,6 +312,7 @@ def learner_of(
         spec.learner.trees_per_subspace,
         records=records,
         bootstrap=spec.learner.bootstrap,
+        row_sample=spec.learner.row_sample,
         n_threads=n_threads,
         categorical=categorical_features(store),
         candidates=spec.method.judges_candidates,

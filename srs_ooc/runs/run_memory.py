@@ -305,19 +305,24 @@ def run_leases(
 
 
 def largest_subspace(
-    spec: RunSpec, shape: TrainingShape, cap_nbytes: int, *, saves: bool = False
+    spec: RunSpec,
+    shape: TrainingShape,
+    cap_nbytes: int,
+    *,
+    saves: bool = False,
+    n_workers: int = 1,
 ) -> int:
-    """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
+    """Return q_max: the largest subspace a worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
-    ``saves``: trees are kept.
+    ``saves``: trees are kept. ``n_workers``: beside as many others.
     """
     room = cap_nbytes - PROCESS_NBYTES - total_nbytes(fixed_leases(spec, shape))
     n_probes = spec.n_columns - spec.subspace_size
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if work_nbytes(spec, shape, middle + n_probes, saves=saves) <= room:
+        if n_workers * work_nbytes(spec, shape, middle + n_probes, saves=saves) <= room:
             low = middle
         else:
             high = middle - 1

@@ -125,6 +125,9 @@ def settle(
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     default = _default_size(draft, shape.n_candidates)
+    for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
+    if for_two >= max(min(100, shape.n_candidates), sampler.least_subspace()):  # whatever the cores
+        default = min(default, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
     size = _settle_subspace(size, shape.n_candidates, largest, default)

@@ -5,7 +5,7 @@ of ``x log2 x`` in fixed point, in integers only.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -226,8 +226,46 @@ class TrainingRows:
         times = np.bincount(rows, minlength=len(self.response.labels))
         return self._repeated(times[self.order])
 
+    def sampled(self, strata: NDArray[np.int64], key: int) -> "TrainingRows":
+        """Return one row of each stratum, drawn by ``key``; see :meth:`strata`.
+
+        Of stratum i that is the ``scale_below(derive(derive(key, ROW_SAMPLE), i), size)``-th.
+        """
+        sizes = np.diff(strata)
+        hashes = derive_array(derive(key, Purpose.ROW_SAMPLE), np.arange(len(sizes)))
+        return self._of(self.order[strata[:-1] + scale_below(hashes, sizes).astype(np.int64)])
+
+    def strata(self, n_sampled: int) -> NDArray[np.int64]:
+        """Return where each of ``n_sampled`` strata of ``order`` begins, and where the last ends.
+
+        Classes have as many strata each, or one for each row where they have fewer rows; strata of
+        a class are as large as each other, give or take one row. ``n_sampled`` is less than the
+        rows.
+        """
+        sizes, quotas, left = self.root_stats[:, 0], np.zeros(len(self.root_stats), int), n_sampled
+        for n_more, which in enumerate(np.argsort(sizes, kind="stable")):
+            quotas[which] = min(sizes[which], left // (len(sizes) - n_more))
+            left -= quotas[which]
+        firsts = np.cumsum(sizes) - sizes
+        within = [
+            first + np.arange(quota) * size // max(1, quota)
+            for first, size, quota in zip(firsts, sizes, quotas, strict=True)
+        ]
+        return np.concatenate([*within, [len(self.order)]])
+
+    def by_target(self) -> "TrainingRows":
+        """Return the same in the order of the target, where it is numbers."""
+        if not self.response.is_regression:
+            return self
+        targets = self.response.channels[-1][self.order].astype(np.float64)
+        if self.response.n_channels == 2:
+            targets /= self.response.channels[0][self.order]
+        return replace(self, order=self.order[np.argsort(targets, kind="stable")])
+
     def _repeated(self, times: NDArray[np.int64]) -> "TrainingRows":
-        order = np.repeat(self.order, times)
+        return self._of(np.repeat(self.order, times))
+
+    def _of(self, order: NDArray[np.int32]) -> "TrainingRows":
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 

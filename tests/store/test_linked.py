@@ -1,4 +1,4 @@
-"""A store linked to a .bed file: the codes and values of the store that it replaces, and damage."""
+"""A store with or linked to a .bed file: codes and values of the store it replaces, and damage."""
 
 import contextlib
 import math
@@ -9,6 +9,7 @@ import zlib
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from bed_files import DOSAGES, N_ROWS, N_VARIANTS, NAMES, STATUS, write_bed
 from command import error_of, peak_kb
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import srs_ooc
-from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import make_group
@@ -30,6 +31,12 @@ def linked(folder, *args, **options):
     path = write_bed(folder, *args)
     srs_ooc.ingest(path, folder / "l.zarr", link=True, **options)
     return path, Store.open(folder / "l.zarr")
+
+
+def packed(folder, *args, **options):
+    path = write_bed(folder, *args)
+    srs_ooc.ingest(path, folder / "p.zarr", **options)
+    return path, Store.open(folder / "p.zarr")
 
 
 def codes_of(store, *, rows=None, mapped=False, tiled=True):
@@ -52,17 +59,20 @@ def by_name(store, name):
     return out
 
 
-@examples(40)
-@given(st.integers(2, 21), st.integers(1, 130), st.integers(0, 2**16))
-def test_it_is_the_store_that_it_replaces(tmp_path_factory, n_rows, n_variants, seed):
+@examples(80)
+@given(st.booleans(), st.integers(2, 21), st.integers(1, 130), st.integers(0, 2**16))
+def test_it_is_the_store_that_it_replaces(tmp_path_factory, links, n_rows, n_variants, seed):
     rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
     few = [rng.choice([0.0, 1.0, 2.0, math.nan], rng.integers(1, 5)) for _ in range(n_variants)]
     dosages = np.stack([rng.choice(some, n_rows) for some in few], axis=1)
     status = ["1", "2", *rng.choice(["1", "2", "-9"], n_rows - 2)]
     fam = [f"F I{i} 0 0 1 {one}" for i, one in enumerate(status)]
     names = [f"rs{j}" for j in range(n_variants)]
-    path, store = linked(folder, dosages, names, fam, min_class_rows=1)
-    srs_ooc.ingest(path, folder / "s.zarr", min_class_rows=1)
+    make = linked if links else packed
+    path, store = make(folder, dosages, names, fam, min_class_rows=1)
+    assert store.manifest.is_linked == links
+    assert store.manifest.n_linked_rows == (n_rows if links else store.n_rows)
+    srs_ooc.ingest(path, folder / "s.zarr", min_class_rows=1, code_dtype="uint8")
     twin = Store.open(folder / "s.zarr")
     for name in ("kinds", "n_codes", "n_missing", "exact"):
         np.testing.assert_array_equal(by_name(store, name), by_name(twin, name), name)
@@ -80,6 +90,8 @@ def test_it_is_the_store_that_it_replaces(tmp_path_factory, n_rows, n_variants, 
     np.testing.assert_array_equal(chunks[0][np.argsort(store.array("positions"))],
                                   chunks[1][np.argsort(twin.array("positions"))])  # fmt: skip
     assert store.verify().nbytes > 0
+    if not links:  # features lie as in any store
+        np.testing.assert_array_equal(store.array("positions"), twin.array("positions"))
 
 
 @pytest.mark.parametrize("isa", _native.isas())
@@ -96,6 +108,92 @@ def test_every_instruction_set_reads_the_same(tmp_path, isa):
     np.testing.assert_array_equal(out, expected)
 
 
+def write_genotypes(path, dosages, names, status):
+    frame = pd.DataFrame(dosages, columns=names)
+    frame["phenotype"] = [{"1": "control", "2": "case"}.get(one) for one in status]
+    frame.to_csv(path, index=False)
+
+
+def test_a_table_of_any_format_is_packed_where_that_is_asked(tmp_path):
+    names = [f"rs{j}" for j in range(N_VARIANTS)]
+    status = ["2", "1", "-9"] * 8
+    fam = [f"F I{i} 0 0 1 {one}" for i, one in enumerate(status[:N_ROWS])]
+    _, store = packed(tmp_path, DOSAGES, names, fam)
+    assert store.n_rows < N_ROWS
+    write_genotypes(tmp_path / "t.csv", DOSAGES, names, status[:N_ROWS])
+    srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr", code_dtype="2bit")
+    files = [store.path / "genotypes.bed", tmp_path / "t.zarr" / "genotypes.bed"]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert len(files[0].read_bytes()) == 3 + N_VARIANTS * -(-store.n_rows // 4)
+    other = DOSAGES.copy()
+    other[7, 5] = 0.5
+    write_genotypes(tmp_path / "o.csv", other, names, status[:N_ROWS])
+    with pytest.raises(InputError, match=r"line 9: column 'rs5': expected 0, 1, 2 or a missing va"):
+        srs_ooc.ingest(tmp_path / "o.csv", tmp_path / "o.zarr", code_dtype="2bit")
+    assert not (tmp_path / "o.zarr").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kinds": {"rs3": "categorical"}}, {"keep_values": False}, {"code_dtype": "uint16"}],
+    ids=str,
+)  # fmt: skip
+def test_what_two_bits_do_not_hold_is_kept_in_bytes_or_refused(tmp_path, options):
+    assert packed(tmp_path, **options)[1].manifest.n_linked_rows == 0
+    if "code_dtype" not in options:
+        with pytest.raises(UsageError, match="2bit: expected numbers kept as they are"):
+            srs_ooc.ingest(tmp_path / "g.bed", tmp_path / "o.zarr", code_dtype="2bit", **options)
+
+
+def test_variants_may_be_left_out_or_be_the_target(tmp_path):
+    path, store = packed(tmp_path, ignore="rs3", target="rs4", min_class_rows=1)
+    srs_ooc.ingest(path, tmp_path / "s.zarr", ignore="rs3", target="rs4", min_class_rows=1,
+                   code_dtype="uint8")  # fmt: skip
+    assert store.n_features == N_VARIANTS - 2
+    np.testing.assert_array_equal(codes_of(store), codes_of(Store.open(tmp_path / "s.zarr")))
+
+
+def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path):
+    path, store = packed(tmp_path)
+    srs_ooc.ingest(path, tmp_path / "s.zarr", code_dtype="uint8")
+    made = []
+    (tmp_path / "more").mkdir()
+    fam = [f"F J{i} 0 0 1 {STATUS[i]}" for i in range(N_ROWS)]
+    more = write_bed(tmp_path / "more", DOSAGES[::-1], NAMES, fam)
+    (tmp_path / "beside").mkdir()
+    beside = write_bed(tmp_path / "beside", DOSAGES, [f"x{name}" for name in NAMES])
+    for how, table in (("append_rows", more), ("append_features", beside)):
+        for old in (store.path, tmp_path / "s.zarr"):
+            made.append(tmp_path / f"{how}-{old.name}")
+            srs_ooc.ingest(table, made[-1], **{how: old})
+        one, other = (Store.open(path) for path in made[-2:])
+        np.testing.assert_array_equal(codes_of(one), codes_of(other))
+        assert one.n_rows * one.n_features == 2 * N_ROWS * N_VARIANTS
+        assert one.manifest.n_linked_rows == 0
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "head", "byte"])
+def test_damage_of_its_own_file_is_found_and_named(tmp_path, damage):
+    _, store = packed(tmp_path)
+    file = store.path / "genotypes.bed"
+    data = bytearray(file.read_bytes())
+    data[{"head": 1, "byte": 40}.get(damage, 0)] ^= damage in ("head", "byte")
+    file.unlink()
+    if damage != "gone":
+        file.write_bytes(data[:-1] if damage == "short" else data)
+    with pytest.raises(StoreError, match=r"genotypes\.bed.* [Ii]ngest the table again"):
+        Store.open(store.path).verify()
+
+
+def test_its_own_file_is_watched(tmp_path):
+    _, store = packed(tmp_path)
+    os.utime(store.path / "genotypes.bed", (1, 1))
+    with pytest.raises(StoreError, match=r"genotypes\.bed.*written to, replaced"):
+        store.check_unchanged()
+    srs_ooc.ingest(tmp_path / "g.bed", store.path, overwrite=True)
+    assert Store.open(store.path).fingerprint == store.fingerprint
+
+
 def test_a_run_on_it_finds_what_a_run_on_the_store_finds(tmp_path):
     rng = np.random.default_rng(3)
     dosages = rng.integers(0, 3, (120, 60)).astype(float)
@@ -103,12 +201,14 @@ def test_a_run_on_it_finds_what_a_run_on_the_store_finds(tmp_path):
     status = np.where(signal > np.median(signal), 2, 1)
     fam = [f"F I{i} 0 0 1 {one}" for i, one in enumerate(status)]
     path, _ = linked(tmp_path, dosages, [f"rs{j}" for j in range(60)], fam)
-    srs_ooc.ingest(path, tmp_path / "s.zarr")
+    srs_ooc.ingest(path, tmp_path / "p.zarr")
+    srs_ooc.ingest(path, tmp_path / "s.zarr", code_dtype="uint8")
     found = [
         srs_ooc.run(tmp_path / store, out=tmp_path / f"{store}.run", iterations=40, alpha="0")
-        for store in ("l.zarr", "s.zarr")
+        for store in ("l.zarr", "p.zarr", "s.zarr")
     ]
-    one, other = (
+    assert found[1].features("records", top=60) == found[2].features("records", top=60)
+    one, _, other = (
         {f["name"]: (f["p_value"], f["selected"]) for f in result.features("records", top=60)}
         for result in found
     )
@@ -129,7 +229,7 @@ def test_the_report_of_ingest_and_verify_say_where_the_genotypes_are(tmp_path, c
     assert sum(f.stat().st_size for f in (tmp_path / "l.zarr").rglob("codes/*")) == 0
     with pytest.raises(SystemExit):
         main(["inspect", str(tmp_path / "l.zarr")])
-    assert "codes        left in the source, 240 bytes\n" in capsys.readouterr().out
+    assert "codes        2 bits each, in a .bed file, 240 bytes\n" in capsys.readouterr().out
     group = open_zarr(tmp_path / "l.zarr")
     assert "codes" not in group
     assert group["feature"].shape == (N_VARIANTS,)
@@ -163,7 +263,7 @@ def test_other_genotypes_under_the_old_times_are_found_by_verify_and_values(tmp_
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     changed = Store.open(store.path)
     for look in (changed.verify, lambda: changed.values().read_chunk(0)):
-        with pytest.raises(StoreError, match="other genotypes than were linked, in variants 1 to"):
+        with pytest.raises(StoreError, match="found other genotypes, in variants 1 to"):
             look()
 
 
@@ -229,17 +329,14 @@ def test_what_would_change_the_columns_is_refused(tmp_path, options):
         srs_ooc.ingest(write_bed(tmp_path), tmp_path / "l.zarr", link=True, **options)
 
 
-def test_other_tables_cannot_be_linked_and_nothing_is_appended(tmp_path):
+def test_other_tables_cannot_be_linked_nor_pieces_nor_at_a_url(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,b,y\n1,2,0\n2,1,1\n" * 5)
     with pytest.raises(UsageError, match=r"expected a \.bed file of PLINK 1, found"):
         srs_ooc.ingest(table, tmp_path / "l.zarr", link=True)
-    path, store = linked(tmp_path)
-    with pytest.raises(UsageError, match="found one that is linked to a"):
-        srs_ooc.ingest(path, tmp_path / "more.zarr", append_rows=store.path)
-    shutil.rmtree(store.path)
-    with pytest.raises(UsageError, match="found pieces of a table"):
-        srs_ooc.ingest([table, table], tmp_path / "l.zarr", link=True)
+    for option in ({"link": True}, {"code_dtype": "2bit"}):
+        with pytest.raises(UsageError, match="expected one table, found pieces"):
+            srs_ooc.ingest([table, table], tmp_path / "l.zarr", **option)
     with pytest.raises(UsageError, match="expected a store on this disk"):
         srs_ooc.ingest(write_bed(tmp_path), "memory://bucket/l.zarr", link=True)
 
