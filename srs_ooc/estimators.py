@@ -293,6 +293,9 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         Least importance of a split; in a regression a share of the variance. Default: 0.
     bootstrap : bool, optional
         Grow each tree on as many rows drawn with replacement. Default: no.
+    row_sample : int, optional
+        Grow each tree on so many rows, drawn anew for each: as many of each class, or one of each
+        quantile of the target. Default: all.
     class_weight : dict or str, optional
         none, balanced, or NAME=WEIGHT,NAME=WEIGHT. Default: none. Or weights by class label, 1 for
         those that are not named.
@@ -395,6 +398,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         thresholds: str | None = None,
         min_impurity_decrease: float | None = None,
         bootstrap: bool | None = None,
+        row_sample: int | None = None,
         class_weight: dict[Any, float] | str | None = None,
         max_depth: int | None = None,
         min_samples_leaf: int | None = None,

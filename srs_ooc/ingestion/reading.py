@@ -453,7 +453,7 @@ class TableReading:
         columns = self._columns.astype(np.int64)
         pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
         for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled)
+            infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled, 2)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])

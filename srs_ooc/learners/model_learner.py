@@ -83,6 +83,10 @@ class EstimatorLearner:
             total += float(self.target.losses(said, held).sum())
         return total / len(self.target.values)
 
+    def drawn(self, key: int) -> tuple["EstimatorLearner", None]:
+        """Return itself, and that the block has all rows."""
+        return self, None
+
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Fit the models of an iteration on ``columns`` of ``block``.
 

@@ -5,6 +5,7 @@ does to a tree, on rows that it was not grown on.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from math import ceil, frexp, isqrt
 from typing import Any, ClassVar, Protocol, Self
@@ -71,6 +72,12 @@ class Learner(Protocol):
         nor on what was fitted before.
         """
 
+    def drawn(self, key: int) -> tuple["Learner", NDArray[np.int32] | None]:
+        """Return what fits the models of the iteration whose trees have a key, and on which rows.
+
+        The block has these rows alone, ascending; all where they are None.
+        """
+
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
@@ -101,8 +108,8 @@ class TreeLearner:
     bootstrap : bool
         Grow each tree on as many rows drawn with replacement.
     row_sample : int, optional
-        Grow each tree on so many rows, drawn anew without replacement: as many of each class, or
-        one of each quantile of the target (minipatches: Yao and Allen 2020).
+        Grow the trees of a subspace on so many rows, drawn anew without replacement: as many of
+        each class, or one of each quantile of the target (minipatches: Yao and Allen 2020).
     n_threads : int
         Threads that share the columns of a large node; they change nothing but speed.
     categorical : bool (n_features,), optional
@@ -128,7 +135,7 @@ class TreeLearner:
         candidates: bool = False,
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
-        self.bootstrap, self.categorical = bootstrap, categorical
+        self.bootstrap, self.categorical, self.row_sample = bootstrap, categorical, row_sample
         self.n_threads, self.n_trees = n_threads, n_trees
         self._strata: NDArray[np.int64] | None = None
         if row_sample is not None and row_sample < len(rows.order):
@@ -146,9 +153,19 @@ class TreeLearner:
             limits,
             subspace_size,
             bootstrap=self.bootstrap,
+            row_sample=self.row_sample,
             n_threads=self.n_threads,
             categorical=self.categorical,
         )
+
+    def drawn(self, key: int) -> tuple["TreeLearner", NDArray[np.int32] | None]:
+        """Return the same learner for the rows drawn by a key, and these."""
+        if self._strata is None:
+            return self, None
+        rows = self._drawn_from.drawn(self._strata, key)
+        learner = copy(self)
+        learner.rows, learner._strata = self.rows.block_of(rows), None
+        return learner, rows
 
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Grow the trees of an iteration on ``columns`` of ``block``; sum their importances.
@@ -274,18 +291,13 @@ class TreeLearner:
         return kernel.grow_tree(
             block,
             columns.features,
-            self._drawn(key) if rows is None else rows,
+            self._sampled(self.rows, key) if rows is None else rows,
             key,
             self.limits,
             record=record or self.records,
             categorical=self._categories(columns),
             n_threads=self.n_threads,
         )
-
-    def _drawn(self, key: int) -> TrainingRows:
-        """Return the rows that a tree is grown on."""
-        rows = self.rows if self._strata is None else self._drawn_from.sampled(self._strata, key)
-        return self._sampled(rows, key)
 
     def _sampled(self, rows: TrainingRows, key: int) -> TrainingRows:
         return rows.resampled(key) if self.bootstrap else rows
@@ -359,8 +371,8 @@ class TreeParams(Params):
     )
     row_sample: int | None = option(
         Whole(2),
-        "Grow each tree on so many rows, drawn anew for each: as many of each class, or one of "
-        "each quantile of the target.",
+        "Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, "
+        "or one of each quantile of the target.",
         default_text="all",
         metavar="ROWS",
     )
@@ -383,11 +395,21 @@ class TreeParams(Params):
         """Settle all but K, which depends on q: :meth:`for_subspace` does that."""
         impurity = _impurity(given.get("impurity"), table)
         fixed = {name: value for name, value in given.items() if name != "max_features"}
-        return super().settle(fixed | {"impurity": impurity}, table)
+        params = super().settle(fixed | {"impurity": impurity}, table)
+        if params.row_sample is not None and params.bootstrap:
+            raise UsageError(
+                "expected --row-sample or --bootstrap, found both. Leave one out: rows are drawn "
+                "with or without replacement."
+            )
+        return params
 
     def for_subspace(self, asked: str | int | None, subspace_size: int) -> Self:
         """Return the same with K settled for subspaces of ``subspace_size`` features."""
         return replace(self, max_features=settle_max_features(asked, subspace_size))
+
+    def n_grown(self, n_rows: int) -> int:
+        """Return on how many of so many rows trees are grown."""
+        return n_rows if self.row_sample is None else min(n_rows, self.row_sample)
 
     @property
     def limits(self) -> TreeLimits:
@@ -469,6 +491,11 @@ class SensitiveLearner:
             self._exponent = frexp(float(np.abs(whole).max()))[1]
             self._targets = np.ldexp(whole, -self._exponent)
             self._spread = float(((self._targets - self._targets.mean()) ** 2).mean())
+
+    def drawn(self, key: int) -> tuple["SensitiveLearner", NDArray[np.int32] | None]:
+        """Return the same learner for the rows drawn by a key, and these."""
+        trees, rows = self._trees.drawn(key)
+        return (self if rows is None else SensitiveLearner(trees)), rows
 
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Grow the tree of an iteration on ``columns`` of ``block``; score what it splits on."""

@@ -279,6 +279,7 @@ def put_rows(
     columns: NDArray[np.int64],
     panel: NDArray[Any],
     first: int,
+    n_threads: int = 1,
 ) -> tuple[int, bool]: ...
 def halve_columns(
     codes: NDArray[Any],

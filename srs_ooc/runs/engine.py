@@ -48,12 +48,16 @@ class ColumnSource:
     rows: NDArray[np.int32] | None = None
     values: ValueTables | None = None
 
-    def gather(self, features: NDArray[np.uint32], block: Block) -> None:
+    def gather(
+        self, features: NDArray[np.uint32], block: Block, some: NDArray[np.int32] | None = None
+    ) -> None:
         """Page the codes of ``features`` into the first columns of ``block``.
 
-        The values of codes too, where there are some and the block has room for them.
+        The values of codes too, where there are some and the block has room for them. ``some``:
+        only of these, of the rows to train on.
         """
-        self.columns.gather(features, block, self.rows)
+        rows = self.rows if some is None or self.rows is None else self.rows[some]
+        self.columns.gather(features, block, some if rows is None else rows)
         if self.values is not None and block.values is not None:
             self.values.gather(features, block)
 
@@ -63,7 +67,8 @@ def fit_iteration(
 ) -> Outcome:
     """Page a subspace into ``block``, add its probe, and have ``learner`` fit it."""
     features = iteration.features
-    source.gather(features, block)
+    learner, rows = learner.drawn(iteration.tree_key)
+    source.gather(features, block, rows)
     columns = Columns(features, features)
     if iteration.probe is not None:
         place = iteration.probe.source

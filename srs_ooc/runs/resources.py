@@ -332,8 +332,9 @@ def closing_learner(
 
 def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: bool) -> list[Block]:
     """Return the blocks of so many workers."""
+    n_rows = spec.learner.n_grown(shape.n_rows)
     return [
-        Block(spec.n_columns, shape.n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
+        Block(spec.n_columns, n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
         for _ in range(n_workers)
     ]
 

@@ -180,6 +180,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     altered: a subspace's last while it grows, the others there and on their way to disk.
     """
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
+    n_rows = spec.learner.n_grown(n_rows)
     width, limits, method = shape.code_nbytes, spec.limits, spec.method
     asks = closes_by_sensitivity(spec.judging)
     records = saves or method.splits_rows or asks
@@ -189,7 +190,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         values_nbytes(n_columns, shape.n_values),
         scratch_nbytes(n_rows, n_columns, n_classes, width, n_channels),
         searching_nbytes(n_rows, n_classes, n_channels, limits.splitter),
-        2 * block_nbytes(1, n_rows, width),  # staging
+        2 * block_nbytes(1, shape.n_rows, width),  # staging
         192 * n_columns,  # of drawing, tallying and judging
         shape.is_decoded * decoded_nbytes(n_rows, n_columns, width),
         method.judges_candidates * 3 * n_rows * n_columns,  # rows in order, and what is made of it
@@ -198,6 +199,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
         method.splits_rows * (64 + 20 * n_classes) * n_rows,  # chosen, and walking down them
         asks * (2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + 64) * n_rows),
         spec.learner.bootstrap * BOOTSTRAP_NBYTES * n_rows,
+        (spec.learner.row_sample is not None) * (64 * n_rows + 4 * shape.n_rows),
     ]
     return sum(needs)
 

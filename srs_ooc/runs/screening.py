@@ -76,7 +76,7 @@ def closed(
     shares = BY_SENSITIVITY if asks else MIXED
     sampler = Elimination(survivors, key, shares, most, by_sensitivity=asks, n_each=n_each)
     book = None if ledger is None else StageBook(ledger, until)
-    leaf = floor(LEAF_SHARE * resources.n_rows)
+    leaf = floor(LEAF_SHARE * spec.learner.n_grown(resources.n_rows))
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         closing = Engine(sampler, executor, book, seed=key, round_size=n_each or TREES)
         step = Step("screening, last stage", 0, sampler.n_trees, unit="trees")

@@ -99,6 +99,11 @@ def settle(
     method = method_of(run.method)
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
+    if learner.row_sample is not None and method.splits_rows:
+        raise UsageError(
+            f"--row-sample: expected a method whose trees have all rows, found --method "
+            f"{run.method}, which splits them. Leave it out."
+        )
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     if sampler.judged_by:

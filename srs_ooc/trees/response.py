@@ -226,14 +226,22 @@ class TrainingRows:
         times = np.bincount(rows, minlength=len(self.response.labels))
         return self._repeated(times[self.order])
 
-    def sampled(self, strata: NDArray[np.int64], key: int) -> "TrainingRows":
-        """Return one row of each stratum, drawn by ``key``; see :meth:`strata`.
+    def drawn(self, strata: NDArray[np.int64], key: int) -> NDArray[np.int32]:
+        """Return one row of each stratum (:meth:`strata`), drawn by ``key``, ascending.
 
         Of stratum i that is the ``scale_below(derive(derive(key, ROW_SAMPLE), i), size)``-th.
         """
         sizes = np.diff(strata)
         hashes = derive_array(derive(key, Purpose.ROW_SAMPLE), np.arange(len(sizes)))
-        return self._of(self.order[strata[:-1] + scale_below(hashes, sizes).astype(np.int64)])
+        return np.sort(self.order[strata[:-1] + scale_below(hashes, sizes).astype(np.int64)])
+
+    def block_of(self, rows: NDArray[np.int32]) -> "TrainingRows":
+        """Return some rows as those of a block that has them alone."""
+        whole = self.response
+        channels = np.ascontiguousarray(whole.channels[:, rows])
+        response = replace(whole, labels=whole.labels[rows], channels=channels)
+        order = np.argsort(response.labels, kind="stable").astype(np.int32)
+        return TrainingRows(response, order, *root_of(response, order), self.xlogx)
 
     def strata(self, n_sampled: int) -> NDArray[np.int64]:
         """Return where each of ``n_sampled`` strata of ``order`` begins, and where the last ends.
@@ -263,9 +271,7 @@ class TrainingRows:
         return replace(self, order=self.order[np.argsort(targets, kind="stable")])
 
     def _repeated(self, times: NDArray[np.int64]) -> "TrainingRows":
-        return self._of(np.repeat(self.order, times))
-
-    def _of(self, order: NDArray[np.int32]) -> "TrainingRows":
+        order = np.repeat(self.order, times)
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 

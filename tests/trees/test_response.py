@@ -90,12 +90,14 @@ def test_a_sample_has_each_row_once_and_as_many_of_each_class_as_there_are(n, n_
     rows = TrainingRows.of(Response.classes(labels, n_classes), "gini")
     n_sampled = data.draw(st.integers(1, n))
     strata = rows.strata(n_sampled)
-    sample = rows.sampled(strata, key)
-    assert len(sample.order) == len(set(sample.order.tolist())) == n_sampled
-    np.testing.assert_array_equal(sample.order, rows.sampled(strata, key).order)
-    counts, there = np.bincount(labels[sample.order], minlength=n_classes), rows.root_stats[:, 0]
+    drawn = rows.drawn(strata, key)
+    assert len(drawn) == len(set(drawn.tolist())) == n_sampled
+    np.testing.assert_array_equal(drawn, rows.drawn(strata, key))
+    counts, there = np.bincount(labels[drawn], minlength=n_classes), rows.root_stats[:, 0]
+    sample = rows.block_of(drawn)
+    np.testing.assert_array_equal(sample.response.labels, labels[drawn])
     np.testing.assert_array_equal(sample.root_stats[:, 0], counts)
-    assert (np.diff(labels[sample.order]) >= 0).all()
+    assert (np.diff(labels[drawn][sample.order]) >= 0).all()
     lacking = counts < there  # classes that are not whole have equal shares, those that are less
     if lacking.any() and n_sampled >= n_classes:
         assert np.ptp(counts[lacking]) <= 1
@@ -106,9 +108,9 @@ def test_a_sample_of_numbers_has_one_of_each_quantile_and_all_rows_in_turn():
     values = np.random.default_rng(1).standard_normal(1000)
     rows = TrainingRows.of(Response.targets(values), "variance").by_target()
     strata, ranks = rows.strata(100), np.argsort(np.argsort(values))
-    drawn = [rows.sampled(strata, key).order for key in range(80)]
+    drawn = [rows.drawn(strata, key) for key in range(80)]
     for order in drawn:
-        np.testing.assert_array_equal(ranks[order] // 10, np.arange(100))
+        np.testing.assert_array_equal(np.sort(ranks[order]) // 10, np.arange(100))
     counts = np.bincount(np.concatenate(drawn), minlength=1000)
     assert 0.5 < counts.std() / np.sqrt(8 * 0.9) < 1.5  # binomial, not more of some rows
     assert counts.min() > 0 or (counts == 0).mean() < 0.005

@@ -1,12 +1,15 @@
 // Bindings of the CSV tokenizer (ingestion/csv.py tells what each call means) and of the coder (store/manifest.py).
 #include "bind/arguments.hpp"
+#include "bind/thread_team.hpp"
 #include "coding.hpp"
 #include "csv/table.hpp"
 
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #ifdef __GLIBC__
@@ -316,32 +319,47 @@ std::pair<std::int64_t, bool> look_at(srs::AnyMatrix values) {
     return {infinite, look.narrow()};
 }
 
-// Rows (m, width) into the columns first .. first + m - 1 of a panel, whose line s is columns[s].
+// Rows (m, width) into the columns first .. first + m - 1 of a panel, whose line s is columns[s]. Cells of long
+// rows are waited for one by one, so threads share them.
+constexpr std::int64_t CELLS_A_THREAD = 1 << 17;
+
 template <class Value, class Kept>
 std::pair<std::int64_t, bool> put(const Value *rows, std::int64_t m, std::int64_t width, Vector<const std::int64_t> columns,
-                                  Kept *panel, std::int64_t panel_rows) {
+                                  Kept *panel, std::int64_t panel_rows, int n_threads) {
     nb::gil_scoped_release release;
+    const auto n = static_cast<std::int64_t>(columns.size());
+    std::mutex mutex;
     Look look;
     std::int64_t infinite = -1;
-    for (std::size_t s = 0; s < columns.size(); ++s, panel += panel_rows) {
-        const std::int64_t column = columns.data()[s];
-        Look here;
-        for (std::int64_t r = 0; r < m; ++r) {
-            const Value value = rows[r * width + column];
-            here.take(value);
-            panel[r] = static_cast<Kept>(value);
+    const auto n_parts = std::clamp<std::int64_t>(n * m / CELLS_A_THREAD, 1, n_threads);
+    srs::in_threads(n, static_cast<int>(n_parts), [&](std::int64_t begin, std::int64_t end) {
+        Look mine;
+        std::int64_t found = -1;
+        for (std::int64_t s = begin; s < end; ++s) {
+            const std::int64_t column = columns.data()[s];
+            Kept *line = panel + s * panel_rows;
+            Look here;
+            for (std::int64_t r = 0; r < m; ++r) {
+                const Value value = rows[r * width + column];
+                here.take(value);
+                line[r] = static_cast<Kept>(value);
+            }
+            mine.large |= here.large;
+            mine.lossy |= here.lossy;
+            if (!here.large) continue;
+            const std::int64_t place = first_infinite(rows + column, m, width);
+            if (place >= 0 && (found < 0 || column + place < found)) found = column + place;
         }
-        look.large |= here.large;
-        look.lossy |= here.lossy;
-        if (!here.large || infinite >= 0) continue;
-        const std::int64_t place = first_infinite(rows + column, m, width);
-        if (place >= 0) infinite = column + place;
-    }
+        const std::lock_guard<std::mutex> lock(mutex);
+        look.large |= mine.large;
+        look.lossy |= mine.lossy;
+        if (found >= 0 && (infinite < 0 || found < infinite)) infinite = found;
+    });
     return {infinite, look.narrow()};
 }
 
 std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::int64_t> columns, srs::AnyOutput panel,
-                                       std::int64_t first) {
+                                       std::int64_t first, int n_threads) {
     const auto m = static_cast<std::int64_t>(rows.shape(0)), width = static_cast<std::int64_t>(rows.shape(1));
     const auto panel_rows = static_cast<std::int64_t>(panel.shape(1));
     srs::expect_size("columns", columns, static_cast<std::int64_t>(panel.shape(0)));
@@ -352,7 +370,7 @@ std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::in
     srs::with_dtype<float, double>("rows", rows, [&](auto value) {
         srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
             found = put(static_cast<const decltype(value) *>(rows.data()), m, width, columns,
-                        static_cast<decltype(kept) *>(panel.data()) + first, panel_rows);
+                        static_cast<decltype(kept) *>(panel.data()) + first, panel_rows, n_threads);
         });
     });
     return found;
@@ -407,5 +425,5 @@ void bind_ingest(nb::module_ &module) {
     srs::define(module, "code_columns", &code_columns, "values"_a, "codes"_a, "n_missing"_a, "n_codes"_a, "exact"_a, "kinds"_a,
                 "lows"_a, "highs"_a, "long_rows"_a);
     srs::define(module, "look_at", &look_at, "values"_a);
-    srs::define(module, "put_rows", &put_rows, "rows"_a, "columns"_a, "panel"_a, "first"_a);
+    srs::define(module, "put_rows", &put_rows, "rows"_a, "columns"_a, "panel"_a, "first"_a, "n_threads"_a = 1);
 }
