@@ -4,6 +4,7 @@ In a program of the user's own, such as a notebook, a cap is on growth: see :fun
 """
 
 import ctypes
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -237,3 +238,10 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
         If it cannot, with all that the largest of them needs.
     """
     Budget(cap_nbytes, max(stages, key=total_nbytes)).check()
+
+
+def n_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

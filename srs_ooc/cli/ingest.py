@@ -18,6 +18,7 @@ from srs_ooc.cli.output import (
     MEMORY_OPTION,
     PROGRESS_OPTIONS,
     STORE,
+    THREADS_OPTION,
     Brief,
     describe_counts,
     kind_of,
@@ -229,6 +230,7 @@ _OPTIONS = [
     click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
     _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
     MEMORY_OPTION,
+    THREADS_OPTION,
     _choice("--code-dtype", WORDS["code_dtype"],
             "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, "
             "1, 2 and missing, and is the default of .bed files."),

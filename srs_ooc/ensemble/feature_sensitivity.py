@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, process_nbytes, total_nbytes
+from srs_ooc.base.budget import Budget, Lease, n_cores, process_nbytes, total_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import frame_of
 from srs_ooc.base.records import Step
@@ -28,7 +28,6 @@ from srs_ooc.ensemble.prediction import NODE_NBYTES, SPLIT_NBYTES, most_ensemble
 from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.inputs import InputFiles
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.run_memory import n_cores
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response

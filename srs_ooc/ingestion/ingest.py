@@ -238,6 +238,7 @@ def ingest(
     aggregate: str | None = None,
     query: str | None = None,
     memory_mb: float = 512,
+    threads: int | None = None,
     code_dtype: str = "auto",
     keep_values: bool = True,
     overwrite: bool = False,
@@ -303,8 +304,10 @@ def ingest(
     memory_mb : float
         Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
         such as the table, does not count.
+    threads : int, optional
+        Threads that code at most; the store does not depend on it. Default: the cores there are.
     code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
-        Dtype of the codes.
+        Dtype of the codes; ``2bit`` holds 0, 1, 2 and missing, and is that of ``.bed`` files.
     keep_values : bool
         Keep the values beside the codes.
     overwrite : bool
@@ -349,9 +352,9 @@ def ingest(
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
-    settled: dict[str, Any] = words | {name: flag_given(flags[name], name) for name in flags}
+    wholes = {"min_class_rows": min_class_rows, "threads": threads}
     olds = {"append_rows": append_rows, "append_features": append_features}
-    settled |= {name: place_given(old, name) for name, old in olds.items() if old is not None}
+    settled = words | _checked(flags | {"overwrite": overwrite}, wholes, olds)
     named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
@@ -359,14 +362,11 @@ def ingest(
         aggregate=aggregate,
         query=query,
         ignore=check_names("ignore", ignore),
-        min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=_kinds_given(kinds),
         memory_mb=megabytes_given(memory_mb),
-        overwrite=flag_given(overwrite, "overwrite"),
     )
     side, place = _side_columns(names, apart), place_given(store, "store")
-    if not isinstance(place, Path):
-        options = options.settled()
+    options = options if isinstance(place, Path) else options.settled()
     said = {"options": options, "side": side, "progress": progress, "client": client}
     make = partial(make_store, table, **said)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
@@ -374,6 +374,15 @@ def ingest(
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
+
+
+def _checked(
+    flags: dict[str, Any], wholes: dict[str, Any], places: dict[str, Any]
+) -> dict[str, Any]:
+    """Return options of these kinds, each as it should be."""
+    found: dict[str, Any] = {name: flag_given(given, name) for name, given in flags.items()}
+    found |= {name: whole_given(given, name) for name, given in wholes.items()}
+    return found | {name: place_given(one, name) for name, one in places.items() if one is not None}
 
 
 def _columns_given(

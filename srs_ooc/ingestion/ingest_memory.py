@@ -246,9 +246,15 @@ class IngestMemory:
         )
 
     def writing(
-        self, shape: Shape, form: StoreForm, held_nbytes: int = 0, *, n_source_rows: int = 0
+        self,
+        shape: Shape,
+        form: StoreForm,
+        held_nbytes: int = 0,
+        *,
+        n_source_rows: int = 0,
+        most_threads: int = 2,
     ) -> tuple[int, int]:
-        """Return the features of a batch and the threads of the last stage.
+        """Return the features of a batch and the threads of the last stage, at most so many.
 
         ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are
         kept, and all ``n_source_rows`` of the source go through each thread in pieces.
@@ -257,7 +263,7 @@ class IngestMemory:
         apart = drops_rows * max(PIECE_NBYTES, 8 * n_source_rows)
         apart += GROUPED_NBYTES * n_source_rows * self.aggregates
         left = self._left(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
-        return fit_batch(shape, form, left - held_nbytes, apart=apart)
+        return fit_batch(shape, form, left - held_nbytes, apart=apart, most_threads=most_threads)
 
     def _left(self, shape: Shape) -> int:
         """Return what the cap leaves to the last stage."""
@@ -310,13 +316,20 @@ def batch_nbytes(
     return besides + coding_nbytes(shape.n_rows, form, n_cells, n_threads, apart=apart)
 
 
-def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> tuple[int, int]:
-    """Return the features of a batch and the threads that fit into ``nbytes``.
+def fit_batch(
+    shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0, most_threads: int = 2
+) -> tuple[int, int]:
+    """Return the features of a batch and the threads that fit into ``nbytes``, at most so many.
 
     Each thread holds ``apart`` bytes besides.
     """
     step = smallest_batch(shape, form)
-    n_threads = 2 if batch_nbytes(shape, form, 2 * step, 2, apart=apart) <= nbytes else 1
+    n_threads = 1
+    while n_threads < most_threads:
+        more = n_threads + 1
+        if batch_nbytes(shape, form, more * step, more, apart=apart) > nbytes:
+            break
+        n_threads = more
     least = batch_nbytes(shape, form, n_threads * step, n_threads, apart=apart)
     per_step = batch_nbytes(shape, form, (n_threads + 1) * step, n_threads, apart=apart) - least
     n_more = max(0, min(nbytes, max(ENOUGH_NBYTES, least)) - least) // per_step

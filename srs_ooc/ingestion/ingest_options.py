@@ -10,7 +10,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
+from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import names_in
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
@@ -243,7 +243,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
           "event_value", "aggregate", "link", "query", "targets", "append_rows",
-          "append_features")  # fmt: skip
+          "append_features", "threads")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -309,6 +309,8 @@ class IngestOptions:
         What of a database is the table.
     append_rows, append_features : path, URL or None
         The store of which the new one is a version with more rows, or features: those of the table.
+    threads : int or None
+        Threads that code at most, as far as the cap has room for them; the cores there are if None.
     """
 
     target: str | None = None
@@ -342,6 +344,7 @@ class IngestOptions:
     targets: Sequence[str] = ()
     append_rows: str | Place | None = None
     append_features: str | Place | None = None
+    threads: int | None = None
 
     def with_targets(self, names: Container[str]) -> "IngestOptions":
         """Return options whose ``target`` is one of ``names``, or else the first of several.
@@ -354,15 +357,21 @@ class IngestOptions:
         return replace(self, target=first, targets=others)
 
     @property
+    def most_threads(self) -> int:
+        """Threads that code at most."""
+        return self.threads or n_cores()
+
+    @property
     def drops_more(self) -> bool:
         """Whether rows with a target may be left out: for want of an event or a covariate."""
         return self.censored or self.missing_covariates == "drop"
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""
-        kept = values_dtype if self.keep_values else None
+        if self.code_dtype == "2bit":
+            return StoreForm("uint8", "float32", is_packed=True)
         dtype = "uint16" if self.code_dtype == "uint16" else "uint8"
-        return StoreForm(dtype, kept, self.code_dtype == "2bit")
+        return StoreForm(dtype, values_dtype if self.keep_values else None)
 
     def settled(self, *, genotypes: bool = False) -> "IngestOptions":
         """Return options that say the dtype of codes, that of a ``.bed`` file if so said."""
@@ -386,7 +395,8 @@ class IngestOptions:
 
     def identity(self) -> str:
         """Return what decides what a table becomes, in the words that folders of pieces hold."""
-        said = vars(replace(self.settled(), overwrite=False)) | {"memory_mb": 0}
+        plain = replace(self.settled(), overwrite=False, threads=None)
+        said = vars(plain) | {"memory_mb": 0}
         names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
         default = {one.name: one.default for one in fields(self) if one.name in _LATER}
         kept = (name for name in said if name not in default or said[name] != default[name])

@@ -327,12 +327,10 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
             f"{reading.source}, column {header.describe(feature)}: expected numbers to aggregate, "
             "found texts. Leave it out with --ignore, or keep it as one of --covariates."
         )
-    lines = None
-    if options.code_dtype == "2bit":
-        fits_float32 = True
-        lines = _lines_of(reading, roles, kinds)
+    lines = _lines_of(reading, roles, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
-    batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
+    how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
+    batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
     inferred |= side.inferred | facts.inferred
     with reading.naming_the_cap():
         manifest = write_store(
@@ -386,12 +384,16 @@ def _lines_of(
 ) -> Callable[[int, int], NDArray[np.uint8]] | None:
     """Return what reads variants of a ``.bed`` file as they are; None where values have to be read.
 
+    That is also where codes take bytes.
+
     Raises
     ------
     UsageError
         If options make more of the values than two bits hold.
     """
     options = reading.options
+    if options.code_dtype != "2bit":
+        return None
     plain = options.keep_values and options.aggregate is None and not kinds.is_text.any()
     if not plain or (kinds.forced != FREE).any():
         raise UsageError(

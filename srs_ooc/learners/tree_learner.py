@@ -328,6 +328,8 @@ def wants_tiles(max_features: int, subspace_size: int) -> bool:
 
 
 UNWEIGHTED, RANK = "none", "rank"
+ROW_SAMPLE = 10_000
+"""Rows of a tree where there are twice as many or more, and tests of all rows come after."""
 MOST_TREES = 10_000
 """Bound of trees on one subspace."""
 
@@ -373,7 +375,8 @@ class TreeParams(Params):
         Whole(2),
         "Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, "
         "or one of each quantile of the target.",
-        default_text="all",
+        default_text="all; with --judge tests 10000 of 20000 or more, unless trees are saved or "
+        "bootstrapped",
         metavar="ROWS",
     )
     class_weight: str = option(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, n_cores
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Option
 from srs_ooc.base.records import Step
@@ -63,7 +63,7 @@ from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
 from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape, n_cores
+from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 

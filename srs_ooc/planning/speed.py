@@ -391,9 +391,10 @@ def _scaled(work: Callable[[int], object], n_tried: int, most: int) -> float:
 def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
     """Return the seconds of growing the trees of an iteration, as published."""
     spec, shape, method = draft.spec, draft.shape, draft.spec.sampler
-    sizes, levels = sizes_of(draft), math.log2(max(2, shape.n_rows))
+    n_rows = spec.learner.n_grown(shape.n_rows)
+    sizes, levels = sizes_of(draft), math.log2(max(2, n_rows))
     if spec.method.judges_candidates:
-        n_cells = shape.n_rows * method.most_columns(spec.subspace_size) / 2
+        n_cells = n_rows * method.most_columns(spec.subspace_size) / 2
         return BEST_SECONDS * n_cells * levels * method.models_each(*sizes)
     k = spec.learner.max_features
     each = NUMBERS_SECONDS if shape.is_regression else RANDOM_SECONDS
@@ -403,7 +404,7 @@ def seconds_of_trees(draft: RunDraft, n_columns: int) -> float:
     elif FEW_CANDIDATES * k < spec.subspace_size:
         each = COLUMN_SECONDS
     # Where K < q a node looks at K candidates, however many columns there are.
-    n_cells = shape.n_rows * (n_columns if k == spec.subspace_size else k)
+    n_cells = n_rows * (n_columns if k == spec.subspace_size else k)
     return each * n_cells * levels * spec.learner.trees_per_subspace
 
 

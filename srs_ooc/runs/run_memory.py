@@ -4,13 +4,12 @@ Sizes follow from published allowances and the shape of the table; all else asks
 budget says how many workers it has, and the threads of each: `plan` makes the same.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, total_nbytes
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, n_cores, total_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.evidence.conditional_tests import held_nbytes
 from srs_ooc.evidence.exchangeability import Exchangeability
@@ -425,13 +424,6 @@ def another_tester_nbytes(shape: TrainingShape) -> int:
     adjusting = SCORES_NBYTES + 8 * shape.n_classes + 3 * BASIS_NBYTES * shape.n_basis
     each_row += adjusting if shape.n_basis else 0
     return columns + tiles + 6 * MB + each_row * n_rows
-
-
-def n_cores() -> int:
-    """Return the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def worker_budget(

@@ -35,7 +35,7 @@ from srs_ooc.learners.models import (
     ModelParams,
     check_model_name,
 )
-from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
+from srs_ooc.learners.tree_learner import ROW_SAMPLE, TreeParams, settle_max_features
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec, who_left
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
@@ -99,11 +99,7 @@ def settle(
     method = method_of(run.method)
     _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
-    if learner.row_sample is not None and method.splits_rows:
-        raise UsageError(
-            f"--row-sample: expected a method whose trees have all rows, found --method "
-            f"{run.method}, which splits them. Leave it out."
-        )
+    learner = _with_row_sample(learner, run, method, shape, saves_trees=saves_trees)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.settle(given, shape)
     if sampler.judged_by:
@@ -129,10 +125,8 @@ def settle(
     )
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
-    default = _default_size(draft, shape.n_candidates)
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
-    if for_two >= max(min(100, shape.n_candidates), sampler.least_subspace()):  # whatever the cores
-        default = min(default, for_two)
+    default = _default_size(draft, shape.n_candidates, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
     size = _settle_subspace(size, shape.n_candidates, largest, default)
@@ -162,14 +156,40 @@ def _known(options: Options) -> Options:
     return options
 
 
-def _default_size(draft: RunSpec, n_candidates: int) -> int:
-    """Return q where none is given, whatever the cap."""
+def _with_row_sample(
+    learner: TreeParams,
+    run: RunParams,
+    method: type[Method],
+    shape: TrainingShape,
+    *,
+    saves_trees: bool,
+) -> TreeParams:
+    """Return how trees are grown, with the rows of a subspace as given, checked, or by default."""
+    if learner.row_sample is not None:
+        if method.splits_rows:
+            raise UsageError(
+                f"--row-sample: expected a method whose trees have all rows, found --method "
+                f"{run.method}, which splits them. Leave it out."
+            )
+        return learner
+    whole = learner.bootstrap or method.splits_rows or saves_trees
+    if run.judge != "tests" or whole or shape.n_rows < 2 * ROW_SAMPLE:
+        return learner
+    return replace(learner, row_sample=ROW_SAMPLE)
+
+
+def _default_size(draft: RunSpec, n_candidates: int, for_two: int) -> int:
+    """Return q where none is given: what two workers can hold (:func:`largest_subspace`), or less.
+
+    Whatever the cores, as results are the same. A cap that holds few features for two has one.
+    """
     default = draft.sampler.default_subspace(n_candidates)
     if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
     if draft.model.model_importance == SUBSPACES and default >= n_candidates:
-        return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
-    return default
+        default = ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
+    few = for_two < max(min(100, n_candidates), draft.sampler.least_subspace())
+    return default if few else min(default, for_two)
 
 
 def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
