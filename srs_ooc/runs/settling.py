@@ -126,7 +126,7 @@ def settle(
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
-    default = _default_size(draft, shape.n_candidates, for_two)
+    default = _default_size(draft, shape.n_candidates, largest, for_two)
     if size is None and largest < (least := sampler.least_subspace()):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
     size = _settle_subspace(size, shape.n_candidates, largest, default)
@@ -178,17 +178,18 @@ def _with_row_sample(
     return replace(learner, row_sample=ROW_SAMPLE)
 
 
-def _default_size(draft: RunSpec, n_candidates: int, for_two: int) -> int:
-    """Return q where none is given: what two workers can hold (:func:`largest_subspace`), or less.
+def _default_size(draft: RunSpec, n_candidates: int, largest: int, for_two: int) -> int:
+    """Return q where none is given, on any number of cores: what a cap holds ``for_two``, or less.
 
-    Whatever the cores, as results are the same. A cap that holds few features for two has one.
+    That is less than half of the ``largest``, that of one; where it is much less, one has to do.
     """
     default = draft.sampler.default_subspace(n_candidates)
     if default is None:
         default = max(ceil(n_candidates / 20), min(100, n_candidates))
     if draft.model.model_importance == SUBSPACES and default >= n_candidates:
         default = ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
-    few = for_two < max(min(100, n_candidates), draft.sampler.least_subspace())
+    usual = min(default, largest)
+    few = for_two < max(min(100, n_candidates), draft.sampler.least_subspace(), 0.4 * usual)
     return default if few else min(default, for_two)
 
 

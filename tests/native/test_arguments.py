@@ -363,6 +363,10 @@ CALLS = {
         _native.count_genotypes,
         {"lines": of(np.uint8, *range(6)), "kept": of(np.uint8, 85, 5), "out": np.zeros(9, "u4")},
     ),
+    "pack_genotypes": lambda: (
+        _native.pack_genotypes,
+        {"values": np.ones((3, 5)), "out": np.zeros(6, np.uint8)},
+    ),
     "read_lines": lambda: (
         _native.read_lines,
         {

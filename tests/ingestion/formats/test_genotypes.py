@@ -39,8 +39,9 @@ def write_csv(folder: Path) -> Path:
 
 
 def test_a_bed_file_becomes_the_store_of_its_csv(tmp_path):
-    manifest = srs_ooc.ingest(write_bed(tmp_path), tmp_path / "g.zarr")
-    twin = srs_ooc.ingest(write_csv(tmp_path), tmp_path / "twin.zarr", row_ids="id")
+    bed, twin = write_bed(tmp_path), tmp_path / "twin.zarr"
+    manifest = srs_ooc.ingest(bed, tmp_path / "g.zarr", code_dtype="uint8")
+    twin = srs_ooc.ingest(write_csv(tmp_path), twin, row_ids="id")
     assert manifest.checksums == twin.checksums
     assert manifest.source["format"] == "bed, dosages of A1"
     assert manifest.inferred["target"] == "'phenotype' of the file"
