@@ -200,7 +200,7 @@ def one_size(size: str, options: argparse.Namespace) -> list[dict[str, object]]:
     how = [*cap, "--out", run, *options.run_options.split()]
     steps.append(stage("run", [ours, "run", store, *how], options.limit))
     if steps[-1]["status"] == 0:
-        steps.append(stage("features", [ours, "features", run, "--json"], options.limit))
+        steps.append(stage("features", [ours, "features", run], options.limit))
         steps[-1]["said"] = found_by(run, truth)
         print(
             f"  selected: {steps[-1]['said']}, store {nbytes_of(store) / 1e6:,.0f} MB", flush=True
