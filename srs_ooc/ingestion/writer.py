@@ -2,9 +2,11 @@
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, no_features
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion.csv import is_date
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, many_texts, smallest_batch
+from srs_ooc.ingestion.ingest_memory import (
+    PIECE_NBYTES,
+    StoreForm,
+    fit_batch,
+    many_texts,
+    smallest_batch,
+)
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ORDER_KEY,
@@ -422,27 +430,28 @@ class BedWriter(ColumnsWriter):
     ) -> None:
         """Count all features, chunk by chunk of their values, and write their lines."""
         if self._link is not None:
-            self._count(columns, progress, lambda lines: None)
+            self._count(columns, batch, progress, lambda lines: None)
             return
         with self._bed.path.open("xb") as own:
             own.write(bed.HEAD)
-            self._count(columns, progress, lambda lines: own.write(lines.data))
+            self._count(columns, batch, progress, lambda lines: own.write(lines.data))
             own.flush()
             os.fsync(own.fileno())
 
     def _count(
         self,
         columns: StoredColumns,
+        batch: int,
         progress: ByteProgress | None,
         write: Callable[[NDArray[np.uint8]], object],
     ) -> None:
-        n_features, floats = columns.n_features, self._floats["values"]
-        step, n_across = floats.chunk[0], len(floats.crcs) // -(-n_features // floats.chunk[0])
-        kept = self._bed.mask(self._rows)
-        for start in range(0, n_features, step):
-            stop = min(start + step, n_features)
-            lines = self._lines(start, stop) if self._lines else self._packed(columns, start, stop)
-            floats.crcs[start // step * n_across :][:n_across] = crc32c(lines.tobytes())
+        crcs, kept = self._floats["values"].crcs, self._bed.mask(self._rows)
+        n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
+        n_across = len(crcs) // ceil_div(n_features, chunk)
+        for start, stop, lines in self._lines_ahead(columns, batch):
+            each = [crc32c(lines[i : i + chunk].tobytes()) for i in range(0, len(lines), chunk)]
+            first = start // chunk * n_across
+            crcs[first : first + len(each) * n_across] = np.repeat(each, n_across)
             write(lines)
             counts = self._bed.counts(lines, kept)
             is_there = counts > 0
@@ -455,6 +464,23 @@ class BedWriter(ColumnsWriter):
             self._note(start, stop, CodeFacts(n_missing, n_codes, exact, kinds, none, none))
             if progress:
                 progress("reading", stop * lines.shape[1], n_features * lines.shape[1])
+
+    def _lines_ahead(
+        self, columns: StoredColumns, batch: int
+    ) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
+        """Yield all lines, some chunks at a time; the next are read while some are worked on."""
+        n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
+        most = min(batch // 2, PIECE_NBYTES // self._bed.line_nbytes)
+        step = max(1, most // chunk) * chunk
+        parts = [(i, min(i + step, n_features)) for i in range(0, n_features, step)]
+        read: Lines = self._lines or partial(self._packed, columns)
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(read, *parts[0])
+            for part, following in zip_longest(parts, parts[1:]):
+                lines = coming.result()
+                if following is not None:
+                    coming = pool.submit(read, *following)
+                yield *part, lines
 
     def _packed(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the lines of features whose values are read."""

@@ -42,13 +42,13 @@ NONE = np.zeros(0, dtype=np.uint32)
 
 def algorithm_1(
     codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None, g=1, n_trees=1,
-    values=None,
+    values=None, row_sample=None,
 ):  # fmt: skip
     """Algorithm 1 in Python: (importance, n_drawn, n_better, F in order, entered)."""
     p = len(codes)
     importance, n_drawn, n_better = np.zeros(p, int), np.zeros(p, int), np.zeros(p, int)
     kept, entered = [], []
-    training = TrainingRows.of(Response.classes(labels, int(labels.max()) + 1), "gini")
+    whole = training = TrainingRows.of(Response.classes(labels, int(labels.max()) + 1), "gini")
     for t in range(n_iterations):
         key = key_of(seed, t // round_size, t % round_size)
         known = [f for f, e in zip(kept, entered, strict=True) if e <= t - t % round_size]
@@ -63,6 +63,9 @@ def algorithm_1(
             fresh = draw_blocks(sequence, p, g, retained, q - size)
         subspace = np.sort(np.concatenate([retained, fresh]))
         columns, features, sources = codes[subspace].astype(np.uint8), subspace, subspace
+        if row_sample is not None:
+            rows = whole.drawn(whole.strata(row_sample), derive(key, Purpose.TREE))
+            columns, training = columns[:, rows], whole.block_of(rows)
         if judge == "probe":
             source = below(derive(key, Purpose.PROBE_COLUMN), 0, q)
             probe = shuffled(columns[source], derive(key, Purpose.PROBE_ROWS))
@@ -126,6 +129,7 @@ CASES = {
     "few-candidates": {"alpha": "0.3", "judge": "probe", "seed": 4, "max_features": 2},
     "blocks": {"alpha": "0.5", "judge": "probe", "seed": 6, "draw_block": 8},
     "several-trees": {"alpha": "0.5", "judge": "probe", "seed": 7, "trees_per_subspace": 3},
+    "sampled-rows": {"alpha": "0.5", "judge": "probe", "seed": 9, "row_sample": 41},
     "by-value": {"alpha": "0.5", "judge": "probe", "seed": 8, "thresholds": "value"},
 }
 

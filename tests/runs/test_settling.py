@@ -4,6 +4,7 @@ What they find, that they resume, and what they refuse.
 """
 
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,15 +14,18 @@ from ledgers import work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc
+from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.base.text import MB
 from srs_ooc.learners import model_learner
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.run_plan import plan_values
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.run import Run
+from srs_ooc.runs.run_memory import RunBudget, TrainingShape
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
-from srs_ooc.runs.settling import Request, declared
+from srs_ooc.runs.settling import Request, declared, settle
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
@@ -519,3 +523,55 @@ def test_q_is_what_the_help_says_where_it_is_not_given(n_features, judge, size):
     assert RunDraft.of_numbers(request, 100, n_features).spec.subspace_size == size
     said = declared()["subspace_size"].default_text
     assert said.startswith("5% of the features, at least 100, within the cap;")
+
+
+# Rows that trees are grown on.
+
+SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
+
+
+@pytest.mark.parametrize(
+    ("options", "n_rows", "expected"),
+    [
+        ({}, 20_000, 10_000),
+        ({}, 19_999, None),
+        ({"row_sample": 30_000}, 20_000, 30_000),
+        ({"row_sample": 50}, 100, 50),
+        ({"judge": "probe"}, 20_000, None),
+        ({"bootstrap": True}, 20_000, None),
+        ({"save_trees": True}, 20_000, None),
+        ({"method": "rase"}, 20_000, None),
+        ({"method": "less"}, 20_000, 10_000),
+    ],
+    ids=str,
+)
+def test_tall_tables_are_sampled_where_tests_of_all_rows_follow(options, n_rows, expected):
+    saves = options.pop("save_trees", False)
+    shape = replace(SHAPE, n_rows=n_rows, n_stored_rows=n_rows)
+    spec = settle(Options(**options), shape, "0" * 64, 512 * MB, saves_trees=saves)
+    assert spec.learner.row_sample == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"row_sample": 9, "bootstrap": True}, "--row-sample or --bootstrap, found both"),
+        ({"row_sample": 9, "method": "prs"}, "a method whose trees have all rows"),
+        ({"row_sample": 1}, "--row-sample: expected a whole number from 2"),
+    ],
+    ids=str,
+)
+def test_samples_of_rows_that_cannot_be_are_refused(options, match):
+    with pytest.raises(UsageError, match=match):
+        settle(Options(**options), SHAPE, "0" * 64, 512 * MB)
+
+
+def test_the_default_subspace_has_room_for_two_workers():
+    shape = replace(SHAPE, n_rows=500, n_candidates=10**7, n_features=10**7, n_stored_rows=500)
+    spec = settle(Options(), shape, "0" * 64, 512 * MB)
+    for n_cores in (1, 2, 8):
+        budget = RunBudget.of_run(spec, shape, 512 * MB, n_cores, PROCESS_NBYTES)
+        assert budget.n_workers == min(2, n_cores)
+    assert spec.subspace_size < 10**7 // 20
+    roomy = settle(Options(), shape, "0" * 64, 4000 * MB)
+    assert roomy.subspace_size == 10**7 // 20
