@@ -529,7 +529,7 @@ def feature_columns(
     size = max(1, min(at_once, TESTED_CELLS // n_rows, len(features)))
     block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
     for start in range(0, len(features), size):
-        some = np.ascontiguousarray(features[start : start + size])
+        some = features[start : start + size].astype(np.uint32)  # of a table: aligned then
         resources.source.gather(some, block)
         yield block.as_columns(len(some))
 
