@@ -50,6 +50,9 @@ COLUMN_NBYTES = 14
 GROUPED_NBYTES = 72
 """Memory of a row whose group becomes a row: its group, and places and values in their order."""
 
+STAGED_ROWS = 8
+"""Rows of text that go to a panel together: so many cells of a column are a line of the cache."""
+
 FEW_ROWS = 1 << 16
 """Tables of so many rows are asked for the same memory, however many they have."""
 
@@ -129,9 +132,9 @@ class IngestMemory:
         Whether groups of rows become one row each.
     cell_nbytes : {4, 8}
         Bytes of a cell on its way.
-    resident_nbytes, panel_rows, category_nbytes : int
-        Once :meth:`shared`: what the process held then, rows of a panel, and memory for the texts
-        of categorical features, held to the end.
+    resident_nbytes, panel_rows, category_nbytes, staged_rows : int
+        Once :meth:`shared`: what the process held then, rows of a panel, memory for the texts of
+        categorical features, held to the end, and rows of text gathered before they go to a panel.
     """
 
     cap_nbytes: int
@@ -147,6 +150,7 @@ class IngestMemory:
     category_nbytes: int = 0
     aggregates: bool = False
     cell_nbytes: int = 8
+    staged_rows: int = 0
 
     def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "IngestMemory":
         """Return what a table of another number of rows takes."""
@@ -240,9 +244,16 @@ class IngestMemory:
         held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
         room_later = spare - places_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
         room_now = room - panel_rows * row_nbytes
+        staging = STAGED_ROWS * 8 * self.n_columns
+        staged_rows = STAGED_ROWS if room_now >= staging + min(CATEGORY_NBYTES, most) else 0
+        room_now -= staging if staged_rows else 0
         categories = max(0, min(room_now, room_later, most))
         return replace(
-            self, resident_nbytes=held, panel_rows=panel_rows, category_nbytes=categories
+            self,
+            resident_nbytes=held,
+            panel_rows=panel_rows,
+            category_nbytes=categories,
+            staged_rows=staged_rows,
         )
 
     def writing(

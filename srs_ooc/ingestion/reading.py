@@ -209,6 +209,7 @@ class TextReading:
             stream,
             kinds=cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
+            staged_rows=memory.staged_rows,
         )
         spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.stack.enter_context(spool)

@@ -295,8 +295,21 @@ def twin_number(cell: str) -> float:
 
 
 def read(text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int) -> tuple:
-    """Read text cut at the given places; return values (n_features, n_rows), labels, ids."""
-    reader = TableReader(slots.astype(np.int32))
+    """Read text cut at the given places; return values (n_features, n_rows), labels, ids.
+
+    They are the same however many rows go to a panel together.
+    """
+    first, *others = (read_staged(text, slots, cuts, panel_rows, n) for n in (0, 1, 3, 8))
+    for values, *texts, _ in others:
+        assert same_bits(values, first[0])
+        assert texts == list(first[1:-1])
+    return first
+
+
+def read_staged(
+    text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int, staged_rows: int
+) -> tuple:
+    reader = TableReader(slots.astype(np.int32), staged_rows=staged_rows)
     n_features = int((slots >= 0).sum())
     panels, labels, ids = [], [], []
 
@@ -508,7 +521,7 @@ STREAMS = (
 )
 
 
-def parse(text: bytes, stream: SimpleNamespace, cuts: list[int]) -> tuple:
+def parse(text: bytes, stream: SimpleNamespace, cuts: list[int], staged_rows: int = 0) -> tuple:
     """Everything a reader says of a text cut at the given places."""
     reader = TableReader(
         np.array([0, 1, ROW_ID, TARGET], np.int32),
@@ -516,6 +529,7 @@ def parse(text: bytes, stream: SimpleNamespace, cuts: list[int]) -> tuple:
         kinds=np.array([UNKNOWN, CATEGORIES, UNKNOWN, UNKNOWN], np.uint8),
         by_row=False,
         max_category_nbytes=700,
+        staged_rows=staged_rows,
     )
     panel = np.full((2, 50), 77.0)
     reader.set_panel(panel)
@@ -542,7 +556,9 @@ def parse(text: bytes, stream: SimpleNamespace, cuts: list[int]) -> tuple:
 @example(b"1,2,r,u\r\n\r\n#\r3,4,s,v", stream_of(",", "#"), [9, 10, 12])
 @examples(300)
 def test_cuts_change_nothing(text, stream, cuts):
-    assert parse(text, stream, cuts) == parse(text, stream, [])
+    whole = parse(text, stream, [])
+    for staged_rows in (0, 1, 5):
+        assert parse(text, stream, cuts, staged_rows) == whole
 
 
 @given(BYTES, STREAMS, st.integers(0, 120))

@@ -6,6 +6,7 @@ read by columns or by rows, whichever its layout makes cheap.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -157,13 +158,20 @@ class Items(Sequence[Any]):
         return (item for at in range(0, self._n, 1 << 14) for item in self[at : at + (1 << 14)])
 
 
-def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, set[int]]:
-    """Return how many texts there are, and hashes of those that repeat or are one of ``others``."""
+FINDING_REPEATED, REPEATED = 32, 8
+"""Bytes of memory a name takes while those that repeat are found, and after it at most."""
+
+
+def repeated(texts: Iterable[str], *others: bytes) -> tuple[int, NDArray[np.uint64]]:
+    """Return how many texts there are, and hashes of those that repeat or are one of ``others``.
+
+    Hashes ascend.
+    """
     hashes = np.fromiter((hash_text(one.encode()) for one in texts), np.uint64)
     hashes.sort()
     is_found = np.isin(hashes, np.array([hash_text(one) for one in others], np.uint64))
     is_found[1:] |= hashes[1:] == hashes[:-1]
-    return len(hashes), set(hashes[is_found].tolist())
+    return len(hashes), np.unique(hashes[is_found])
 
 
 def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable[str]]) -> Names:
@@ -174,10 +182,14 @@ def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable
     n, others = repeated(own(), b".", b"")
 
     def read() -> Iterator[str]:
-        if not others:
-            return iter(own())
+        if not len(others):
+            yield from own()
+            return
         pairs = zip(own(), made(), strict=True)
-        return (other if hash_text(name.encode()) in others else name for name, other in pairs)
+        while some := list(islice(pairs, 1 << 12)):
+            hashes = np.array([hash_text(name.encode()) for name, _ in some], np.uint64)
+            found = others[np.minimum(np.searchsorted(others, hashes), len(others) - 1)] == hashes
+            yield from (both[one] for both, one in zip(some, found.tolist(), strict=True))
 
     return Names(n, read)
 

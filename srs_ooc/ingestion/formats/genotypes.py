@@ -18,7 +18,14 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Floats, Table, TextCoder, distinct_names
+from srs_ooc.ingestion.formats import (
+    FINDING_REPEATED,
+    REPEATED,
+    Floats,
+    Table,
+    TextCoder,
+    distinct_names,
+)
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.store.bed import BedFile
 
@@ -64,7 +71,8 @@ class BedTable(Table):
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
-        self.held = (of_rows, Lease("which variant ids repeat", 40 * n_variants))
+        self.opening = (of_rows, Lease("variant ids compared", FINDING_REPEATED * n_variants))
+        self.held = (of_rows, Lease("which variant ids repeat", REPEATED * n_variants))
 
     def _check(self, variants: Path, samples: Path) -> None:
         self.bed = BedFile(self._path, *self.shape)

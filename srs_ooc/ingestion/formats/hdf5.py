@@ -246,7 +246,7 @@ def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
     table.default_ids = rows[1] if rows[1] in table.annotations else None
     names = columns[0].get(str(columns[1]))
     if names is not None and len(names) == n_columns:
-        is_distinct = not repeated(map(str, names))[1]
+        is_distinct = not len(repeated(map(str, names))[1])
         table.names = names if is_distinct else Names(n_columns, lambda: _numbered(names))
         of_names = Lease("which names repeat", (24 if is_distinct else 224) * n_columns)
         table.held = (*(table.held or ()), of_names)
@@ -262,7 +262,7 @@ def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
     for length in shape:
         items = {name: one for name, one in columns.items() if one and len(one) == length}
         texts = [name for name, one in items.items() if one.is_text]
-        ids = [name for name in texts if not repeated(map(str, items[name]))[1]]
+        ids = [name for name in texts if not len(repeated(map(str, items[name]))[1])]
         frames.append((items, ids[0] if len(ids) == 1 and shape[0] != shape[1] else None))
     return frames
 

@@ -26,6 +26,8 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import (
+    FINDING_REPEATED,
+    REPEATED,
     Floats,
     Items,
     Table,
@@ -215,7 +217,9 @@ class ZarrTable(Table):
         chunk = max(cells.nbytes, *lists, 0)
         self.work_nbytes = 3 * _AT_ONCE + 5 * chunk  # packed, decoded, picked, turned; measured 4.4
         nbytes = _ZARR_NBYTES + _OBJECTS_NBYTES * ("://" in self._what)
-        self.held = (Lease("zarr", nbytes), *self.held)
+        library = Lease("zarr", nbytes)
+        self.held = (library, *self.held)
+        self.opening = (library, *self.opening)
         lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
         options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
@@ -424,7 +428,8 @@ class VcfZarrTable(ZarrTable):
             lambda: ids.items() if ids else repeat(".", n),
             lambda: _by_place(known, n, self._what),
         )
-        self.held = (Lease("which variant ids repeat", 40 * self.shape[1]),)
+        self.opening = (Lease("variant ids compared", FINDING_REPEATED * self.shape[1]),)
+        self.held = (Lease("which variant ids repeat", REPEATED * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells.read(features, rows)

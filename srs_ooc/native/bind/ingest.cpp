@@ -148,6 +148,14 @@ class TableReader : public Reader<srs::TableSink> {
     std::size_t texts_nbytes() const { return sink.categories.needed(); }
     std::int64_t n_rows() const { return sink.n_rows; }
     std::int64_t panel_row() const { return sink.row(); }
+    void finish() {
+        Reader::finish();
+        if (panel_.is_valid()) sink.flush();
+    }
+    void stage(std::int64_t n_rows) {
+        srs::expect_between("n_rows", n_rows, 0, 64);
+        sink.stage(n_rows);
+    }
     bool fits_float32() const { return sink.fits_float32; }
 
   private:
@@ -397,6 +405,7 @@ void bind_ingest(nb::module_ &module) {
                 "data"_a, "start"_a);
     table
         .def("finish", &TableReader::finish)
+        .def("stage", &TableReader::stage, "n_rows"_a)
         .def("take_texts", &TableReader::take_texts, "column"_a)
         .def("take_lines", &TableReader::take_lines)
         .def("take_row_cells", &TableReader::take_row_cells)

@@ -220,14 +220,34 @@ class TableSink {
     void set_panel(double *panel, std::int64_t n_rows) {
         panel_ = panel;
         panel_rows_ = n_rows;
-        row_ = 0;
+        row_ = first_ = 0;
+    }
+
+    // Rows are gathered, so many at a time, before they go to the panel: a cell there lies far from the next of its
+    // row, and those of eight rows are one line of the cache.
+    void stage(std::int64_t n_rows) {
+        staged_rows_ = n_rows;
+        staged_.resize(static_cast<std::size_t>(n_rows) * slots_.size());
+    }
+
+    void flush() {
+        const std::int64_t n = staged_rows_ ? row_ - first_ : 0;
+        const double *rows = staged_.data();
+        for (const std::int32_t at : slots_) {
+            if (at >= 0) {
+                double *line = panel_ + at * panel_rows_ + first_;
+                for (std::int64_t r = 0; r < n; ++r) line[r] = rows[r * static_cast<std::int64_t>(slots_.size())];
+            }
+            ++rows;
+        }
+        first_ = row_;
     }
 
     bool stopped() const { return row_ == panel_rows_ || problem.fault != Fault::none; }
     bool wants(std::int64_t column) const { return slot(column) != kIgnored; }
 
     const char *number(std::int64_t column, const char *p, const char *end) {
-        const std::int32_t at = slot(column);
+        const std::int32_t at = slot(column_ = column);
         if (at < 0 || cells_at(column) == kCategories) return nullptr;
         double value;
         if (end - p >= kShortReach && cells_at(column) == kNumbers && !is_missing_.has_number()) {
@@ -247,7 +267,7 @@ class TableSink {
     }
 
     void field(std::int64_t column, const char *data, std::size_t size) {
-        const std::int32_t at = slot(column);
+        const std::int32_t at = slot(column_ = column);
         if (at == kIgnored) return;
         const std::string_view text = trimmed(data, size);
         if (at < kIgnored) {
@@ -282,6 +302,7 @@ class TableSink {
         if (by_row_) row_cells.push_back(static_cast<char>(cells[0]));
         ++row_;
         ++n_rows;
+        if (staged_rows_ && (row_ - first_ == staged_rows_ || row_ == panel_rows_)) flush();
     }
 
     void too_long(std::int64_t column, std::int64_t line) {
@@ -318,7 +339,10 @@ class TableSink {
                            static_cast<double>(static_cast<float>(value)) == value;
     }
 
-    void put(std::int32_t at, double value) { panel_[at * panel_rows_ + row_] = value; }
+    void put(std::int32_t at, double value) {
+        if (staged_rows_) staged_[static_cast<std::size_t>((row_ - first_) * static_cast<std::int64_t>(slots_.size()) + column_)] = value;
+        else panel_[at * panel_rows_ + row_] = value;
+    }
 
     std::uint8_t &cells_at(std::int64_t column) { return cells[by_row_ ? 0 : column]; }
 
@@ -386,6 +410,8 @@ class TableSink {
     RowKinds row_kinds_;
     double *panel_ = nullptr;
     std::int64_t panel_rows_ = std::numeric_limits<std::int64_t>::max(), row_ = 0, line_ = 0;
+    std::vector<double> staged_; // rows first_ .. row_ of the panel, by column of the source
+    std::int64_t staged_rows_ = 0, first_ = 0, column_ = 0;
     std::vector<std::uint32_t> first_texts_, first_lines_; // by column, where there are texts
     std::int64_t first_column_ = 0;
     Problem pending_;
