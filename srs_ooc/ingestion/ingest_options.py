@@ -238,7 +238,9 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     for start in range(0, n_features, _BLOCK):
         stop = min(start + _BLOCK, n_features)
         keys[start:stop] = derive_array(ORDER_KEY, np.arange(first + start, first + stop))
-    return np.argsort(keys, kind="stable").astype(np.uint32)
+    order = np.argsort(keys, kind="stable")
+    del keys
+    return order.astype(np.uint32)
 
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",

@@ -421,6 +421,10 @@ class TableReading:
                 replace(self._found, pool=pool).number_texts(start, cells)
             raise self._memory.naming(error, pool.needed_nbytes) from None
 
+    def places(self, start: int, stop: int) -> NDArray[np.intp]:
+        """Return the columns of the table that stored features ``start .. stop - 1`` are."""
+        return self._columns[start:stop]
+
     def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         out = anonymous_array((stop - start, self.n_rows), self._dtype)

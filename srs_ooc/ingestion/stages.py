@@ -327,7 +327,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
             f"{reading.source}, column {header.describe(feature)}: expected numbers to aggregate, "
             "found texts. Leave it out with --ignore, or keep it as one of --covariates."
         )
-    lines = _lines_of(reading, roles, kinds)
+    lines = _lines_of(reading, kinds)
     form = options.form("float32" if fits_float32 and not options.aggregate else "float64")
     how = {"n_source_rows": columns.n_rows, "most_threads": options.most_threads}
     batch, n_threads = memory.writing(shape, form, held_nbytes, **how)
@@ -380,7 +380,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> 
 
 
 def _lines_of(
-    reading: Reading, roles: Roles, kinds: FeatureKinds
+    reading: Reading, kinds: FeatureKinds
 ) -> Callable[[int, int], NDArray[np.uint8]] | None:
     """Return what reads variants of a ``.bed`` file as they are; None where values have to be read.
 
@@ -401,10 +401,9 @@ def _lines_of(
             "--aggregate or --no-values. Leave it out, or these."
         )
     bed: BedFile | None = getattr(reading, "genotypes", None)
-    if bed is None or kinds.kept.mask is not None:
+    if bed is None or kinds.kept.mask is not None or isinstance(reading, TextReading):
         return None
-    columns = roles.stored_columns()
-    return lambda start, stop: bed.lines(columns[start:stop])
+    return lambda start, stop: bed.lines(reading.places(start, stop))
 
 
 # What an ingest would take, found without writing a store: rows, disk, memory.

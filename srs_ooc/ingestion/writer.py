@@ -368,10 +368,6 @@ class ColumnsWriter:
         for floats in self._floats.values():
             floats.sync()
 
-    def positions(self, first: int) -> NDArray[np.uint32]:
-        """Return the place in the source of each feature, which is the ``first`` of a table's."""
-        return stored_positions(len(self._kinds), first)
-
     def close(self) -> dict[str, Any]:
         """End codes and categories, and write the facts; return what the manifest says of them."""
         self._codes.close()
@@ -380,7 +376,9 @@ class ColumnsWriter:
         for name, floats in self._floats.items():
             self._store.small(f"{name}_crc32c", [floats.crcs])
         facts = (self._kinds, self._n_missing, self._n_codes, self._exact)
-        return write_facts(self._store, *facts) | {
+        found = write_facts(self._store, *facts)
+        del facts, self._kinds, self._n_missing, self._n_codes, self._exact  # the order is next
+        return found | {
             "chunk_features": self.chunk_features,
             "order_key": self.order_key,
             "values_chunk": floats.chunk,
@@ -496,12 +494,6 @@ class BedWriter(ColumnsWriter):
             )
         return lines
 
-    def positions(self, first: int) -> NDArray[np.uint32]:
-        """Return the places in the source: of a linked file features lie as there."""
-        if self._link is None:
-            return super().positions(first)
-        return np.arange(len(self._kinds), dtype=np.uint32)
-
     def sync(self) -> None:
         """Do nothing: there are no values beside the lines."""
 
@@ -509,6 +501,7 @@ class BedWriter(ColumnsWriter):
         """Write the facts, and where the file is."""
         self._store.small("linked_rows", [self._rows])
         self._store.small("present", [self._present])
+        del self._present
         if self._link is not None:
             bed.write_link(self._store.folder, self._link.path)
         return super().close()
@@ -630,8 +623,11 @@ def write_store(
         work.write(columns, batch, n_threads, progress)
         found = work.close()
         _native.return_large_blocks()
+        positions = np.arange(shape.n_features, dtype=np.uint32)
+        if link is None:  # else features lie as in the file
+            positions = stored_positions(shape.n_features, first_feature)
         ids = facts.row_ids or text_blocks(map(str, range(1, shape.n_rows + 1)))
-        write_texts(store, shape, names, ids, work.positions(first_feature))
+        write_texts(store, shape, names, ids, positions)
         is_regression = target.dtype.kind == "f"
         by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
         for name, array in by_row.items():
