@@ -346,7 +346,7 @@ class TableReading:
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves for the rows there are."""
-        table, self._columns = self._table, roles.stored_columns()
+        table, self._columns = self._table, roles.stored_columns().astype(np.uint32)
         self.n_rows, self.n_features = table.shape[0], roles.n_features
         shape = Shape(self.n_rows, self.n_features)
         self._memory.check(self.source)
@@ -416,20 +416,20 @@ class TableReading:
             pool, table = TextCoder(ingest_memory.COUNTED_NBYTES, counts=True), self._table
             lines = np.arange(self.n_rows) if table.by_rows else self._columns
             for first, last in line_pieces(len(lines), table.shape[int(table.by_rows)]):
-                cells = table.read(lines[first:last], pool)
+                cells = table.read(lines[first:last].astype(np.intp), pool)
                 start, cells = (0, cells.T[self._columns]) if table.by_rows else (first, cells)
                 replace(self._found, pool=pool).number_texts(start, cells)
             raise self._memory.naming(error, pool.needed_nbytes) from None
 
     def places(self, start: int, stop: int) -> NDArray[np.intp]:
         """Return the columns of the table that stored features ``start .. stop - 1`` are."""
-        return self._columns[start:stop]
+        return self._columns[start:stop].astype(np.intp)
 
     def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
         out = anonymous_array((stop - start, self.n_rows), self._dtype)
         for first, last in line_pieces(stop - start, self.n_rows):
-            positions = self._columns[start + first : start + last]
+            positions = self.places(start + first, start + last)
             values = self._table.read(positions, self._pool)
             self._look(values, positions)
             out[first:last] = as_float32(values) if out.dtype == np.float32 else values
@@ -445,7 +445,7 @@ class TableReading:
             return
         in_order = np.sort(self._columns)
         for first, last in line_pieces(self.n_features, self.n_rows):
-            positions = in_order[first:last]
+            positions = in_order[first:last].astype(np.intp)
             self._look(self._table.read(positions, self._pool), positions)
             if not self._fits_float32 and not has_texts:
                 return
@@ -519,7 +519,7 @@ class TableReading:
             lambda start, facts: amend(columns[start : start + len(facts.kinds)], facts),
         )
 
-    def _refuse_texts(self, columns: NDArray[np.intp], pool: TextCoder) -> None:
+    def _refuse_texts(self, columns: NDArray[np.integer[Any]], pool: TextCoder) -> None:
         """Refuse columns of texts that are forced to be numbers."""
         if not len(columns):
             return
