@@ -295,7 +295,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         Grow each tree on as many rows drawn with replacement. Default: no.
     row_sample : int, optional
         Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, or
-        one of each quantile of the target. Default: all; with judge tests 10000 of 20000 or more,
+        one of each quantile of the target. Default: all; with judge tests 4000 of 20000 or more,
         unless trees are saved or bootstrapped.
     class_weight : dict or str, optional
         none, balanced, or NAME=WEIGHT,NAME=WEIGHT. Default: none. Or weights by class label, 1 for

@@ -328,8 +328,8 @@ def wants_tiles(max_features: int, subspace_size: int) -> bool:
 
 
 UNWEIGHTED, RANK = "none", "rank"
-ROW_SAMPLE = 10_000
-"""Rows of a tree where there are twice as many or more, and tests of all rows come after."""
+ROW_SAMPLE, MANY_ROWS = 4_000, 20_000
+"""Rows of a tree where there are many, or more, and tests of all rows come after."""
 MOST_TREES = 10_000
 """Bound of trees on one subspace."""
 
@@ -375,7 +375,7 @@ class TreeParams(Params):
         Whole(2),
         "Grow the trees of a subspace on so many rows, drawn anew for each: as many of each class, "
         "or one of each quantile of the target.",
-        default_text="all; with --judge tests 10000 of 20000 or more, unless trees are saved or "
+        default_text="all; with --judge tests 4000 of 20000 or more, unless trees are saved or "
         "bootstrapped",
         metavar="ROWS",
     )

@@ -35,7 +35,7 @@ from srs_ooc.learners.models import (
     ModelParams,
     check_model_name,
 )
-from srs_ooc.learners.tree_learner import ROW_SAMPLE, TreeParams, settle_max_features
+from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec, who_left
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
@@ -173,7 +173,7 @@ def _with_row_sample(
             )
         return learner
     whole = learner.bootstrap or method.splits_rows or saves_trees
-    if run.judge != "tests" or whole or shape.n_rows < 2 * ROW_SAMPLE:
+    if run.judge != "tests" or whole or shape.n_rows < MANY_ROWS:
         return learner
     return replace(learner, row_sample=ROW_SAMPLE)
 

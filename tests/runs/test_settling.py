@@ -533,7 +533,7 @@ SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
 @pytest.mark.parametrize(
     ("options", "n_rows", "expected"),
     [
-        ({}, 20_000, 10_000),
+        ({}, 20_000, 4000),
         ({}, 19_999, None),
         ({"row_sample": 30_000}, 20_000, 30_000),
         ({"row_sample": 50}, 100, 50),
@@ -541,7 +541,7 @@ SHAPE = TrainingShape(1000, 500, 500, 2, 1, n_stored_rows=1000)
         ({"bootstrap": True}, 20_000, None),
         ({"save_trees": True}, 20_000, None),
         ({"method": "rase"}, 20_000, None),
-        ({"method": "less"}, 20_000, 10_000),
+        ({"method": "less"}, 20_000, 4000),
     ],
     ids=str,
 )
