@@ -364,8 +364,9 @@ def test_ingest_and_run_stay_under_the_smallest_caps_that_they_name(tmp_path):
     dosages = rng.integers(0, 3, (4000, 300)).astype(float)
     fam = [f"F I{i} 0 0 1 {(1, 2, -9)[i % 3]}" for i in range(4000)]
     path = write_bed(tmp_path, dosages, [f"rs{j}" for j in range(300)], fam)
-    ingest = ("ingest", path, tmp_path / "l.zarr", "--link", "--memory-mb")
+    linked = ("ingest", path, tmp_path / "l.zarr", "--link", "--memory-mb")
+    own = ("ingest", path, tmp_path / "p.zarr", "--memory-mb")
     run = ("run", tmp_path / "l.zarr", "--iterations", 30, "--pairs", "none", "--memory-mb")
-    for command in (ingest, run):
+    for command in (linked, own, run):
         least = int(re.findall(r"--memory-mb (\d+)", error_of(*command, 5))[-1])
         assert peak_kb(*command, least) * 1024 < least * 10**6
