@@ -493,3 +493,26 @@ def test_words_for_missing_among_numbers_are_said_to_be_such(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\nmissing,a\n1,b\n")
     with pytest.raises(InputError, match="stands for a missing value, name it with missing"):
         srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv"])
+def test_the_store_does_not_depend_on_threads_and_cap(tmp_path, suffix):
+    """Rows to columns, coding and compressing are shared by threads, as far as there is room."""
+    values = np.random.default_rng(2).standard_normal((30, 9000)).astype(np.float32)
+    target = np.arange(30) % 2
+    table, given = tmp_path / f"t.{suffix}", {"target": target}
+    if suffix == "npy":
+        np.save(table, values)
+    else:
+        header = ",".join([*(f"f{j}" for j in range(9000)), "y"])
+        whole = np.column_stack([values, target])
+        np.savetxt(table, whole, "%.9g", ",", header=header, comments="")
+        given = {"target": "y"}
+    found = []
+    for threads, memory_mb in ((1, 512), (5, 512), (2, 90)):
+        store = tmp_path / f"{threads}.zarr"
+        srs_ooc.ingest(table, store, threads=threads, memory_mb=memory_mb, **given)
+        files = sorted(path for path in store.rglob("*") if path.is_file())
+        found.append({path.relative_to(store): path.read_bytes() for path in files})
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) > 20
