@@ -610,12 +610,12 @@ def small_parts(
 
 
 def _small(spec: RunSpec, inputs: Inputs, store: Store) -> RunSpec:
-    """Return a run that has room for :func:`room_for` features."""
+    """Return a run that has room for :func:`room_for` features, of all rows."""
     q = room_for(spec, inputs, store.manifest)
     return replace(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
-        learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
+        learner=replace(spec.learner, max_features=q, trees_per_subspace=1, row_sample=None),
         judging=PositiveJudge(),
     )
 

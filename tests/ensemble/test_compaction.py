@@ -326,6 +326,15 @@ def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     assert peak * 1024 < cap * 1_000_000
 
 
+def test_a_run_on_samples_of_the_rows_is_compacted_on_all_rows(tmp_path):
+    values, labels = noise_table(90, 30)
+    values[:3] += 2 * labels
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 40, "--row-sample", 30)
+    said = srs_ooc("compact", run, "--folds", 2, "--repeats", 1).stdout
+    assert "features selected from all rows" in said
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("option", ["--scores", "--validation-rows"])
 def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_path, option):
