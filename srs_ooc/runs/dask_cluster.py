@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -45,7 +46,7 @@ def work_on_dask(version: str, job: Job, batch: Batch) -> Batch:
     from distributed import get_worker
 
     check_version(version)
-    worker = get_worker()
+    worker, batch = get_worker(), deepcopy(batch)  # arrays in a message need not be aligned
     return work(job, batch, worker.state.nthreads, teller(worker, job))
 
 

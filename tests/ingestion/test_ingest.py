@@ -500,7 +500,7 @@ def test_the_store_does_not_depend_on_threads_and_cap(tmp_path, suffix):
     """Rows to columns, coding and compressing are shared by threads, as far as there is room."""
     values = np.random.default_rng(2).standard_normal((30, 9000)).astype(np.float32)
     target = np.arange(30) % 2
-    table, given = tmp_path / f"t.{suffix}", {"target": target}
+    table, given = tmp_path / f"t.{suffix}", dict[str, object](target=target)
     if suffix == "npy":
         np.save(table, values)
     else:

@@ -524,3 +524,16 @@ def test_folds_side_by_side_have_the_bits_of_one_core(small, tmp_path, client):
         for small in found
     )
     assert here == there
+
+
+def test_arrays_of_a_message_are_aligned_before_work(monkeypatch):
+    """Native code refuses others; where a message puts them is chance."""
+    features = np.zeros(41, np.uint8)[1:].view(np.uint32)
+    assert not features.flags.aligned
+    worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
+    monkeypatch.setattr(distributed, "get_worker", lambda: worker)
+    monkeypatch.setattr(dask_cluster, "teller", lambda *_: None)
+    monkeypatch.setattr(dask_cluster, "work", lambda job, batch, n_threads, tell: batch)
+    done = dask_cluster.work_on_dask(srs_ooc.__version__, None, Batch({0: features}))
+    assert done.parts[0].flags.aligned
+    np.testing.assert_array_equal(done.parts[0], features)
