@@ -6,8 +6,8 @@ Each measurement is a process of its own, seen from outside; files are in the pa
     python benchmarks/doors.py h5ad [--rows 300000] [--features 20000]
     python benchmarks/doors.py zarr [--rows 1000] [--features 1000000]
 
-``bed`` compares ingest, and ``--link``, with bed-reader, which reads all of the file, and PLINK
-2's ``--glm``; with ``--run`` runs on both stores, too. ``h5ad`` (3% non-zero, CSR) and ``zarr``
+``bed`` compares ingest (two bits a code), uint8 and ``--link`` with bed-reader, which reads all of
+the file, and PLINK 2's ``--glm``; with ``--run`` runs of 300 iterations on the stores, too. ``h5ad`` (3% non-zero, CSR) and ``zarr``
 (float32 in chunks of 4 MB) are beside what reads them whole. Peers are used if they are there.
 """
 
@@ -155,16 +155,18 @@ def bed() -> None:
         print(f"  the .bed: {size_of(file)}")
         if importlib.util.find_spec("bed_reader"):
             show("bed-reader, 10,000 variants at a time", sys.executable, "-c", READ_BED, file)
-        for name, more in (("store", ()), ("linked", ("--link",))):
+        uint8 = ("--code-dtype", "uint8")
+        for name, more in (("store", ()), ("uint8", uint8), ("linked", ("--link",))):
             made = Path(scratch) / f"{name}.zarr"
             show(f"ingest, {name}", ours, "ingest", file, made, *cap, *more)
             print(f"    {size_of(made)}")
         if plink := shutil.which("plink2"):
             glm = ("--bfile", stem, "--glm", "allow-no-covars", "--threads", 2)
             show("PLINK 2 --glm", plink, *glm, "--memory", 4000, "--out", stem)
-        for name in ("store", "linked") if options.run else ():
+        few = ("--threads", 2, "--iterations", 300, "--pairs", "none")
+        for name in ("store", "uint8", "linked") if options.run else ():
             made = Path(scratch) / f"{name}.zarr"
-            show(f"run, {name}", ours, "run", made, *cap, "--threads", 2)
+            show(f"run, {name}", ours, "run", made, *cap, *few)
 
 
 def h5ad() -> None:
