@@ -7,8 +7,9 @@ Each measurement is a process of its own, seen from outside; files are in the pa
     python benchmarks/doors.py zarr [--rows 1000] [--features 1000000]
 
 ``bed`` compares ingest (two bits a code), uint8 and ``--link`` with bed-reader, which reads all of
-the file, and PLINK 2's ``--glm``; with ``--run`` runs of 300 iterations on the stores, too. ``h5ad`` (3% non-zero, CSR) and ``zarr``
-(float32 in chunks of 4 MB) are beside what reads them whole. Peers are used if they are there.
+the file, and PLINK 2's ``--glm``; with ``--run`` runs of 300 iterations on the stores, too.
+``h5ad`` (3% non-zero, CSR) and ``zarr`` (float32 in chunks of 4 MB) are beside what reads them
+whole. Peers are used if they are there.
 """
 
 import argparse
