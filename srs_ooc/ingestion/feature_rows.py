@@ -66,6 +66,8 @@ class FeatureRows(Table):
         Memory that the texts of categories may take.
     kinds : mapping of bytes to int, optional
         Kinds that are forced, by the names of the features.
+    scans : bool
+        Whether numbers are read ahead by a thread.
 
     Attributes
     ----------
@@ -90,6 +92,8 @@ class FeatureRows(Table):
         tell: ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
+        *,
+        scans: bool = False,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
         slots = np.full(len(sample_ids), text_tables.IGNORED, np.int32)
@@ -118,7 +122,9 @@ class FeatureRows(Table):
                 cells = reader.take_row_cells()
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
-            text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
+            text_tables.read_panels(
+                stream, reader, sample_ids, take_rows, panel_full, tell, scans=scans
+            )
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.n_read = reader.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
@@ -471,7 +477,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
-    category_nbytes = max(0, left) * 7 // 8
+    scans = options.most_threads > 1 and left >= 4 * ingest_memory.SCANNED_NBYTES
+    category_nbytes = max(0, left - scans * ingest_memory.SCANNED_NBYTES) * 7 // 8
     kept = np.array([sample in known for sample in ids])
 
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
@@ -484,7 +491,15 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
 
     try:
         features = FeatureRows(
-            stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
+            stream,
+            header,
+            kept,
+            work.scratch,
+            names,
+            work.tell,
+            category_nbytes,
+            kinds,
+            scans=scans,
         )
         if more := columns.pop("sample_features", []):
             names_of = [name for name, _ in more]
