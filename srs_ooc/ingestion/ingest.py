@@ -448,11 +448,8 @@ def make_store(
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
-    options = options.settled()
-    if options.link or options.code_dtype == "2bit":
-        raise UsageError(
-            "--link, --code-dtype 2bit: expected one table, found pieces. Leave the option out."
-        )
+    if options.link:
+        raise UsageError("--link: expected one table, found pieces. Leave the option out.")
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

@@ -397,7 +397,7 @@ class IngestOptions:
 
     def identity(self) -> str:
         """Return what decides what a table becomes, in the words that folders of pieces hold."""
-        plain = replace(self.settled(), overwrite=False, threads=None)
+        plain = replace(self, overwrite=False, threads=None)
         said = vars(plain) | {"memory_mb": 0}
         names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
         default = {one.name: one.default for one in fields(self) if one.name in _LATER}

@@ -46,8 +46,8 @@ from srs_ooc.ingestion.scratch import (
     texts_of,
 )
 from srs_ooc.ingestion.sources import place_in
-from srs_ooc.ingestion.stages import ingest_table, open_reading
-from srs_ooc.ingestion.writer import FACTS, write_facts, write_texts
+from srs_ooc.ingestion.stages import ingest_table, open_reading, takes_target
+from srs_ooc.ingestion.writer import FACTS, BedWriter, all_numbers, write_facts, write_texts
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import (
     ROW_ARRAYS,
@@ -57,7 +57,7 @@ from srs_ooc.store.manifest import (
     format_of,
     values_chunk,
 )
-from srs_ooc.store.store import ALL_ROWS, ColumnStore, Store
+from srs_ooc.store.store import ALL_ROWS, BedStore, ColumnStore, Store
 from srs_ooc.store.values import code_columns
 from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextBlocks
 from srs_ooc.trees.block import Block
@@ -93,6 +93,8 @@ def _smallest(whole: Manifest) -> tuple[int, int]:
 
 class Merging:
     """Writes the store of a table from those of its pieces, or one of some features of another.
+
+    Where codes of all pieces take two bits, so do those of the whole: it is a ``StoredColumns``.
 
     Parameters
     ----------
@@ -131,6 +133,9 @@ class Merging:
         )
         self._positions = stored_positions(n_features)
         self._chosen = None if chosen is None else chosen[self._positions]
+        own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
+        self._packs = chosen is None and all(own)
+        self.n_rows, self.n_features = one.n_rows, n_features
 
     def write(
         self,
@@ -152,8 +157,15 @@ class Merging:
         """
         step, nbytes = _smallest(self.whole)
         self._batch = (1 + max(0, room_nbytes) // nbytes) * step
-        self._write_columns(new, progress)
-        found = write_facts(new, *map(self._by_feature, FACTS))
+        self._readers: dict[str, list[Callable[..., Iterator[tuple[int, int, NDArray[Any]]]]]] = {
+            name: [store.values(name).columns for store in self._stores]
+            for name in self.whole.float_arrays
+        }
+        if self._packs:
+            found = self._write_genotypes(new, progress)
+        else:
+            self._write_columns(new, progress)
+            found = write_facts(new, *map(self._by_feature, FACTS))
         shape = Shape(self.whole.n_rows, self.whole.n_features)
         write_texts(new, shape, names, text_blocks(self._stores[0].row_ids), self._positions)
         if found["kind_counts"]["categorical"]:
@@ -167,21 +179,48 @@ class Merging:
 
         Features of a piece follow each other both there and in the whole.
         """
-        read = np.zeros(len(self._ends), np.int64)
-        for first in range(0, self.whole.n_features, self._batch):
-            positions = self._positions[first : first + self._batch]
-            if self._chosen is not None:
-                stored = self._chosen[first : first + self._batch]
-                order = np.argsort(stored)
-                yield first, len(stored), [(0, stored[order], order)]
-                continue
-            which = np.searchsorted(self._ends, positions, "right")
-            parts = []
-            for piece in np.unique(which).tolist():
-                places = np.flatnonzero(which == piece)
-                parts.append((piece, read[piece] + np.arange(len(places)), places))
-                read[piece] += len(places)
-            yield first, len(positions), parts
+        for first in range(0, self.n_features, self._batch):
+            last = min(first + self._batch, self.n_features)
+            yield first, last - first, self._parts(first, last)
+
+    def _parts(self, first: int, last: int) -> list[Part]:
+        """Return the parts of a batch; batches are asked for one after the other, from 0 on."""
+        if self._chosen is not None:
+            stored = self._chosen[first:last]
+            order = np.argsort(stored)
+            return [(0, stored[order], order)]
+        if first == 0:
+            self._n_read = np.zeros(len(self._ends), np.int64)
+        which = np.searchsorted(self._ends, self._positions[first:last], "right")
+        parts = []
+        for piece in np.unique(which).tolist():
+            places = np.flatnonzero(which == piece)
+            parts.append((piece, self._n_read[piece] + np.arange(len(places)), places))
+            self._n_read[piece] += len(places)
+        return parts
+
+    def _floats(self, name: str, n: int, parts: list[Part]) -> NDArray[Any]:
+        """Return the values of a batch of so many features, or ranges of their codes."""
+        values = np.empty((n, self.whole.float_arrays[name]), self.whole.float_dtype)
+        for piece, stored, places in parts:
+            for i, row, some in self._readers[name][piece](stored):
+                values[places[i], row : row + len(some)] = some
+            if name == "values" and len(order := self._rows[piece]):
+                for place in places.tolist():
+                    values[place] = values[place, order]
+        return values
+
+    def read(self, start: int, stop: int) -> NDArray[np.floating[Any]]:
+        """Return genotypes, float32 (stop - start, n_rows), of the batch that is next."""
+        return self._floats("values", stop - start, self._parts(start, stop))
+
+    def _write_genotypes(self, new: NewStore, progress: ByteProgress) -> dict[str, Any]:
+        """Write genotypes and facts; return what the manifest says of them."""
+        shape = Shape(self.n_rows, self.n_features)
+        writer = BedWriter(new, shape, all_numbers(self), None, None)
+        writer.write(self, self._batch, 1, lambda _, done, total: progress("merging", done, total))
+        found = writer.close()
+        return found | {"format": format_of(self.whole.row_columns, writer.n_linked_rows)}
 
     def _write_columns(self, new: NewStore, progress: ByteProgress) -> None:
         """Write values, or ranges of codes, and codes; note the shapes of their chunks."""
@@ -193,21 +232,14 @@ class Merging:
             name: FloatsWriter(new.folder, name, Shape(n_items, m.n_features), dtype)
             for name, n_items in m.float_arrays.items()
         }
-        readers = {name: [store.values(name).columns for store in self._stores] for name in floats}
         if self._chosen is not None:
-            readers["values"] = [self._stores[0].column_parts]  # which looks at categories too
+            self._readers["values"] = [self._stores[0].column_parts]  # looks at categories too
         with ExitStack() as stack:
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
             for first, n, parts in self._batches():
                 codes = np.empty((n, n_rows), m.code_dtype)
                 for name, writer in floats.items():
-                    values = np.empty((n, m.float_arrays[name]), dtype)
-                    for piece, stored, places in parts:
-                        for i, row, some in readers[name][piece](stored):
-                            values[places[i], row : row + len(some)] = some
-                        if name == "values" and len(order := self._rows[piece]):
-                            for place in places.tolist():
-                                values[place] = values[place, order]
+                    values = self._floats(name, n, parts)
                     writer.write(first, values)
                 if self._chosen is not None:
                     code_columns(values, codes)
@@ -297,10 +329,10 @@ def _pieces(
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
             its_own = options if number == 0 else _options_of(table, options, folder)
-            with _read(table, its_own, folder) as (header, found):
+            with _read(table, its_own, folder) as (header, found, has_target):
                 if number == 0:
                     its_own = options = options.with_targets(header)
-                roles = choose_roles(table, header, found, has_target=not found.no_target)
+                roles = choose_roles(table, header, found, has_target=has_target)
                 for blob, ends in header.blocks(roles.special):
                     names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
             settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
@@ -327,7 +359,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     """Return options without the columns that a piece has not."""
     bare = replace(options.without_columns(), row_ids=None, ignore=(), kinds=ForcedKinds())
     bare = replace(bare, no_target=True, censored=False)
-    with _read(table, bare, folder) as (header, _):
+    with _read(table, bare, folder) as (header, *_):
         return _those_in(header, options)
 
 
@@ -353,13 +385,13 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
 @contextmanager
 def _read(
     table: Path, options: IngestOptions, folder: Path
-) -> Iterator[tuple[TextSpool, IngestOptions]]:
-    """Yield the names of a table's columns, and the options as the table settles them."""
+) -> Iterator[tuple[TextSpool, IngestOptions, bool]]:
+    """Yield the names of a table's columns, the options it settles, and if one is the target."""
     with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
         header = TextSpool(work.scratch, "header")
         reading.read_names(header)
-        yield header, reading.options
+        yield header, reading.options, takes_target(reading)
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
@@ -447,6 +479,13 @@ def ingest_pieces(
             tell("pieces", sum(sizes[: done + 1]), sum(sizes))
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
+        for one, (*_, settled) in zip(stores, pieces, strict=True):
+            order = stored_positions(one.n_features, settled.first_feature)
+            if not np.array_equal(one.array("positions"), order):
+                raise StoreError(
+                    f"{folder}: expected features in the order of the whole, found pieces of an "
+                    "older version that are not. Remove the folder to begin again."
+                )
         with published_folder(store, replaces=options.overwrite) as made:
             merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))

@@ -298,7 +298,7 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
     rows = RowColumns(work.scratch)
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
-    has_target = "target" not in side.columns and not options.no_target
+    has_target = takes_target(reading)
     if options.no_target:
         if options.target is not None or options.samples or "target" in side.columns:
             raise UsageError(
@@ -352,6 +352,11 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         write_column(work.folder, manifest.fingerprint, "target", further)
     check_unchanged(reading.source)
     return manifest
+
+
+def takes_target(reading: Reading) -> bool:
+    """Return whether a column of the table is the target, which else stands beside it, if any."""
+    return "target" not in reading.side.columns and not reading.options.no_target
 
 
 def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> BedFile:

@@ -154,13 +154,25 @@ def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
 
 def test_the_words_that_identify_pieces_stay_the_same():
     """Folders of pieces that other versions began hold their digest."""
-    assert dataclasses.replace(OPTIONS, overwrite=True).identity() == (
+    options = dataclasses.replace(OPTIONS, overwrite=True, code_dtype="uint8")
+    assert options.identity() == (
         "IngestOptions(target='label', task='auto', missing_target='drop', min_class_rows=None, "
         "kinds=ForcedKinds(given=(), file=None), weights=None, strata=(), groups=None, "
         "row_ids='id', ignore=(), memory_nbytes=0, code_dtype='uint8', keep_values=True, "
         "text=TextForm(separator=None, comment=None, decimal='point', missing=None, header=True), "
         "samples=None, overwrite=False, no_target=False, first_feature=0)"
     )
+
+
+def test_pieces_in_another_order_than_that_of_the_whole_are_refused(tables, tmp_path):
+    files, store = tables[0], tmp_path / "t.zarr"
+    (folder := tmp_path / "t.zarr.pieces").mkdir()
+    (folder / "identity").write_text(shards._identity(files, OPTIONS))
+    bare = dataclasses.replace(OPTIONS, target=None, row_ids=None, no_target=True)
+    ingest_table(files[2], folder / "000002.zarr", dataclasses.replace(bare, first_feature=3))
+    with pytest.raises(StoreError, match="expected features in the order of the whole"):
+        ingest_pieces(files, store, OPTIONS)
+    assert not store.exists()
 
 
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import re
 import shutil
 import zlib
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ import srs_ooc
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.native import _native
+from srs_ooc.store.bed import OWN
 from srs_ooc.store.manifest import make_group
 from srs_ooc.store.opening import open_zarr
 from srs_ooc.store.store import Scan, Store
@@ -92,6 +94,41 @@ def test_it_is_the_store_that_it_replaces(tmp_path_factory, links, n_rows, n_var
     assert store.verify().nbytes > 0
     if not links:  # features lie as in any store
         np.testing.assert_array_equal(store.array("positions"), twin.array("positions"))
+
+
+@examples(20)
+@given(st.integers(4, 40), st.lists(st.integers(1, 60), min_size=2, max_size=4), st.integers(0, 99))
+def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
+    dosages = rng.choice([0.0, 1.0, 2.0, math.nan], (n_rows, sum(sizes)))
+    names = [f"rs{j}" for j in range(sum(sizes))]
+    fam = [f"F I{i} 0 0 1 {1 + i % 2}" for i in range(n_rows)]
+    whole, files = packed(folder, dosages, names, fam, min_class_rows=1)[1], []
+    for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+        some = slice(stop - size, stop)
+        files.append(write_bed(folder, dosages[:, some], names[some], fam, name=f"chr{stop}"))
+    ingest = partial(srs_ooc.ingest, min_class_rows=1, target="phenotype")
+    ingest(files, folder / "m.zarr")
+    merged = Store.open(folder / "m.zarr")
+    merged.verify()
+    own = [(store.path / OWN).read_bytes() for store in (whole, merged)]
+    assert own[0] == own[1]
+    assert merged.manifest.checksums == whole.manifest.checksums
+    np.testing.assert_array_equal(codes_of(merged), codes_of(whole))
+    ingest(files, folder / "u.zarr", code_dtype="uint8")
+    assert Store.open(folder / "u.zarr").manifest.n_linked_rows == 0
+    np.testing.assert_array_equal(codes_of(Store.open(folder / "u.zarr")), codes_of(whole))
+
+
+def test_a_piece_of_other_codes_makes_bytes_of_all(tmp_path):
+    fam = [f"F I{i} 0 0 1 {1 + i % 2}" for i in range(N_ROWS)]
+    bed = write_bed(tmp_path, fam=fam)
+    pd.DataFrame({"age": np.arange(N_ROWS) / 3}).to_csv(tmp_path / "age.csv", index=False)
+    ages = tmp_path / "age.csv"
+    srs_ooc.ingest([bed, ages], tmp_path / "m.zarr", target="phenotype", min_class_rows=1)
+    store = Store.open(tmp_path / "m.zarr")
+    assert (store.manifest.n_linked_rows, store.n_features) == (0, N_VARIANTS + 1)
+    store.verify()
 
 
 @pytest.mark.parametrize("isa", _native.isas())
@@ -334,9 +371,8 @@ def test_other_tables_cannot_be_linked_nor_pieces_nor_at_a_url(tmp_path):
     table.write_text("a,b,y\n1,2,0\n2,1,1\n" * 5)
     with pytest.raises(UsageError, match=r"expected a \.bed file of PLINK 1, found"):
         srs_ooc.ingest(table, tmp_path / "l.zarr", link=True)
-    for option in ({"link": True}, {"code_dtype": "2bit"}):
-        with pytest.raises(UsageError, match="expected one table, found pieces"):
-            srs_ooc.ingest([table, table], tmp_path / "l.zarr", **option)
+    with pytest.raises(UsageError, match="expected one table, found pieces"):
+        srs_ooc.ingest([table, table], tmp_path / "l.zarr", link=True)
     with pytest.raises(UsageError, match="expected a store on this disk"):
         srs_ooc.ingest(write_bed(tmp_path), "memory://bucket/l.zarr", link=True)
 
