@@ -437,18 +437,16 @@ def _join_rows(
     remedy = "Leave others out with --ignore; give missing ones as columns of empty cells."
     expected = f"{table}: expected the features of {old.place}"
     places = _one_to_one(old.names, new.names, expected, remedy)
-    if (places != np.arange(len(places))).any():
-        merging = Merging([new], np.argsort(new.array("positions"))[places])
-        (ordered := work.scratch / "ordered.zarr").mkdir()
-        names, source = text_blocks(old.names), new.manifest.source
-        merge(merging, ordered, names, source, options.memory_mb, work.tell)
-        new = Store.open(ordered)
-    del places
-    if (old.array("positions") != new.array("positions")).any():
+    order = np.arange(len(places))
+    first = _ordered(old, order, old.names, options, work) if old.manifest.is_linked else old
+    is_same = not new.manifest.is_linked and (places == order).all()
+    second = new if is_same else _ordered(new, places, old.names, options, work)
+    del places, order
+    if (first.array("positions") != second.array("positions")).any():
         raise damaged(old.place, "expected features in the order in which stores have them")
     columns, found = _rows_of(old, new, table, options)
     kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
-    both, plain = JoinedRows(old, new, work), replace(_plain(old, options), kinds=kinds)
+    both, plain = JoinedRows(first, second, work), replace(_plain(old, options), kinds=kinds)
     side = SideColumns(names=iter(old.names), columns=columns)
     made = ingest_reading(TableReading(both, table, plain, side, work, dict), work)
     if both.n_outside.any():
@@ -462,6 +460,17 @@ def _join_rows(
     made = replace(made, **found)
     make_group(work.folder, made)
     return made
+
+
+def _ordered(
+    store: Store, places: NDArray[np.int64], names: Names, options: IngestOptions, work: WorkFolder
+) -> Store:
+    """Return a store with some features of another, by their places there, in stored order."""
+    merging = Merging([store], np.argsort(store.array("positions"))[places])
+    (folder := work.scratch / f"{store.fingerprint}.zarr").mkdir()
+    source = store.manifest.source
+    merge(merging, folder, text_blocks(names), source, options.memory_mb, work.tell)
+    return Store.open(folder)
 
 
 def _rows_of(

@@ -262,11 +262,12 @@ class TextForm:
         for option, mark in (("--separator", self.separator_mark), ("--comment", self.comment)):
             if mark is None:
                 continue
-            if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
+            in_numbers = option == "--separator" and (mark.isalnum() or mark in "+-")
+            if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0' or in_numbers:
                 names = ", ".join(SEPARATORS) if option == "--separator" else "for example #"
                 raise UsageError(
-                    f"{option}: expected one ASCII character ({names}) that is no quote and no "
-                    f"line end, found {mark!r}."
+                    f"{option}: expected one ASCII character ({names}) that is no quote, no line "
+                    f"end and in no number, found {mark!r}."
                 )
             for other, used in marks.items():
                 if used == mark:
@@ -602,7 +603,7 @@ def read_panels(
     tell : callable
         Told of the bytes read.
     scans : bool
-        Whether numbers are read meanwhile, too, for which ``SCANNED_NBYTES`` are taken.
+        Whether numbers are read meanwhile, too.
 
     Raises
     ------

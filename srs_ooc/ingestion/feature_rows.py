@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -477,9 +478,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
-    scans = options.most_threads > 1 and left >= 4 * ingest_memory.SCANNED_NBYTES
-    category_nbytes = max(0, left - scans * ingest_memory.SCANNED_NBYTES) * 7 // 8
     kept = np.array([sample in known for sample in ids])
+    read = partial(FeatureRows, stream, header, kept, work.scratch, names, work.tell)
+    category_nbytes = max(0, left) * 7 // 8
 
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (what, name) in enumerate(asked_of(options)):
@@ -490,17 +491,7 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return f"{options.samples}, line {known[matched[row]][0]}"
 
     try:
-        features = FeatureRows(
-            stream,
-            header,
-            kept,
-            work.scratch,
-            names,
-            work.tell,
-            category_nbytes,
-            kinds,
-            scans=scans,
-        )
+        features = read(category_nbytes, kinds, scans=options.most_threads > 1)
         if more := columns.pop("sample_features", []):
             names_of = [name for name, _ in more]
             texts = [[cell.encode() for cell in cells] for _, cells in more]

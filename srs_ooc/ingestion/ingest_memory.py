@@ -20,7 +20,7 @@ from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 # What stages take, whatever the format.
 
 SLACK_NBYTES = 14 * MB
-"""Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
+"""Bytes in flight, their numbers and texts of the rows, metadata, and what allocators keep."""
 
 LOOK_NBYTES = 72 * MB
 """A look that finds out how large a table is may take so much, whatever the cap."""
@@ -52,9 +52,6 @@ GROUPED_NBYTES = 72
 
 STAGED_ROWS = 8
 """Rows of text that go to a panel together: so many cells of a column are a line of the cache."""
-
-SCANNED_NBYTES = 6 * MB
-"""Memory of numbers of text that are read ahead of the rows."""
 
 FEW_ROWS = 1 << 16
 """Tables of so many rows are asked for the same memory, however many they have."""
@@ -137,8 +134,7 @@ class IngestMemory:
         Bytes of a cell on its way.
     resident_nbytes, panel_rows, category_nbytes, staged_rows : int
         Once :meth:`shared`: what the process held then, rows of a panel, memory for the texts of
-        categorical features, held to the end, and rows of text gathered before they go to a panel;
-        where there are some, there is room for numbers that are read ahead, too.
+        categorical features, held to the end, and rows of text gathered before they go to a panel.
     """
 
     cap_nbytes: int
@@ -248,7 +244,7 @@ class IngestMemory:
         held_later = batch_nbytes(shape, self.form, step, 1, 12)  # float32, too
         room_later = spare - places_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
         room_now = room - panel_rows * row_nbytes
-        staging = STAGED_ROWS * 8 * self.n_columns + SCANNED_NBYTES
+        staging = STAGED_ROWS * 8 * self.n_columns
         staged_rows = STAGED_ROWS if room_now >= staging + min(CATEGORY_NBYTES, most) else 0
         room_now -= staging if staged_rows else 0
         categories = max(0, min(room_now, room_later, most))

@@ -131,6 +131,8 @@ class TextReading:
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""
+        if not len(self._lines):  # no column is kept as text
+            return f"{self.source}, row {row + 1}"
         return f"{self.source}, line {self._lines[row : row + 1][0]}"
 
     def _check_columns(self, n_columns: int) -> None:
@@ -220,7 +222,7 @@ class TextReading:
             reader.set_panel(spool.panel)
 
         take, tell = self._row_taker(roles, rows), self._work.tell
-        scans = memory.staged_rows > 0 and self.options.most_threads > 1
+        scans = self.options.most_threads > 1
         try:
             text_tables.read_panels(
                 stream, reader, self._header, take, panel_full, tell, scans=scans
@@ -319,6 +321,7 @@ class TableReading:
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
+        self.annotations = getattr(table, "annotations", {})
         self.options = options.settled(genotypes=self.genotypes is not None)
         self.side, self._origin = side, origin
         self._memory = memory or memory_of(table, self.options)

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ from srs_ooc.ingestion.ingest_options import (
     choose_roles,
     stored_positions,
 )
-from srs_ooc.ingestion.reading import WorkFolder
+from srs_ooc.ingestion.reading import Reading, WorkFolder
 from srs_ooc.ingestion.scratch import (
     TextSpool,
     check_replaceable,
@@ -136,6 +136,14 @@ class Merging:
         own = (isinstance(store, BedStore) and not store.manifest.is_linked for store in stores)
         self._packs = chosen is None and all(own)
         self.n_rows, self.n_features = one.n_rows, n_features
+        for store, end in zip(stores, self._ends.tolist(), strict=True) if chosen is None else ():
+            order = stored_positions(store.n_features, end - store.n_features)
+            linked = store.manifest.is_linked  # features lie as in its file
+            if not linked and not np.array_equal(store.array("positions"), order):
+                raise StoreError(
+                    f"{store.place}: expected features in the order of the whole, found those of a "
+                    "piece that an older version made, or of another table. Begin again without it."
+                )
 
     def write(
         self,
@@ -195,7 +203,14 @@ class Merging:
         parts = []
         for piece in np.unique(which).tolist():
             places = np.flatnonzero(which == piece)
-            parts.append((piece, self._n_read[piece] + np.arange(len(places)), places))
+            stored = self._n_read[piece] + np.arange(len(places))
+            if (store := self._stores[piece]).manifest.is_linked:
+                positions = self._positions[first:last][places]
+                places = places[np.argsort(positions)]
+                stored = np.sort(positions).astype(np.int64) - (
+                    self._ends[piece] - store.n_features
+                )
+            parts.append((piece, stored, places))
             self._n_read[piece] += len(places)
         return parts
 
@@ -329,10 +344,11 @@ def _pieces(
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
             its_own = options if number == 0 else _options_of(table, options, folder)
-            with _read(table, its_own, folder) as (header, found, has_target):
+            with _read(table, its_own, folder) as (header, reading):
                 if number == 0:
                     its_own = options = options.with_targets(header)
-                roles = choose_roles(table, header, found, has_target=has_target)
+                has_target = takes_target(reading)
+                roles = choose_roles(table, header, reading.options, has_target=has_target)
                 for blob, ends in header.blocks(roles.special):
                     names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
             settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
@@ -359,13 +375,14 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     """Return options without the columns that a piece has not."""
     bare = replace(options.without_columns(), row_ids=None, ignore=(), kinds=ForcedKinds())
     bare = replace(bare, no_target=True, censored=False)
-    with _read(table, bare, folder) as (header, *_):
-        return _those_in(header, options)
+    with _read(table, bare, folder) as (header, reading):
+        return _those_in(header, getattr(reading, "annotations", ()), options)
 
 
-def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
+def _those_in(header: TextSpool, beside: Collection[str], options: IngestOptions) -> IngestOptions:
     def there(name: str | None) -> str | None:
-        return name if name is not None and header.find(name) is not None else None
+        is_there = name is not None and (name in beside or header.find(name) is not None)
+        return name if is_there else None
 
     given = vars(options)
     single = ("target", "event", "row_ids", "weights", "groups")
@@ -383,15 +400,13 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
 
 
 @contextmanager
-def _read(
-    table: Path, options: IngestOptions, folder: Path
-) -> Iterator[tuple[TextSpool, IngestOptions, bool]]:
-    """Yield the names of a table's columns, the options it settles, and if one is the target."""
+def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[TextSpool, Reading]]:
+    """Yield the names of a table's columns, and its reading."""
     with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
         header = TextSpool(work.scratch, "header")
         reading.read_names(header)
-        yield header, reading.options, takes_target(reading)
+        yield header, reading
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
@@ -479,13 +494,6 @@ def ingest_pieces(
             tell("pieces", sum(sizes[: done + 1]), sum(sizes))
         stores = [Store.open(made) for _, made, _ in pieces]
         _check_rows(stores, tables)
-        for one, (*_, settled) in zip(stores, pieces, strict=True):
-            order = stored_positions(one.n_features, settled.first_feature)
-            if not np.array_equal(one.array("positions"), order):
-                raise StoreError(
-                    f"{folder}: expected features in the order of the whole, found pieces of an "
-                    "older version that are not. Remove the folder to begin again."
-                )
         with published_folder(store, replaces=options.overwrite) as made:
             merging, more = Merging(stores), f" and {len(tables) - 1} more" * (len(tables) > 1)
             source = source_of(place_in(tables[0])[0].name + more, stores, pieces=len(tables))
@@ -570,7 +578,11 @@ def _check_same(folder: Path, identity: str) -> None:
 
 def _identity(tables: list[Path], options: IngestOptions) -> str:
     """Return a digest of what decides what the pieces become."""
-    stats = [(str(table.absolute()), place_in(table)[0].stat()) for table in tables]
+    files_of = [(table, place_in(table)[0]) for table in tables]
+    for table in tables:
+        beside = (table.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam"))
+        files_of += [(path, path) for path in beside if path.is_file()]
+    stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     return hashlib.sha256(json.dumps([files, options.identity()]).encode()).hexdigest()
 

@@ -180,7 +180,8 @@ def file_of(store: Path, manifest: Manifest) -> BedFile:
         try:
             own.check("the manifest", "the manifest")
         except (InputError, OSError) as error:
-            raise damaged(own.path, error) from error
+            expected = f"expected the head of a .bed file and {own.nbytes:,} bytes, found others"
+            raise damaged(own.path, expected) from error
         return own
     try:
         link: Any = json.loads((store / LINK).read_text("utf-8"))

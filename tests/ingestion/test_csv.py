@@ -571,6 +571,12 @@ def test_cuts_change_nothing(text, stream, cuts):
         assert parse(text, stream, cuts, staged_rows, scans=scans) == whole
 
 
+@pytest.mark.parametrize("mark", ["5", "e", "-", "+", '"', "ab", "\n"])
+def test_a_separator_is_one_character_of_no_number(mark):
+    with pytest.raises(UsageError, match="no quote, no line end and in no number"):
+        TextForm(separator=mark)
+
+
 def test_numbers_of_another_piece_are_refused():
     reader = TableReader(np.array([0], np.int32))
     reader.set_panel(np.zeros((1, 4)))

@@ -102,7 +102,8 @@ def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed
     rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
     dosages = rng.choice([0.0, 1.0, 2.0, math.nan], (n_rows, sum(sizes)))
     names = [f"rs{j}" for j in range(sum(sizes))]
-    fam = [f"F I{i} 0 0 1 {1 + i % 2}" for i in range(n_rows)]
+    status = ["1", "2", *rng.choice(["1", "2", "-9"], n_rows - 2)]
+    fam = [f"F I{i} 0 0 {i % 3} {one}" for i, one in enumerate(status)]
     whole, files = packed(folder, dosages, names, fam, min_class_rows=1)[1], []
     for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         some = slice(stop - size, stop)
@@ -118,6 +119,22 @@ def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed
     ingest(files, folder / "u.zarr", code_dtype="uint8")
     assert Store.open(folder / "u.zarr").manifest.n_linked_rows == 0
     np.testing.assert_array_equal(codes_of(Store.open(folder / "u.zarr")), codes_of(whole))
+
+
+def test_what_stands_beside_a_piece_is_compared_and_held_to(tmp_path):
+    fam = [f"F I{i} 0 0 1 {1 + i % 2}" for i in range(N_ROWS)]
+    first = write_bed(tmp_path, fam=fam)
+    others = [line[:-1] + str(3 - int(line[-1])) for line in fam]
+    second = write_bed(tmp_path, names=[f"x{name}" for name in NAMES], fam=others, name="x")
+    store = tmp_path / "m.zarr"
+    with pytest.raises(InputError, match="expected the target of"):
+        srs_ooc.ingest([first, second], store, target="phenotype")
+    second.with_suffix(".fam").write_text("".join(f"{line}\n" for line in fam))
+    with pytest.raises(StoreError, match="a table was written to since"):
+        srs_ooc.ingest([first, second], store, target="phenotype")
+    shutil.rmtree(tmp_path / "m.zarr.pieces")
+    srs_ooc.ingest([first, second], store, target="phenotype")
+    assert Store.open(store).n_features == 2 * N_VARIANTS
 
 
 def test_a_piece_of_other_codes_makes_bytes_of_all(tmp_path):
@@ -168,6 +185,9 @@ def test_a_table_of_any_format_is_packed_where_that_is_asked(tmp_path):
     with pytest.raises(InputError, match=r"line 9: column 'rs5': expected 0, 1, 2 or a missing va"):
         srs_ooc.ingest(tmp_path / "o.csv", tmp_path / "o.zarr", code_dtype="2bit")
     assert not (tmp_path / "o.zarr").exists()
+    (tmp_path / "n.csv").write_text("a,b\n0,1\n1,2\n2,0\n0,3.5\n")
+    with pytest.raises(InputError, match=r"row 4: column 'b': expected 0, 1, 2 or a missing"):
+        srs_ooc.ingest(tmp_path / "n.csv", tmp_path / "n.zarr", code_dtype="2bit", no_target=True)
 
 
 @pytest.mark.parametrize(
@@ -190,23 +210,36 @@ def test_variants_may_be_left_out_or_be_the_target(tmp_path):
     np.testing.assert_array_equal(codes_of(store), codes_of(Store.open(tmp_path / "s.zarr")))
 
 
-def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path):
-    path, store = packed(tmp_path)
-    srs_ooc.ingest(path, tmp_path / "s.zarr", code_dtype="uint8")
-    made = []
+@pytest.mark.parametrize("how", ["append_rows", "append_features"])
+@pytest.mark.parametrize("links_new", [False, True])
+def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path, how, links_new):
+    rng = np.random.default_rng(5)
+    dosages, names = (
+        rng.choice([0.0, 1.0, 2.0, math.nan], (N_ROWS, 40)),
+        [f"v{j}" for j in range(40)],
+    )
+    _, store = packed(tmp_path, dosages, names)
+    linked(tmp_path, dosages, names)
+    srs_ooc.ingest(tmp_path / "g.bed", tmp_path / "s.zarr", code_dtype="uint8")
     (tmp_path / "more").mkdir()
-    fam = [f"F J{i} 0 0 1 {STATUS[i]}" for i in range(N_ROWS)]
-    more = write_bed(tmp_path / "more", DOSAGES[::-1], NAMES, fam)
-    (tmp_path / "beside").mkdir()
-    beside = write_bed(tmp_path / "beside", DOSAGES, [f"x{name}" for name in NAMES])
-    for how, table in (("append_rows", more), ("append_features", beside)):
-        for old in (store.path, tmp_path / "s.zarr"):
-            made.append(tmp_path / f"{how}-{old.name}")
-            srs_ooc.ingest(table, made[-1], **{how: old})
-        one, other = (Store.open(path) for path in made[-2:])
-        np.testing.assert_array_equal(codes_of(one), codes_of(other))
-        assert one.n_rows * one.n_features == 2 * N_ROWS * N_VARIANTS
-        assert one.manifest.n_linked_rows == 0
+    fam = [f"F J{i} 0 0 1 {STATUS[i]}" for i in range(N_ROWS)] if how == "append_rows" else None
+    theirs = names[::-1] if fam else [f"x{name}" for name in names]
+    more = write_bed(tmp_path / "more", dosages[::-1], theirs, fam)
+    made = []
+    for old in (tmp_path / "s.zarr", store.path, tmp_path / "l.zarr"):
+        made.append(tmp_path / f"{how}-{old.name}")
+        srs_ooc.ingest(more, made[-1], link=links_new, **{how: old})
+    first, *others = map(Store.open, made)
+    expected = codes_of(first)
+    by_values = np.where(np.isnan(dosages), 255, dosages).T
+    np.testing.assert_array_equal(expected[:40, :N_ROWS], by_values)
+    new = expected[:40, N_ROWS:] if fam else expected[40:]
+    np.testing.assert_array_equal(new, by_values[::-1, ::-1] if fam else by_values[:, ::-1])
+    for other in others:
+        np.testing.assert_array_equal(codes_of(other), expected)
+        other.verify()
+        assert other.n_rows * other.n_features == 2 * N_ROWS * 40
+        assert other.manifest.n_linked_rows == 0
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "head", "byte"])

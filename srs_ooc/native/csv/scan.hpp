@@ -19,7 +19,7 @@ struct ScannedNumber {
 // not: the tokenizer asks for the number at a byte, and only where a field begins.
 inline std::vector<ScannedNumber> scan_numbers(const char *text, std::size_t size, char separator, char point) {
     const auto ends_field = [=](char c) { return c == separator || c == '\n' || c == '\r'; };
-    const std::size_t most = size / 4; // a bound on memory; the rest is the tokenizer's
+    const std::size_t most = size / 8; // a bound on memory; the rest is the tokenizer's
     std::vector<ScannedNumber> found;
     found.reserve(most);
     const char *p = text, *end = text + size;
