@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,17 +113,15 @@ class TableReader:
         self._native.set_panel(panel)
         self._panel = panel
 
-    def feed(self, data: bytes, start: int = 0, numbers: _native.Numbers | None = None) -> int:
+    def feed(self, data: bytes, start: int = 0) -> int:
         """Read ``data`` from ``start`` until it ends, the panel is full, or there is a problem.
-
-        ``numbers`` are those of ``data``, if another thread has read them already.
 
         Returns
         -------
         int
             The position after what was read.
         """
-        return self._native.feed(np.frombuffer(data, np.uint8), start, numbers)
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
 
     def finish(self) -> None:
         """Say that the text has ended."""
@@ -551,23 +549,16 @@ def check_utf8(texts: Texts, what: str) -> None:
         ) from None
 
 
-_Piece: TypeAlias = tuple[bytes, int, _native.Numbers | None]
-
-
-def fed(
-    stream: CsvStream, reader: TableReader, *, ahead: bool = False, scans: bool = False
-) -> Iterator[int]:
+def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Iterator[int]:
     """Feed all rows to a reader, until it finds a fault; yield the bytes fed after each piece.
 
     Who asks for the next piece must have taken the texts before, and must set the next panel
-    where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile;
-    it turns numbers into doubles, too, if it ``scans``.
+    where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
-    pieces = ((data, start, None) for data, start in stream.body())
-    for data, first, numbers in _ahead(stream, scans=scans) if ahead else pieces:
+    for data, first in _ahead(stream.body()) if ahead else stream.body():
         start = first
         while True:
-            stop = reader.feed(data, start, numbers)
+            stop = reader.feed(data, start)
             yield stop - start
             if reader.problem is not None:
                 return
@@ -585,8 +576,6 @@ def read_panels(
     take: Callable[[TableReader], None],
     panel_full: Callable[[], None],
     tell: Callable[[str, int, int], None],
-    *,
-    scans: bool,
 ) -> None:
     """Have all rows read, the next pieces of the file being read and decompressed meanwhile.
 
@@ -602,15 +591,13 @@ def read_panels(
         Takes the rows of the panel, which is full or the last one, and sets the next.
     tell : callable
         Told of the bytes read.
-    scans : bool
-        Whether numbers are read meanwhile, too.
 
     Raises
     ------
     InputError
         If a row cannot be read, or there is none.
     """
-    for _ in fed(stream, reader, ahead=True, scans=scans):
+    for _ in fed(stream, reader, ahead=True):
         take(reader)
         if reader.panel_is_full:
             panel_full()
@@ -622,28 +609,12 @@ def read_panels(
         panel_full()
 
 
-def _ahead(stream: CsvStream, *, scans: bool) -> Iterator[_Piece]:
-    """Yield pieces, the next few of which a thread reads and decompresses meanwhile.
-
-    Of pieces that are not waited for, it reads the numbers, too.
-    """
-    pieces, n_read, n_taken = stream.body(), 0, 0
-
-    def read() -> _Piece | None:
-        nonlocal n_read
-        if (piece := next(pieces, None)) is None:
-            return None
-        is_waited_for = n_read == n_taken
-        n_read += 1
-        if is_waited_for or not scans:
-            return *piece, None
-        return *piece, _native.Numbers(np.frombuffer(piece[0], np.uint8), stream.marks)
-
+def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
     with ThreadPoolExecutor(1) as pool:
-        waiting = deque(pool.submit(read) for _ in range(_N_AHEAD))
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
         while (piece := waiting.popleft().result()) is not None:
-            n_taken += 1
-            waiting.append(pool.submit(read))
+            waiting.append(pool.submit(next, pieces, None))
             yield piece
 
 

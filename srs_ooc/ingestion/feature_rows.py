@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -67,8 +66,6 @@ class FeatureRows(Table):
         Memory that the texts of categories may take.
     kinds : mapping of bytes to int, optional
         Kinds that are forced, by the names of the features.
-    scans : bool
-        Whether numbers are read ahead by a thread.
 
     Attributes
     ----------
@@ -93,8 +90,6 @@ class FeatureRows(Table):
         tell: ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
-        *,
-        scans: bool = False,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
         slots = np.full(len(sample_ids), text_tables.IGNORED, np.int32)
@@ -123,9 +118,7 @@ class FeatureRows(Table):
                 cells = reader.take_row_cells()
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
-            text_tables.read_panels(
-                stream, reader, sample_ids, take_rows, panel_full, tell, scans=scans
-            )
+            text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.n_read = reader.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
@@ -478,9 +471,8 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     left = memory.cap_nbytes - total_nbytes(replace(memory, texts_nbytes=0).leases())
-    kept = np.array([sample in known for sample in ids])
-    read = partial(FeatureRows, stream, header, kept, work.scratch, names, work.tell)
     category_nbytes = max(0, left) * 7 // 8
+    kept = np.array([sample in known for sample in ids])
 
     columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (what, name) in enumerate(asked_of(options)):
@@ -491,7 +483,9 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
         return f"{options.samples}, line {known[matched[row]][0]}"
 
     try:
-        features = read(category_nbytes, kinds, scans=options.most_threads > 1)
+        features = FeatureRows(
+            stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
+        )
         if more := columns.pop("sample_features", []):
             names_of = [name for name, _ in more]
             texts = [[cell.encode() for cell in cells] for _, cells in more]

@@ -20,7 +20,7 @@ from srs_ooc.store.values import LONG_NBYTES, LONG_ROWS
 # What stages take, whatever the format.
 
 SLACK_NBYTES = 14 * MB
-"""Bytes in flight, their numbers and texts of the rows, metadata, and what allocators keep."""
+"""Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
 
 LOOK_NBYTES = 72 * MB
 """A look that finds out how large a table is may take so much, whatever the cap."""

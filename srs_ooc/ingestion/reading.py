@@ -221,12 +221,9 @@ class TextReading:
             spool.flush(reader.n_panel_rows)
             reader.set_panel(spool.panel)
 
-        take, tell = self._row_taker(roles, rows), self._work.tell
-        scans = self.options.most_threads > 1
+        take = self._row_taker(roles, rows)
         try:
-            text_tables.read_panels(
-                stream, reader, self._header, take, panel_full, tell, scans=scans
-            )
+            text_tables.read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         except BudgetError as error:
             texts_nbytes = self._texts_nbytes(roles, most_nbytes=math.inf) or 0
             bound = text_tables.rows_at_most(self.source, roles.n_columns) or 1

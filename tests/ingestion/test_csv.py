@@ -297,10 +297,9 @@ def twin_number(cell: str) -> float:
 def read(text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int) -> tuple:
     """Read text cut at the given places; return values (n_features, n_rows), labels, ids.
 
-    They are the same however many rows go to a panel together, and whether numbers are known.
+    They are the same however many rows go to a panel together.
     """
-    staged = ((0, False), (0, True), (1, False), (3, True), (8, False), (8, True))
-    first, *others = (read_staged(text, slots, cuts, panel_rows, *how) for how in staged)
+    first, *others = (read_staged(text, slots, cuts, panel_rows, n) for n in (0, 1, 3, 8))
     for values, *texts, _ in others:
         assert same_bits(values, first[0])
         assert texts == list(first[1:-1])
@@ -308,7 +307,7 @@ def read(text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int) -> tu
 
 
 def read_staged(
-    text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int, staged_rows: int, scans: bool
+    text: bytes, slots: np.ndarray, cuts: list[int], panel_rows: int, staged_rows: int
 ) -> tuple:
     reader = TableReader(slots.astype(np.int32), staged_rows=staged_rows)
     n_features = int((slots >= 0).sum())
@@ -321,9 +320,8 @@ def read_staged(
     reader.set_panel(np.full((n_features, panel_rows), 77.0))
     for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True):
         piece, at = text[start:stop], 0
-        known = _native.Numbers(np.frombuffer(piece, np.uint8), PLAIN) if scans else None
         while at < len(piece):
-            at = reader.feed(piece, at, known)
+            at = reader.feed(piece, at)
             assert reader.problem is None
             labels.extend(reader.take_texts(TARGET))
             ids.extend(reader.take_texts(ROW_ID))
@@ -523,14 +521,7 @@ STREAMS = (
 )
 
 
-def parse(
-    text: bytes,
-    stream: SimpleNamespace,
-    cuts: list[int],
-    staged_rows: int = 0,
-    *,
-    scans: bool = False,
-) -> tuple:
+def parse(text: bytes, stream: SimpleNamespace, cuts: list[int], staged_rows: int = 0) -> tuple:
     """Everything a reader says of a text cut at the given places."""
     reader = TableReader(
         np.array([0, 1, ROW_ID, TARGET], np.int32),
@@ -545,10 +536,9 @@ def parse(
     labels, ids = [], []
     stops = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     for start, stop in pairwise(stops):
-        at, piece = 0, text[start:stop]
-        known = _native.Numbers(np.frombuffer(piece, np.uint8), stream.marks) if scans else None
-        while at < len(piece) and reader.problem is None and not reader.panel_is_full:
-            at = reader.feed(piece, at, known)
+        at = 0
+        while at < stop - start and reader.problem is None and not reader.panel_is_full:
+            at = reader.feed(text[start:stop], at)
         labels += list(reader.take_texts(TARGET))
         ids += list(reader.take_texts(ROW_ID))
     reader.finish()
@@ -567,21 +557,14 @@ def parse(
 @examples(300)
 def test_cuts_change_nothing(text, stream, cuts):
     whole = parse(text, stream, [])
-    for staged_rows, scans in ((0, False), (0, True), (1, True), (5, False)):
-        assert parse(text, stream, cuts, staged_rows, scans=scans) == whole
+    for staged_rows in (0, 1, 5):
+        assert parse(text, stream, cuts, staged_rows) == whole
 
 
 @pytest.mark.parametrize("mark", ["5", "e", "-", "+", '"', "ab", "\n"])
 def test_a_separator_is_one_character_of_no_number(mark):
     with pytest.raises(UsageError, match="no quote, no line end and in no number"):
         TextForm(separator=mark)
-
-
-def test_numbers_of_another_piece_are_refused():
-    reader = TableReader(np.array([0], np.int32))
-    reader.set_panel(np.zeros((1, 4)))
-    with pytest.raises(ValueError, match="numbers"):
-        reader.feed(b"1\n2\n", 0, _native.Numbers(np.frombuffer(b"1\n", np.uint8), PLAIN))
 
 
 @given(BYTES, STREAMS, st.integers(0, 120))

@@ -403,13 +403,9 @@ CALLS = {
         _native.HeaderReader(b",\0.").feed,
         {"data": TEXT, "start": 0},
     ),
-    "Numbers": lambda: (_native.Numbers, {"text": TEXT, "marks": b",\0."}),
     "TableReader": lambda: (_native.TableReader, reader_call()),
     "TableReader.set_panel": lambda: (reader().set_panel, {"panel": np.zeros((2, 4))}),
-    "TableReader.feed": lambda: (
-        reader().feed,
-        {"data": TEXT, "start": 0, "numbers": _native.Numbers(TEXT, b",\0.")},
-    ),
+    "TableReader.feed": lambda: (reader().feed, {"data": TEXT, "start": 0}),
     "TextCoder.code": lambda: (
         _native.TextCoder(1000, counts=False).code,
         {"blob": b"one two", "ends": of(np.uint64, 3, 7)},
@@ -607,7 +603,6 @@ ANY_LENGTH = {
         *("features of advise_files", "features of gather_mapped", "features of gather_files"),
         *("rows of gather_mapped", "rows of gather_files", "rows of gather_genotypes"),
         "features of gather_genotypes",
-        "text of Numbers",
         "xlogx of grow",
         "slots",
         "ends",

@@ -110,23 +110,6 @@ class HeaderReader : public Reader<srs::HeaderSink> {
     nb::tuple take_names() { return take_texts(sink.names); }
 };
 
-class Numbers {
-  public:
-    Numbers(Bytes text, nb::bytes marks) {
-        const srs::Dialect dialect = dialect_of(marks);
-        srs::expect_between("size of text", static_cast<std::int64_t>(text.size()), 0, std::int64_t{1} << 31);
-        nb::gil_scoped_release release;
-        found = srs::scan_numbers(reinterpret_cast<const char *>(text.data()), text.size(), dialect.separator, dialect.point);
-        size_ = text.size();
-    }
-
-    std::vector<srs::ScannedNumber> found;
-    std::size_t size() const { return size_; }
-
-  private:
-    std::size_t size_;
-};
-
 class TableReader : public Reader<srs::TableSink> {
   public:
     TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
@@ -140,10 +123,8 @@ class TableReader : public Reader<srs::TableSink> {
         for (std::size_t i = 0; i < slots.size(); ++i) width_ = std::max<std::int64_t>(width_, slots(i) + std::int64_t(1));
     }
 
-    std::size_t feed(Bytes data, std::size_t start, const Numbers *numbers) {
+    std::size_t feed(Bytes data, std::size_t start) {
         if (width_ > 0 && !panel_.is_valid()) srs::refuse("panel", "one that set_panel was given", "none");
-        if (numbers) srs::expect_size("numbers", *numbers, static_cast<std::int64_t>(data.size()));
-        sink.set_scanned(reinterpret_cast<const char *>(data.data()), numbers ? numbers->found : none_found_);
         return Reader::feed(data, start);
     }
 
@@ -190,7 +171,6 @@ class TableReader : public Reader<srs::TableSink> {
     std::int64_t width_ = 0; // columns of a panel that cells go to
     Panel panel_;
     srs::Texts none_;
-    std::vector<srs::ScannedNumber> none_found_;
 };
 
 void make_reader(TableReader *self, Slots slots, nb::bytes marks, nb::object missing, std::int64_t line, bool after_return,
@@ -417,18 +397,12 @@ void bind_ingest(nb::module_ &module) {
         .def_prop_ro("line", &HeaderReader::line)
         .def_prop_ro("after_return", &HeaderReader::after_return)
         .def_prop_ro("problem", &HeaderReader::problem);
-    nb::class_<Numbers> numbers(module, "Numbers");
-    srs::define(numbers, "__init__", +[](Numbers *self, Bytes text, nb::bytes marks) { new (self) Numbers(text, marks); },
-                "text"_a, "marks"_a);
     nb::class_<TableReader> table(module, "TableReader");
     srs::define(table, "__init__", &make_reader, "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a,
                 "kinds"_a, "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a, "counts"_a);
     srs::define(table, "set_panel", +[](TableReader &self, Panel panel) { self.set_panel(panel); }, "panel"_a);
-    srs::define(table, "feed",
-                +[](TableReader &self, Bytes data, std::size_t start, const Numbers *numbers) {
-                    return self.feed(data, start, numbers);
-                },
-                "data"_a, "start"_a, "numbers"_a.none());
+    srs::define(table, "feed", +[](TableReader &self, Bytes data, std::size_t start) { return self.feed(data, start); },
+                "data"_a, "start"_a);
     table
         .def("finish", &TableReader::finish)
         .def("stage", &TableReader::stage, "n_rows"_a)

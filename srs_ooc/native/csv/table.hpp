@@ -1,7 +1,6 @@
 // What becomes of CSV fields: header names, or the cells of a table by the role of their column.
 #pragma once
 #include "csv/number.hpp"
-#include "csv/scan.hpp"
 #include "csv/tokens.hpp"
 
 #include <algorithm>
@@ -244,27 +243,16 @@ class TableSink {
         first_ = row_;
     }
 
-    // Numbers of the text from ``begin`` on that are known, in order; of other text none are.
-    void set_scanned(const char *begin, const std::vector<ScannedNumber> &numbers) {
-        text_ = begin;
-        scanned_ = numbers.data();
-        scanned_end_ = scanned_ + numbers.size();
-    }
-
     bool stopped() const { return row_ == panel_rows_ || problem.fault != Fault::none; }
     bool wants(std::int64_t column) const { return slot(column) != kIgnored; }
 
     const char *number(std::int64_t column, const char *p, const char *end) {
         const std::int32_t at = slot(column_ = column);
         if (at < 0 || cells_at(column) == kCategories) return nullptr;
-        const std::uint8_t kind = cells_at(column);
-        if ((kind == kNumbers || kind == kOnlyNumbers) && !is_missing_.has_number()) {
-            if (const ScannedNumber *known = scanned_at(p)) {
-                put_value(at, known->value);
-                return text_ + known->stop;
-            }
-            double value;
-            const char *stop = end - p >= kShortReach ? scan_short(p, dialect_.point, value) : nullptr;
+        double value;
+        const bool is_number = cells_at(column) == kNumbers || cells_at(column) == kOnlyNumbers;
+        if (end - p >= kShortReach && is_number && !is_missing_.has_number()) {
+            const char *stop = scan_short(p, dialect_.point, value);
             if (stop && ends_field(*stop)) {
                 put_value(at, value);
                 return stop;
@@ -341,12 +329,6 @@ class TableSink {
 
     std::int32_t slot(std::int64_t column) const {
         return column < static_cast<std::int64_t>(slots_.size()) ? slots_[column] : kIgnored;
-    }
-
-    const ScannedNumber *scanned_at(const char *p) {
-        const auto start = static_cast<std::uint32_t>(p - text_);
-        while (scanned_ != scanned_end_ && scanned_->start < start) ++scanned_;
-        return scanned_ != scanned_end_ && scanned_->start == start ? scanned_ : nullptr;
     }
 
     bool ends_field(char c) const { return c == dialect_.separator || c == '\n' || c == '\r'; }
@@ -429,8 +411,6 @@ class TableSink {
     RowKinds row_kinds_;
     double *panel_ = nullptr;
     std::int64_t panel_rows_ = std::numeric_limits<std::int64_t>::max(), row_ = 0, line_ = 0;
-    const char *text_ = nullptr;
-    const ScannedNumber *scanned_ = nullptr, *scanned_end_ = nullptr;
     std::vector<double> staged_; // rows first_ .. row_ of the panel, by column of the source
     std::int64_t staged_rows_ = 0, first_ = 0, column_ = 0;
     std::vector<std::uint32_t> first_texts_, first_lines_; // by column, where there are texts
