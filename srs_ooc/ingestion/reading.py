@@ -97,7 +97,7 @@ that is held until they are written, in bytes."""
 def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB as doubles; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
-    for begin in range(0, n_lines, multiple or n_lines):
+    for begin in range(0, n_lines, multiple or n_lines or 1):
         end = min(begin + (multiple or n_lines), n_lines)
         for start in range(begin, end, step):
             yield start, min(start + step, end)
@@ -441,13 +441,16 @@ class TableReading:
     def _check(self) -> None:
         """Find out whether float32 would do: from the dtypes, or by reading until it would not.
 
-        Texts are numbered on the way, so that all of them are known before any is coded.
+        Texts are numbered on the way, so that all of them are known before any is coded. Columns
+        whose own dtypes promise it are not read.
         """
         has_texts = self._table.text_columns is not None and self._table.text_columns.any()
         if self._table.narrow and not has_texts:
             return
         in_order = np.sort(self._columns)
-        for first, last in line_pieces(self.n_features, self.n_rows):
+        if (narrow := getattr(self._table, "narrow_columns", None)) is not None:
+            in_order = in_order[~narrow[in_order]]
+        for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
             self._look(self._table.read(positions, self._pool), positions)
             if not self._fits_float32 and not has_texts:

@@ -513,9 +513,9 @@ def _check_options(options: IngestOptions) -> None:
         raise UsageError("--aggregate: expected one table, found pieces. Leave it out.")
     if options.samples is not None:
         raise UsageError(
-            "--orient features: expected one table, found pieces. Join their lines under one "
-            "header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - "
-            "STORE"
+            "--samples: expected one table, found pieces. Columns of the rows may stand in the "
+            "first piece; where each line is a feature, join them under one header, which standard "
+            "input takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
         )
     if options.target is None and not options.no_target:
         raise UsageError(

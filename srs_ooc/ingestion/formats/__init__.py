@@ -227,6 +227,8 @@ class Table(Protocol):
         Memory that reading takes beyond what is read and what is held already.
     reads_narrow : bool
         Only of our own: :meth:`read` returns float32 alone.
+    narrow_columns : bool (n_columns,) or None
+        Only of our own: of which columns the dtype promises it; None if only of all together.
     """
 
     format: str = ""
@@ -243,6 +245,7 @@ class Table(Protocol):
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
     reads_narrow: bool = False
+    narrow_columns: NDArray[np.bool_] | None = None
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.

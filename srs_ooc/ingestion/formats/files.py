@@ -494,7 +494,8 @@ class ArrowFile(Table):
         fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
         self.names: list[str] = [field.name for field in fields]
         self.text_columns: NDArray[np.bool_] = in_memory.are_texts(f.type for f in fields)
-        self.narrow = in_memory.are_narrow(f.type for f in fields)
+        self.narrow_columns = in_memory.are_narrow(f.type for f in fields)
+        self.narrow = bool(self.narrow_columns.all())
         self._others = in_memory.others(f.type for f in fields)
         self.shape: tuple[int, int] = (int(n_rows), len(fields))
 

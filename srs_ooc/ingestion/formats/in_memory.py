@@ -488,7 +488,8 @@ class FrameTable(Table):
         self.names: list[str] = [str(name) for name in names]
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
         self.text_columns: NDArray[np.bool_] = are_texts(kinds)
-        self.narrow = are_narrow(kinds)
+        self.narrow_columns = are_narrow(kinds)
+        self.narrow = bool(self.narrow_columns.all())
         self._others = others(kinds)
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
@@ -566,10 +567,14 @@ _DATES = re.compile(r"date|timestamp")
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
-def are_narrow(kinds: Iterable[Any]) -> bool:
-    """Tell whether float32 holds every value of columns of such dtypes."""
-    names = {str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
-    return all(_NARROW.fullmatch(name) for name in names)
+def are_narrow(kinds: Iterable[Any]) -> NDArray[np.bool_]:
+    """Tell of each column whether float32 holds every value of its dtype."""
+    known: dict[Any, bool] = {}
+    for kind in (kinds := list(kinds)):
+        if kind not in known:
+            name = str(kind).lower().removesuffix("[pyarrow]")
+            known[kind] = _NARROW.fullmatch(name) is not None
+    return np.array([known[kind] for kind in kinds], np.bool_)
 
 
 def others(kinds: Iterable[Any]) -> dict[int, str]:

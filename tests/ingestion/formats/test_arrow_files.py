@@ -3,13 +3,16 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 from stores import values_of
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.ingestion.formats.files import ArrowFile
 from srs_ooc.store.arrays import Names
+from srs_ooc.store.store import Store
 
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import feather, parquet  # noqa: E402
@@ -111,3 +114,32 @@ def test_messages_of_pyarrow_on_one_line(tmp_path):
     with pytest.raises(InputError, match="expected a parquet file, could not read it") as error:
         srs_ooc.ingest(path, tmp_path / "t.zarr")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "text"])
+def test_columns_whose_dtype_says_that_float32_holds_them_are_read_once(
+    tmp_path, monkeypatch, kind
+):
+    """A target of int64 beside them, or another feature, has only itself read twice."""
+    values = np.random.default_rng(0).standard_normal((60, 8)).astype(np.float32)
+    other = {"text": np.array([*"abc"] * 20), "int64": np.arange(60) % 7}.get(kind, values[:, 0])
+    columns = {f"f{j}": values[:, j] for j in range(8)}
+    columns |= {"other": other if kind in ("text", "int64") else other.astype(kind)}
+    frame = pd.DataFrame(columns | {"y": np.arange(60) % 2})
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    read = ArrowFile.read
+    counts = np.zeros(10, int)
+
+    def counted(self, positions, pool):
+        counts[positions] += 1
+        return read(self, positions, pool)
+
+    monkeypatch.setattr(ArrowFile, "read", counted)
+    srs_ooc.ingest(tmp_path / "t.parquet", tmp_path / "t.zarr", target="y")
+    again = 1 if kind == "float32" else 2
+    assert counts.tolist() == [*[1] * 8, again, 0]
+    monkeypatch.undo()
+    srs_ooc.ingest(frame, tmp_path / "frame.zarr", target="y")
+    stores = [Store.open(tmp_path / name) for name in ("t.zarr", "frame.zarr")]
+    assert stores[0].manifest.values_dtype == stores[1].manifest.values_dtype == "float32"
+    assert stores[0].manifest.checksums == stores[1].manifest.checksums
