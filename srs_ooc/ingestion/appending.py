@@ -139,7 +139,9 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
                 "together."
             )
         wanted |= _roles_in(m)
-    elif not options.samples:
+    elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
+        del wanted["code_dtype"]  # two bits where the table has them, too
+    if not options.append_rows and not options.samples:
         wanted |= {"no_target": True, "strata": (), "covariates": ()}
         wanted |= dict.fromkeys(("target", "weights", "groups", "event", "aggregate"))
     defaults = {one.name: one.default for one in fields(options)}

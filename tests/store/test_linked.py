@@ -222,8 +222,9 @@ def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_pat
     linked(tmp_path, dosages, names)
     srs_ooc.ingest(tmp_path / "g.bed", tmp_path / "s.zarr", code_dtype="uint8")
     (tmp_path / "more").mkdir()
-    fam = [f"F J{i} 0 0 1 {STATUS[i]}" for i in range(N_ROWS)] if how == "append_rows" else None
-    theirs = names[::-1] if fam else [f"x{name}" for name in names]
+    ids = "J" if (is_rows := how == "append_rows") else "I"  # the same in another order
+    fam = [f"F {ids}{i} 0 0 1 {STATUS[i]}" for i in reversed(range(N_ROWS))]
+    theirs = names[::-1] if is_rows else [f"x{name}" for name in names]
     more = write_bed(tmp_path / "more", dosages[::-1], theirs, fam)
     made = []
     for old in (tmp_path / "s.zarr", store.path, tmp_path / "l.zarr"):
@@ -233,13 +234,14 @@ def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_pat
     expected = codes_of(first)
     by_values = np.where(np.isnan(dosages), 255, dosages).T
     np.testing.assert_array_equal(expected[:40, :N_ROWS], by_values)
-    new = expected[:40, N_ROWS:] if fam else expected[40:]
-    np.testing.assert_array_equal(new, by_values[::-1, ::-1] if fam else by_values[:, ::-1])
+    new = expected[:40, N_ROWS:] if is_rows else expected[40:]
+    np.testing.assert_array_equal(new, by_values[::-1, ::-1] if is_rows else by_values)
     for other in others:
         np.testing.assert_array_equal(codes_of(other), expected)
         other.verify()
         assert other.n_rows * other.n_features == 2 * N_ROWS * 40
-        assert other.manifest.n_linked_rows == 0
+    packs = how == "append_features" and not links_new
+    assert [one.manifest.n_linked_rows for one in others] == [N_ROWS * packs, 0]
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "head", "byte"])
