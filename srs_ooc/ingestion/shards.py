@@ -185,7 +185,8 @@ class Merging:
     def _batches(self) -> Iterator[tuple[int, int, list[Part]]]:
         """Yield the first feature of each batch, how many it has, and its parts.
 
-        Features of a piece follow each other both there and in the whole.
+        Features of a piece follow each other both there and in the whole; those of a linked store
+        lie as in its file.
         """
         for first in range(0, self.n_features, self._batch):
             last = min(first + self._batch, self.n_features)
@@ -205,11 +206,10 @@ class Merging:
             places = np.flatnonzero(which == piece)
             stored = self._n_read[piece] + np.arange(len(places))
             if (store := self._stores[piece]).manifest.is_linked:
-                positions = self._positions[first:last][places]
-                places = places[np.argsort(positions)]
-                stored = np.sort(positions).astype(np.int64) - (
-                    self._ends[piece] - store.n_features
-                )
+                positions = self._positions[first + places].astype(np.int64)
+                order = np.argsort(positions)
+                first_here = self._ends[piece] - store.n_features
+                stored, places = positions[order] - first_here, places[order]
             parts.append((piece, stored, places))
             self._n_read[piece] += len(places)
         return parts
@@ -580,7 +580,8 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
     """Return a digest of what decides what the pieces become."""
     files_of = [(table, place_in(table)[0]) for table in tables]
     for table in tables:
-        beside = (table.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam"))
+        stem = table.absolute()
+        beside = (stem.with_suffix(one) for one in (".bim", ".fam", ".pvar", ".psam"))
         files_of += [(path, path) for path in beside if path.is_file()]
     stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]

@@ -179,7 +179,9 @@ def file_of(store: Path, manifest: Manifest) -> BedFile:
         own = BedFile(store / OWN, *shape)
         try:
             own.check("the manifest", "the manifest")
-        except (InputError, OSError) as error:
+        except OSError as error:
+            raise damaged(own.path, error) from error
+        except InputError as error:
             expected = f"expected the head of a .bed file and {own.nbytes:,} bytes, found others"
             raise damaged(own.path, expected) from error
         return own

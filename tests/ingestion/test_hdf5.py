@@ -371,6 +371,24 @@ def test_datasets_are_pieces_of_a_table(tmp_path, twin):
     assert found.checksums["target/c/0"] == twin.checksums["target/c/0"]
 
 
+@pytest.mark.parametrize("lacks", [False, True])
+def test_files_of_cells_are_pieces_whose_target_stands_beside(tmp_path, lacks):
+    rows = ROWS | {"state": [None, *ROWS["state"][1:]]} if lacks else ROWS
+    whole = ingested(cells(tmp_path / "t.h5ad", rows=rows), tmp_path / "t.zarr")
+    pieces = []
+    for first, last in ((0, 3), (3, 4), (4, N_FEATURES)):
+        some = {"values": VALUES[:, first:last], "names": NAMES[first:last], "rows": rows}
+        pieces.append(cells(tmp_path / f"{first}.h5ad", "csc", **some))
+    srs_ooc("ingest", *pieces, tmp_path / "p.zarr", *ASKED)
+    found = read_manifest(tmp_path / "p.zarr")
+    assert found.checksums == whole.checksums
+    assert found.n_dropped_rows == lacks
+    others = ROWS | {"state": ROWS["state"][::-1]}
+    other = cells(tmp_path / "o.h5ad", names=[f"o{j}" for j in range(N_FEATURES)], rows=others)
+    said = error_of("ingest", pieces[0], other, tmp_path / "q.zarr", *ASKED)
+    assert lacks or "expected the target of" in said
+
+
 def test_names_in_a_file_and_none_at_all(tmp_path):
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:

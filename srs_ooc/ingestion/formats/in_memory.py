@@ -569,12 +569,10 @@ _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 def are_narrow(kinds: Iterable[Any]) -> NDArray[np.bool_]:
     """Tell of each column whether float32 holds every value of its dtype."""
-    known: dict[Any, bool] = {}
-    for kind in (kinds := list(kinds)):
-        if kind not in known:
-            name = str(kind).lower().removesuffix("[pyarrow]")
-            known[kind] = _NARROW.fullmatch(name) is not None
-    return np.array([known[kind] for kind in kinds], np.bool_)
+    kinds = list(kinds)
+    names = {kind: str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
+    narrow = {kind for kind, name in names.items() if _NARROW.fullmatch(name)}
+    return np.array([kind in narrow for kind in kinds], np.bool_)
 
 
 def others(kinds: Iterable[Any]) -> dict[int, str]:
