@@ -102,9 +102,11 @@ template <class Value, class Code> class ColumnCoder {
         take_rows();
         sort_rows();
         const bool exact = find_starts();
-        std::fill(codes, codes + n_rows, kMissing);
+        const auto after = std::upper_bound(starts_.begin(), starts_.end(), n_negative_); // the code of zeros
+        const auto of_zero = static_cast<Code>(after - starts_.begin() - 1);
+        for (std::size_t i = 0; i < n_rows; ++i) codes[i] = values[i] == 0 ? of_zero : kMissing;
         for (std::size_t c = 0; c + 1 < starts_.size(); ++c)
-            for (std::size_t i = starts_[c]; i < starts_[c + 1]; ++i)
+            for (std::size_t i = items_before(starts_[c]), end = items_before(starts_[c + 1]); i < end; ++i)
                 codes[sorted_[i].row] = static_cast<Code>(c);
         return {static_cast<std::uint32_t>(n_rows - n_valid_),
                 static_cast<std::uint16_t>(starts_.size() - 1), exact, kind()};
@@ -188,38 +190,52 @@ template <class Value, class Code> class ColumnCoder {
         return true;
     }
 
-    Key key(std::size_t i) const { return to_key(values_[sorted_[i].row]); }
+    // In order, the i-th value is a zero or that of an item; zeros, of which sparse columns have most, are counted
+    // and not sorted.
+    bool is_zero(std::size_t i) const { return i - n_negative_ < n_zeros_; }
 
-    // Rows with a value, each with the 32 bits of its key below those in which all agree.
+    // Items among the first i values in order.
+    std::size_t items_before(std::size_t i) const {
+        return i <= n_negative_ ? i : std::max(i, n_negative_ + n_zeros_) - n_zeros_;
+    }
+
+    Key item_key(std::size_t i) const { return to_key(values_[sorted_[i].row]); }
+    Key key(std::size_t i) const { return is_zero(i) ? to_key(Value{0}) : item_key(items_before(i)); }
+
+    // Rows with another value than zero, each with the 32 bits of its key below those in which all agree.
     void take_rows() {
         low_ = std::numeric_limits<Key>::max();
         high_ = 0;
-        n_valid_ = 0;
+        n_items_ = n_negative_ = n_zeros_ = 0;
         for (std::size_t i = 0; i < items_.size(); ++i) {
-            if (std::isnan(values_[i])) continue;
-            const Key k = to_key(values_[i]);
+            const Value value = values_[i];
+            n_zeros_ += value == 0;
+            if (value == 0 || std::isnan(value)) continue;
+            const Key k = to_key(value);
             low_ = std::min(low_, k);
             high_ = std::max(high_, k);
-            items_[n_valid_++].row = static_cast<std::uint32_t>(i);
+            n_negative_ += value < 0;
+            items_[n_items_++].row = static_cast<std::uint32_t>(i);
         }
-        if (n_valid_ == 0 || low_ == high_) return;
+        n_valid_ = n_items_ + n_zeros_;
+        if (n_items_ == 0 || low_ == high_) return;
         const int shift = __builtin_clzll(static_cast<std::uint64_t>(low_ ^ high_)) - (64 - kKeyBits);
         holds_keys_ = kKeyBits - shift <= 32;
-        for (std::size_t i = 0; i < n_valid_; ++i)
+        for (std::size_t i = 0; i < n_items_; ++i)
             items_[i].prefix = static_cast<std::uint32_t>(
                 static_cast<Key>(to_key(values_[items_[i].row]) << shift) >> (kKeyBits - 32));
     }
 
     void sort_rows() {
         sorted_ = items_.data();
-        if (n_valid_ == 0 || low_ == high_) return;
-        sorted_ = sort_items(items_.data(), spare_.data(), n_valid_);
+        if (n_items_ == 0 || low_ == high_) return;
+        sorted_ = sort_items(items_.data(), spare_.data(), n_items_);
         if (holds_keys_) return;
-        for (std::size_t start = 0, stop; start < n_valid_; start = stop) {
+        for (std::size_t start = 0, stop; start < n_items_; start = stop) {
             bool mixed = false;
             stop = start + 1;
-            for (; stop < n_valid_ && sorted_[stop].prefix == sorted_[start].prefix; ++stop)
-                mixed |= key(stop) != key(start);
+            for (; stop < n_items_ && sorted_[stop].prefix == sorted_[start].prefix; ++stop)
+                mixed |= item_key(stop) != item_key(start);
             if (mixed)
                 std::sort(sorted_ + start, sorted_ + stop, [this](Item x, Item y) {
                     return to_key(values_[x.row]) < to_key(values_[y.row]);
@@ -228,28 +244,35 @@ template <class Value, class Code> class ColumnCoder {
     }
 
     bool same(std::size_t i, std::size_t j) const {
+        if (is_zero(i) || is_zero(j)) return is_zero(i) && is_zero(j);
         if (low_ == high_) return true;
+        i = items_before(i);
+        j = items_before(j);
         if (sorted_[i].prefix != sorted_[j].prefix) return false;
-        return holds_keys_ || key(i) == key(j);
+        return holds_keys_ || item_key(i) == item_key(j);
     }
 
-    // Where each code starts among the sorted rows, and their end: at the distinct values if those
+    // Where each code starts among the values in order, and their end: at the distinct values if those
     // fit (true), else at the quantiles.
     bool find_starts() {
         starts_.assign(1, 0);
         if (n_valid_ == 0) return true;
         bool fit = true;
         for (std::size_t i = 1; i < n_valid_ && fit; ++i) {
-            if (same(i, i - 1)) continue;
-            fit = starts_.size() < kCodes;
-            if (fit) starts_.push_back(i);
+            if (is_zero(i) && is_zero(i - 1)) i = n_negative_ + n_zeros_ - 1; // the last
+            else if (!same(i, i - 1)) {
+                fit = starts_.size() < kCodes;
+                if (fit) starts_.push_back(i);
+            }
         }
         if (!fit) {
             starts_.resize(1);
             for (std::size_t k = 1; k < kCodes; ++k) {
                 std::size_t i = k * n_valid_ / kCodes;
                 if (same(i, starts_.back())) continue;
-                while (same(i, i - 1)) --i;
+                if (is_zero(i)) i = n_negative_;
+                else
+                    while (same(i, i - 1)) --i;
                 starts_.push_back(i);
             }
         }
@@ -257,12 +280,11 @@ template <class Value, class Code> class ColumnCoder {
         return fit;
     }
 
-    Kind kind() const {
-        if (n_valid_ == 0 || low_ == high_) return kConstant;
+    Kind kind() const { // 0 and 1 alone were coded as whole numbers
+        if (n_valid_ == 0 || (n_zeros_ == 0 && low_ == high_)) return kConstant;
         for (std::size_t i = 0; i < items_.size(); ++i)
             if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
-        // both whole: nothing lies between
-        return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
+        return kInteger;
     }
 
     std::vector<Item> items_, spare_;
@@ -272,7 +294,7 @@ template <class Value, class Code> class ColumnCoder {
     Item *sorted_ = nullptr;
     Key low_ = 0, high_ = 0;
     bool holds_keys_ = false; // whether prefixes tell all that keys do
-    std::size_t n_valid_ = 0;
+    std::size_t n_items_ = 0, n_negative_ = 0, n_zeros_ = 0, n_valid_ = 0;
 };
 
 // Codes of a long column without sorting it: by a table of its distinct values where those fit, else by
@@ -434,6 +456,7 @@ template <class Value> class LongColumnCoder {
     using Key = typename KeyOf<Value>::type;
     static constexpr std::size_t kCodes = 254;
     static constexpr std::uint8_t kMissing = 255;
+    static constexpr Key kZero = Key{1} << (8 * sizeof(Key) - 1); // to_key(0)
 
     explicit LongColumnCoder(std::size_t n_rows) : n_rows_(n_rows) {}
 
@@ -462,33 +485,48 @@ template <class Value> class LongColumnCoder {
     }
 
   private:
-    // Returns whether the distinct values are few enough for a code each.
+    static bool is_item(Value value) { return value < 0 || value > 0; }
+
+    // Returns whether the distinct values are few enough for a code each. Zeros, of which sparse columns have most, are
+    // counted apart.
     bool find_range_and_distinct() {
         low_ = std::numeric_limits<Key>::max();
         high_ = different_ = 0;
-        n_valid_ = 0;
+        n_valid_ = n_negative_ = n_zeros_ = 0;
         table_.clear();
         bool few = true;
         for (std::size_t i = 0; i < n_rows_; ++i) {
-            if (std::isnan(values_[i])) continue;
+            n_zeros_ += values_[i] == 0;
+            if (!is_item(values_[i])) continue;
             const Key key = to_key(values_[i]);
             different_ |= n_valid_++ ? key ^ high_ : 0;
             low_ = std::min(low_, key);
             high_ = std::max(high_, key);
+            n_negative_ += values_[i] < 0;
             few = few && table_.add(key);
         }
-        return few;
+        if (n_zeros_ == 0) return few;
+        n_valid_ += n_zeros_;
+        low_ = std::min(low_, kZero);
+        high_ = std::max(high_, kZero);
+        return few && table_.add(kZero);
     }
 
     // The lowest key, and the distinct ones at the quantiles above it.
     std::vector<Key> quantiles() const {
-        std::vector<std::size_t> ranks;
-        for (std::size_t k = 1; k < kCodes; ++k) ranks.push_back(k * n_valid_ / kCodes);
-        std::vector<Key> starts = RankFinder<Key>(different_).find(ranks, [this](auto take) {
+        std::vector<std::size_t> ranks; // among the values that are not zeros
+        std::vector<Key> starts{low_};
+        for (std::size_t k = 1; k < kCodes; ++k) {
+            const std::size_t rank = k * n_valid_ / kCodes;
+            if (rank - n_negative_ < n_zeros_) starts.push_back(kZero);
+            else ranks.push_back(rank < n_negative_ ? rank : rank - n_zeros_);
+        }
+        const std::vector<Key> found = RankFinder<Key>(different_).find(ranks, [this](auto take) {
             for (std::size_t i = 0; i < n_rows_; ++i)
-                if (!std::isnan(values_[i])) take(to_key(values_[i]));
+                if (is_item(values_[i])) take(to_key(values_[i]));
         });
-        starts.insert(starts.begin(), low_);
+        starts.insert(starts.end(), found.begin(), found.end());
+        std::sort(starts.begin(), starts.end());
         starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
         return starts;
     }
@@ -496,8 +534,9 @@ template <class Value> class LongColumnCoder {
     void code_by_table() {
         for (std::size_t c = 0; c < starts_.size(); ++c)
             table_.code(starts_[c]) = static_cast<std::uint8_t>(c);
+        const std::uint8_t of_zero = code_of_zeros();
         for (std::size_t i = 0; i < n_rows_; ++i)
-            codes_[i] = std::isnan(values_[i]) ? kMissing : table_.code(to_key(values_[i]));
+            codes_[i] = is_item(values_[i]) ? table_.code(to_key(values_[i])) : values_[i] == 0 ? of_zero : kMissing;
     }
 
     // The code is the last start that is not above the value.
@@ -505,12 +544,21 @@ template <class Value> class LongColumnCoder {
         std::array<Key, 256> starts;
         starts.fill(std::numeric_limits<Key>::max());
         std::copy(starts_.begin(), starts_.end(), starts.begin());
+        const std::uint8_t of_zero = code_of_zeros();
         for (std::size_t i = 0; i < n_rows_; ++i) {
+            codes_[i] = values_[i] == 0 ? of_zero : kMissing;
+            if (!is_item(values_[i])) continue;
             const Key key = to_key(values_[i]);
             std::size_t at = 0;
             for (std::size_t half = 128; half; half /= 2) at += starts[at + half] <= key ? half : 0;
-            codes_[i] = std::isnan(values_[i]) ? kMissing : static_cast<std::uint8_t>(at);
+            codes_[i] = static_cast<std::uint8_t>(at);
         }
+    }
+
+    // Where there are some.
+    std::uint8_t code_of_zeros() const {
+        const auto after = std::upper_bound(starts_.begin(), starts_.end(), kZero);
+        return static_cast<std::uint8_t>(after - starts_.begin() - 1);
     }
 
     Kind kind() const {
@@ -520,7 +568,7 @@ template <class Value> class LongColumnCoder {
         return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
     }
 
-    std::size_t n_rows_, n_valid_ = 0;
+    std::size_t n_rows_, n_valid_ = 0, n_negative_ = 0, n_zeros_ = 0;
     const Value *values_ = nullptr;
     std::uint8_t *codes_ = nullptr;
     Key low_ = 0, high_ = 0, different_ = 0; // the last: bits in which keys differ

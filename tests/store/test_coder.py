@@ -86,6 +86,18 @@ def test_both_sides_of_each_limit(value_dtype, n_rows, n_distinct):
     check(values.astype(value_dtype), np.uint8)
 
 
+@pytest.mark.parametrize("value_dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.003, 0.1, 0.5, 0.999])
+def test_zeros_are_coded_as_any_other_value(value_dtype, share):
+    rng, shape = np.random.default_rng(int(1000 * share)), (6, 3000)
+    values = np.where(rng.random(shape) < share, rng.normal(size=shape), 0.0)
+    values[1:3] = np.abs(values[1:3])
+    values[3:5] = -np.abs(values[3:5])
+    values[2::2, rng.random(shape[1]) < 0.2] = np.nan
+    values[5] *= 2.0**-1060 if value_dtype is np.float64 else 2.0**-140  # next to zero
+    check(values.astype(value_dtype), np.uint8)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("value_dtype", [np.float32, np.float64])
 def test_long_features_of_every_distribution(value_dtype):

@@ -432,8 +432,9 @@ class SparseMatrix(Matrix):
             found = in_memory.as_floats(records["cell"], self._what)
             places = records["item"].astype(np.int64)
         places += np.repeat(np.arange(stop - first) * n_rows, counts)
-        dense = np.bincount(places, found, (stop - first) * n_rows)
-        return np.asarray(dense, np.float64).reshape(stop - first, n_rows)
+        dense = np.zeros((stop - first) * n_rows, found.dtype)
+        np.add.at(dense, places, found)  # cells written twice are summed
+        return dense.reshape(stop - first, n_rows)
 
     def _cells(self, start: int, end: int) -> Floats:
         with _reading(self._what):
@@ -461,13 +462,14 @@ class SparseMatrix(Matrix):
             ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
         np.cumsum(ends, out=ends)
         firsts, band = np.unique(ends[:-1] // _TOGETHER, return_index=True, return_inverse=True)[1:]
+        band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
         to = ends[firsts]
         assert self._copy is not None
         with self._copy.open("w+b") as file:
             for start, end in parts:
                 cells = self._records(start, end)
                 bands = band[cells["line"]]
-                cells, first = cells[np.argsort(bands, kind="stable")], 0
+                cells, first = np.take(cells, np.argsort(bands, kind="stable")), 0
                 for one, count in enumerate(np.bincount(bands, minlength=len(to)).tolist()):
                     file.seek(int(to[one]) * size)
                     file.write(cells[first : first + count].data)
@@ -478,7 +480,7 @@ class SparseMatrix(Matrix):
                 lines = cells["line"] - cells["line"].min(initial=_MOST)
                 lines = lines.astype(np.min_scalar_type(lines.max(initial=0)))  # two bytes are fast
                 file.seek(start * size)
-                file.write(cells[np.argsort(lines, kind="stable")].data)
+                file.write(np.take(cells, np.argsort(lines, kind="stable")).data)
         self._ends = ends
 
     def _records(self, start: int, end: int) -> NDArray[Any]:
