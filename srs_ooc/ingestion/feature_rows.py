@@ -8,6 +8,7 @@ import csv
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -42,6 +43,7 @@ from srs_ooc.ingestion.scratch import (
     texts_of,
 )
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
+from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL
 
 
@@ -78,8 +80,6 @@ class FeatureRows(Table):
         If a row is ragged, or a cell is no number.
     """
 
-    narrow = False
-
     def __init__(
         self,
         stream: text_tables.CsvStream,
@@ -101,14 +101,21 @@ class FeatureRows(Table):
         )
         self._lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, PANEL_NBYTES // (8 * n_samples))
-        panel = anonymous_array((n_samples, n_lines))
-        reader.set_panel(panel)
+        panels = [anonymous_array((n_samples, n_lines)) for _ in range(2)]  # one is written
+        reader.set_panel(panels[0])
         is_text: list[NDArray[np.bool_]] = []
-        with self._path.open("wb") as file:
+        with self._path.open("wb") as file, ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(int)
+
+            def write(panel: NDArray[np.float64]) -> int:
+                return file.write(np.ascontiguousarray(panel.T).data)
 
             def panel_full() -> None:
-                file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
-                reader.set_panel(panel)
+                nonlocal writing
+                writing.result()
+                writing = pool.submit(write, panels[0][:, : reader.n_panel_rows])
+                panels.reverse()
+                reader.set_panel(panels[0])
 
             def take_rows(reader: text_tables.TableReader) -> None:
                 texts = reader.take_texts(text_tables.ROW_ID)
@@ -119,7 +126,9 @@ class FeatureRows(Table):
                 is_text.append(np.isin(cells, (text_tables.TEXTS, text_tables.CATEGORIES)))
 
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
+            writing.result()
         self.format = f"csv{stream.pieces.suffix}, features as rows"
+        self.narrow = reader.fits_float32
         self.n_read = reader.n_rows  # of the features, before those of samples
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
         self.names: TextSpool = names
@@ -162,6 +171,7 @@ class FeatureRows(Table):
         for line, name, cells in zip(self._more, names, columns, strict=True):
             kind = kinds.get(name.encode(), FREE)
             is_text.append(_fill(line, name, cells, where, form, self.pool, kind))
+        self.narrow &= _native.look_at(self._more)[1]
         self.shape = (self.shape[0], self.n_read + len(names))
         self.text_columns = np.append(self.text_columns, is_text)
 
@@ -249,8 +259,9 @@ def _fill(
 _SHOWN = 5
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
 LONGEST_LINE = 16 * MB
-PANEL_NBYTES = 3 * MB
 """A line of a sample table has no more bytes."""
+PANEL_NBYTES = 2 * MB
+"""Features turned into lines of scratch together: some are read while others are written."""
 
 
 def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
@@ -388,7 +399,7 @@ def feature_memory(
     if options.kinds:  # a name and its kind, and once more by the reader of the table
         names = sum(4 * len(name) + 540 for name in options.kinds.names())
         held.append(Lease("kinds by name", names))
-    panels = 2 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+    panels = 3 * max(PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
     decoding = N_DECODERS * PieceReader(source).decoder_nbytes
     room = Lease("working room", ingest_memory.SLACK_NBYTES)
     reading = Lease("reading features", panels + decoding)
