@@ -10,10 +10,12 @@ coded and compressed, as many bytes written and synced.
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 STAGES = """
@@ -98,9 +100,13 @@ with open(path + ".csv", "w") as file:
 """
 
 
-def show(table: Path, options: list[str], repeats: int) -> None:
-    """Ingest a file some times, and print the stages of the fastest."""
-    found = []
+Stages = dict[str, tuple[float, float]]
+"""Seconds of wall and of processor by stage; of parts alone, the second is 0."""
+
+
+def stages(table: Path, options: list[str], repeats: int) -> Stages:
+    """Ingest a file some times, and return the stages of the fastest."""
+    found: list[Stages] = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(dir=table.parent) as scratch:
             command = [sys.executable, "-c", STAGES, str(table), f"{scratch}/t.zarr", *options]
@@ -108,9 +114,25 @@ def show(table: Path, options: list[str], repeats: int) -> None:
             if done.returncode != 0:
                 raise SystemExit(done.stderr)
             found.append(json.loads(done.stdout.splitlines()[-1]))
+    return min(found, key=lambda one: one["all"][0])
+
+
+def show(table: Path, options: list[str], repeats: int) -> None:
+    """Print the stages of an ingest."""
     print(f"{table.name}, {table.stat().st_size / 1e6:,.0f} MB")
-    for stage, (wall, cpu) in min(found, key=lambda one: one["all"][0]).items():
+    for stage, (wall, cpu) in stages(table, options, repeats).items():
         print(f"  {stage:<28} {wall:6.2f} s" + f"  CPU {cpu:6.2f} s" * (cpu > 0), flush=True)
+
+
+@contextlib.contextmanager
+def make(n_rows: int, n_features: int) -> Iterator[tuple[Path, list[str], Path]]:
+    """Yield a ``.npy``, the options that name its target, and a CSV of a fifth of its columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        stem = f"{folder}/made"
+        command = [sys.executable, "-c", MAKE, stem, str(n_rows), str(n_features)]
+        subprocess.run(command, check=True)
+        target = ["--target-file", f"{stem}.target.npy"]
+        yield Path(f"{stem}.npy"), target, Path(f"{stem}.csv")
 
 
 def main() -> None:
@@ -126,12 +148,9 @@ def main() -> None:
     if arguments.table:
         show(arguments.table, options, arguments.repeats)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        stem, sizes = f"{folder}/made", (str(arguments.rows), str(arguments.features))
-        subprocess.run([sys.executable, "-c", MAKE, stem, *sizes], check=True)
-        target = ["--target-file", f"{stem}.target.npy", *options]
-        show(Path(f"{stem}.npy"), target, arguments.repeats)
-        show(Path(f"{stem}.csv"), options, arguments.repeats)
+    with make(arguments.rows, arguments.features) as (npy, target, csv):
+        show(npy, [*target, *options], arguments.repeats)
+        show(csv, options, arguments.repeats)
 
 
 if __name__ == "__main__":

@@ -107,13 +107,11 @@ class FeatureRows(Table):
         with self._path.open("wb") as file, ThreadPoolExecutor(1) as pool:
             writing = pool.submit(int)
 
-            def write(panel: NDArray[np.float64]) -> int:
-                return file.write(np.ascontiguousarray(panel.T).data)
-
             def panel_full() -> None:
                 nonlocal writing
                 writing.result()
-                writing = pool.submit(write, panels[0][:, : reader.n_panel_rows])
+                piece = panels[0][:, : reader.n_panel_rows]
+                writing = pool.submit(lambda: file.write(np.ascontiguousarray(piece.T).data))
                 panels.reverse()
                 reader.set_panel(panels[0])
 

@@ -461,10 +461,9 @@ class TableReading:
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
-        columns = self._columns.astype(np.int64)
         pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
         for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = _native.put_rows(rows, columns, spool.panel, filled, n_threads)
+            infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])

@@ -21,6 +21,7 @@ from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import ceil_div, describe_nbytes
 from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
+from srs_ooc.native import _native
 from srs_ooc.store import bed
 from srs_ooc.store.manifest import Shape
 
@@ -226,6 +227,8 @@ def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:
 # contiguous piece of every panel.
 
 _COPY_NBYTES = 2_000_000
+WIDE = 1 << 16
+"""Rows of more columns are put into panels cell by cell at the pace of memory, not of the cache."""
 
 
 def anonymous_array(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -271,12 +274,27 @@ class Panels(Closing):
         self.n_features, self.n_rows, self._dtype = n_features, 0, np.dtype(dtype)
         self._panel_rows = panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows), dtype)
-        self._other: NDArray[Any] | None = None
         self._writing: Future[None] | None = None
+        self._dealer: _native.RowDealer | None = None
         self._path, self._file = path, path.open("wb")
         self._pool = ThreadPoolExecutor(1)
-        if n_rows_held > 1:
-            self._other = anonymous_array((n_features, panel_rows), dtype)
+        self._other = anonymous_array((n_features, panel_rows), dtype) if n_rows_held > 1 else None
+
+    def put(
+        self, rows: NDArray[Any], columns: NDArray[np.uint32], first: int, n_threads: int = 1
+    ) -> tuple[int, bool]:
+        """Put rows (m, width) into the panel, the first as its row ``first``.
+
+        ``columns`` are those of the features, in stored order. Wide rows become columns where the
+        panel is written. Returns the place of the first infinite cell, or -1; and whether all fit
+        float32.
+        """
+        if rows.shape[1] <= WIDE:
+            return _native.put_rows(rows, columns, self.panel, first, n_threads)
+        if self._dealer is None:
+            self._block = min(1 << 16, self._step(2 * self._panel_rows))
+            self._dealer = _native.RowDealer(columns, rows.shape[1], self._block, n_threads)
+        return self._dealer.deal(rows, self.panel.reshape(-1, self.n_features), first)
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
@@ -294,12 +312,21 @@ class Panels(Closing):
             writing.result()
 
     def _write(self, panel: NDArray[Any], n_filled: int) -> None:
-        is_full = n_filled == self._panel_rows
-        step = self.n_features if is_full else self._step(n_filled)
-        for start in range(0, self.n_features, step):
-            piece = panel[start : start + step, :n_filled]
-            self._file.write(np.ascontiguousarray(piece).data)
+        self._file.writelines(piece.data for piece in self._pieces(panel, n_filled))
         self._file.flush()
+
+    def _pieces(self, panel: NDArray[Any], n_filled: int) -> Iterator[NDArray[Any]]:
+        """Yield the columns of a panel."""
+        if (dealer := self._dealer) is None:
+            is_full = n_filled == self._panel_rows
+            step = self.n_features if is_full else self._step(n_filled)
+            for start in range(0, self.n_features, step):
+                yield np.ascontiguousarray(panel[start : start + step, :n_filled])
+            return
+        for block, start in enumerate(range(0, self.n_features, self._block)):
+            lines = np.empty((min(self._block, self.n_features - start), n_filled), self._dtype)
+            dealer.lines(panel.reshape(-1, self.n_features), block, lines)
+            yield lines
 
     def _step(self, n_rows: int) -> int:
         """Return of how many features so many rows are copied at a time."""
@@ -309,7 +336,7 @@ class Panels(Closing):
         """End filling; give the memory of panels that are in the file back."""
         self._wait()
         self._pool.shutdown()
-        self._other = None
+        self._other = self._dealer = None
         del self.panel
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -330,7 +357,8 @@ class Panels(Closing):
                             f"the scratch file ended at byte {place}: something truncated it"
                         )
                     if piece is not part:
-                        part[...] = piece
+                        cells = f"V{part.itemsize * n_rows}"  # of a feature: copied as one item
+                        part.view(cells)[...] = piece.view(cells)
         return out
 
     def close(self) -> None:

@@ -275,9 +275,17 @@ def code_columns(
     long_rows: int,
 ) -> None: ...
 def look_at(values: NDArray[Any]) -> tuple[int, bool]: ...
+
+class RowDealer:
+    def __init__(
+        self, columns: NDArray[np.uint32], width: int, block_lines: int, n_threads: int = 1
+    ) -> None: ...
+    def deal(self, rows: NDArray[Any], panel: NDArray[Any], first: int) -> tuple[int, bool]: ...
+    def lines(self, panel: NDArray[Any], block: int, out: NDArray[Any]) -> None: ...
+
 def put_rows(
     rows: NDArray[Any],
-    columns: NDArray[np.int64],
+    columns: NDArray[np.uint32],
     panel: NDArray[Any],
     first: int,
     n_threads: int = 1,

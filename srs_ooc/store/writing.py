@@ -282,8 +282,9 @@ class FloatsWriter:
 # Zarr strings (``vlen-utf8``: a count, then each text after its length), all numbers uint32.
 
 _BLOCK = 1 << 12
-TEXTS_HELD_NBYTES = 8 * MB
-"""Texts to be written in another order are read at once if no more bytes of them are there."""
+TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES = 8 * MB, 12
+"""Texts to be written in another order are read at once if no more bytes of them are there; or if
+they are so short on average, which their order took while it was found."""
 
 
 def write_coordinate(
@@ -306,7 +307,8 @@ def write_coordinate(
     n = offsets.stat().st_size // 8 - 1
     chunk = min(n, COORDINATE_CHUNK)
     with small_file(store.folder, f"{texts}_bytes").open("rb") as source:
-        read = _reader(source, in_order=order is None)
+        held_nbytes = max(TEXTS_HELD_NBYTES, TEXT_HELD_NBYTES * n)
+        read = _reader(source, None if order is None else held_nbytes)
         all_ends = None if order is None else np.fromfile(offsets, "<u8")
         for index, first in enumerate(range(0, n, chunk)):
             out = SyncedFile(store, f"{name}/c/{index}")
@@ -325,11 +327,14 @@ def write_coordinate(
             out.close()
 
 
-def _reader(source: BinaryIO, *, in_order: bool) -> Callable[[int, int], bytes]:
-    """Return what reads bytes of texts from where one begins to where it ends."""
-    if in_order:
+def _reader(source: BinaryIO, held_nbytes: int | None) -> Callable[[int, int], bytes]:
+    """Return what reads bytes of texts from where one begins to where it ends.
+
+    In order, or, given how many may be held, in any.
+    """
+    if held_nbytes is None:
         return lambda begin, end: source.read(end - begin)  # they follow each other
-    if os.fstat(source.fileno()).st_size <= TEXTS_HELD_NBYTES:
+    if os.fstat(source.fileno()).st_size <= held_nbytes:
         held = source.read()
         return lambda begin, end: held[begin:end]
     return lambda begin, end: os.pread(source.fileno(), end - begin, begin)

@@ -3,9 +3,11 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srs_ooc.ingestion import scratch
 from srs_ooc.ingestion.formats import Texts, hash_text
 from srs_ooc.ingestion.scratch import Panels, TextSpool, text_blocks
 
@@ -25,6 +27,50 @@ def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_h
         stop = data.draw(st.integers(start + 1, p))
         np.testing.assert_array_equal(spool.read(start, stop), table[start:stop])
     assert not path.exists()
+
+
+@pytest.mark.parametrize("wide", [0, 1 << 16])
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(1, 60), st.integers(1, 60), st.data())
+def test_rows_become_columns_in_another_order(
+    tmp_path_factory, wide, p, n_ignored, n, rows_held, data
+):
+    """Of wide rows, which are dealt first, and of others; by one thread or several."""
+    dtypes = [data.draw(st.sampled_from([np.float32, np.float64])) for _ in range(2)]
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    table = rng.integers(-99, 99, (n, p + n_ignored)).astype(dtypes[0])
+    columns = rng.permutation(p + n_ignored)[:p].astype(np.uint32)
+    table[:, np.setdiff1d(np.arange(p + n_ignored), columns)] = np.inf  # are nobody's business
+    path = tmp_path_factory.mktemp("s") / "panels"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scratch, "WIDE", wide)
+        patch.setattr(scratch, "_COPY_NBYTES", data.draw(st.integers(1, 4000)))
+        with Panels(path, p, min(rows_held, n), dtypes[1]) as spool:
+            panel_rows = spool.panel.shape[1]
+            for start in range(0, n, panel_rows):
+                rows = table[start : start + panel_rows]
+                cut = data.draw(st.integers(0, len(rows)))
+                for first, part in (0, rows[:cut]), (cut, rows[cut:]):
+                    assert spool.put(part, columns, first, 2) == (-1, True)
+                spool.flush(len(rows))
+            spool.seal()
+            np.testing.assert_array_equal(spool.read(0, p), table[:, columns].T)
+
+
+@pytest.mark.parametrize("wide", [0, 1 << 16])
+def test_what_rows_hold_is_told(tmp_path, monkeypatch, wide):
+    monkeypatch.setattr(scratch, "WIDE", wide)
+    columns = np.array([4, 1, 0, 3], np.uint32)
+    with Panels(tmp_path / "panels", 4, 6) as spool:
+        rows = np.ones((3, 5))
+        rows[0, 2] = np.inf  # goes nowhere
+        assert spool.put(rows, columns, 0) == (-1, True)
+        rows[1, 3] = 0.1
+        assert spool.put(rows, columns, 0) == (-1, False)
+        rows[1, 3] = 1e300
+        assert spool.put(rows, columns, 0) == (-1, False)
+        rows[1:, :2] = -np.inf
+        assert spool.put(rows, columns, 0) == (5, False)
+        spool.seal()
 
 
 def as_texts(texts: list[str]) -> Texts:

@@ -234,6 +234,10 @@ def reader():
     return table
 
 
+def dealer():
+    return _native.RowDealer(of(np.uint32, 2, 0), 3, 2)
+
+
 TEXT = np.frombuffer(b"1,2,3\n4,5,6\n", np.uint8)
 _numbers = {"values": np.linspace(0, 1, N_COLUMNS * N_ROWS).reshape(N_COLUMNS, N_ROWS)}
 CALLS = {
@@ -417,10 +421,22 @@ CALLS = {
         _native.put_rows,
         {
             "rows": np.zeros((2, 3)),
-            "columns": of(np.int64, 2, 0),
+            "columns": of(np.uint32, 2, 0),
             "panel": np.zeros((2, 5)),
             "first": 3,
         },
+    ),
+    "RowDealer": lambda: (
+        _native.RowDealer,
+        {"columns": of(np.uint32, 2, 0), "width": 3, "block_lines": 2},
+    ),
+    "RowDealer.deal": lambda: (
+        dealer().deal,
+        {"rows": np.zeros((2, 3)), "panel": np.zeros((5, 2)), "first": 3},
+    ),
+    "RowDealer.lines": lambda: (
+        dealer().lines,
+        {"panel": np.zeros((5, 2)), "block": 0, "out": np.zeros((2, 4))},
     ),
     "halve_columns": lambda: (
         _native.halve_columns,
@@ -590,7 +606,14 @@ OUTPUTS = {
         "codes of code_columns",
     ),
     *("n_missing", "n_codes of code_columns", "exact", "kinds of code_columns", "lows", "highs"),
-    *("panel of set_panel", "panel of put_rows", "log_p", "contrasts", "symmetric"),
+    *(
+        "panel of set_panel",
+        "panel of put_rows",
+        "panel of deal",
+        "log_p",
+        "contrasts",
+        "symmetric",
+    ),
     *("values of top_eigenvectors", "vectors", "items of sort_items"),
     *("tiles of halve_columns", "scores of scan_pairs", "pairs"),
 }
@@ -613,6 +636,7 @@ ANY_LENGTH = {
     *("values of top_eigenvectors", "rows of put_rows", "rows of grow", "fitted", "values of grow"),
     "which of level_tests",
     "which of adjusted_level_tests",
+    *("columns of RowDealer", "rows of deal", "panel of deal", "panel of lines", "out of lines"),
     *("codes of halve_columns", "coefficients"),
 }
 """Arguments of which a length that differs by one says something else, and nothing wrong."""
@@ -664,7 +688,8 @@ BEYOND = {
     "advise_files": {"features": [6, 2**32 - 1]},
     "TableReader": {"slots": [-7, 3, -(2**31), 2**31 - 1]},
     "TextCoder.code": {"ends": [2, 8, 2**64 - 1]},
-    "put_rows": {"columns": [-1, 3, LARGE]},
+    "put_rows": {"columns": [3, 2**32 - 1]},
+    "RowDealer": {"columns": [2, 3, 2**32 - 1]},
     "rank_tests": {
         "rows": [-1, N_ROWS],
         "starts": [-1, 5, 13, LARGE],
@@ -917,9 +942,9 @@ def test_every_function_that_takes_an_array_has_a_call_here():
                 for a in node.args.args
                 if a.annotation and "NDArray" in ast.unparse(a.annotation)
             }
-            found[node.name] = arrays
+            found.setdefault(node.name, set()).update(arrays)
     calls = {function_of(name): CALLS[name]()[1] for name in CALLS}
-    calls["__init__"] = calls["TableReader"]
+    calls["__init__"] = calls["TableReader"] | calls["RowDealer"]
     for function, arrays in found.items():
         own = calls.get(function, {})
         assert arrays <= {k for k, v in own.items() if isinstance(v, np.ndarray)}, function

@@ -197,11 +197,15 @@ PRINTED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of a run: compact leaves folds in it."""
+    return shutil.copytree(run_of("classes"), tmp_path_factory.mktemp("copied") / "t.run")
+
+
 @pytest.mark.parametrize("words", PRINTED, ids=lambda words: " ".join(map(str, words)))
-def test_a_terminal_obeys_no_name(words, tmp_path, monkeypatch, capsys):
-    run = run_of("classes")
-    shutil.copytree(run, tmp_path / "t.run")  # compact leaves folds in it
-    places = {"RUN": str(tmp_path / "t.run"), "STORE": str(run.with_suffix(".zarr"))}
+def test_a_terminal_obeys_no_name(words, copied, monkeypatch, capsys):
+    places = {"RUN": str(copied), "STORE": str(run_of("classes").with_suffix(".zarr"))}
     given = [places.get(word, str(word)) for word in words]
 
     def printed(is_terminal):

@@ -341,6 +341,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
     found = []
     for limit in (8_000_000, 0):
         monkeypatch.setattr(writing, "TEXTS_HELD_NBYTES", limit)
+        monkeypatch.setattr(writing, "TEXT_HELD_NBYTES", 0)
         out = tmp_path / f"{limit}.zarr"
         for module in ("manifest", "writing"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)

@@ -3,6 +3,7 @@
 #include "bind/thread_team.hpp"
 #include "coding.hpp"
 #include "csv/table.hpp"
+#include "deal.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -304,6 +305,10 @@ struct Look {
         large |= size > FLT_MAX;
         lossy |= (narrow < kept) | (narrow > kept);
     }
+    void take(const Look &other) {
+        large |= other.large;
+        lossy |= other.lossy;
+    }
     bool narrow() const { return !large && !lossy; }
 };
 
@@ -332,7 +337,7 @@ std::pair<std::int64_t, bool> look_at(srs::AnyMatrix values) {
 constexpr std::int64_t CELLS_A_THREAD = 1 << 17;
 
 template <class Value, class Kept>
-std::pair<std::int64_t, bool> put(const Value *rows, std::int64_t m, std::int64_t width, Vector<const std::int64_t> columns,
+std::pair<std::int64_t, bool> put(const Value *rows, std::int64_t m, std::int64_t width, Vector<const std::uint32_t> columns,
                                   Kept *panel, std::int64_t panel_rows, int n_threads) {
     nb::gil_scoped_release release;
     const auto n = static_cast<std::int64_t>(columns.size());
@@ -352,21 +357,19 @@ std::pair<std::int64_t, bool> put(const Value *rows, std::int64_t m, std::int64_
                 here.take(value);
                 line[r] = static_cast<Kept>(value);
             }
-            mine.large |= here.large;
-            mine.lossy |= here.lossy;
+            mine.take(here);
             if (!here.large) continue;
             const std::int64_t place = first_infinite(rows + column, m, width);
             if (place >= 0 && (found < 0 || column + place < found)) found = column + place;
         }
         const std::lock_guard<std::mutex> lock(mutex);
-        look.large |= mine.large;
-        look.lossy |= mine.lossy;
+        look.take(mine);
         if (found >= 0 && (infinite < 0 || found < infinite)) infinite = found;
     });
     return {infinite, look.narrow()};
 }
 
-std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::int64_t> columns, srs::AnyOutput panel,
+std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::uint32_t> columns, srs::AnyOutput panel,
                                        std::int64_t first, int n_threads) {
     const auto m = static_cast<std::int64_t>(rows.shape(0)), width = static_cast<std::int64_t>(rows.shape(1));
     const auto panel_rows = static_cast<std::int64_t>(panel.shape(1));
@@ -382,6 +385,82 @@ std::pair<std::int64_t, bool> put_rows(srs::AnyMatrix rows, Vector<const std::in
         });
     });
     return found;
+}
+
+// Wide rows, dealt into the lines of a panel (n_held, n_lines) that holds one after another; scratch.py tells of it.
+class RowDealer {
+  public:
+    RowDealer(Vector<const std::uint32_t> columns, std::int64_t width, std::int64_t block_lines, int n_threads)
+        : dealer_(columns.data(), checked(columns, width, block_lines), width, block_lines,
+                  std::clamp<std::int64_t>(width / CELLS_A_THREAD, 1, std::max(n_threads, 1))) {}
+
+    std::pair<std::int64_t, bool> deal(srs::AnyMatrix rows, srs::AnyOutput panel, std::int64_t first) {
+        const auto m = static_cast<std::int64_t>(rows.shape(0)), held = static_cast<std::int64_t>(panel.shape(0));
+        srs::expect_shape("rows", rows, m, dealer_.width());
+        srs::expect_shape("panel", panel, held, dealer_.n_lines());
+        srs::expect_between("rows, how many", m, 0, held);
+        srs::expect_between("first", first, 0, held - m);
+        std::pair<std::int64_t, bool> found;
+        srs::with_dtype<float, double>("rows", rows, [&](auto value) {
+            srs::with_dtype<float, double>("panel", panel, [&](auto kept) {
+                found = deal(static_cast<const decltype(value) *>(rows.data()), m,
+                             static_cast<decltype(kept) *>(panel.data()) + first * dealer_.n_lines());
+            });
+        });
+        return found;
+    }
+
+    // Fills out (lines of the block, n_rows) with what the first n_rows of a panel hold.
+    void lines(srs::AnyMatrix panel, std::int64_t block, srs::AnyOutput out) {
+        const auto held = static_cast<std::int64_t>(panel.shape(0)), n_rows = static_cast<std::int64_t>(out.shape(1));
+        srs::expect_shape("panel", panel, held, dealer_.n_lines());
+        srs::expect_between("block", block, 0, dealer_.n_blocks() - 1);
+        srs::expect_shape("out", out, dealer_.lines_of(block), n_rows);
+        srs::expect_between("out, its columns", n_rows, 0, held);
+        srs::with_dtype<float, double>("panel", panel, [&](auto dealt) {
+            srs::with_dtype<float, double>("out", out, [&](auto cell) {
+                const auto *cells = static_cast<const decltype(dealt) *>(panel.data());
+                nb::gil_scoped_release release;
+                dealer_.lines(block, cells, n_rows, static_cast<decltype(cell) *>(out.data()));
+            });
+        });
+    }
+
+  private:
+    template <class Value, class Kept> std::pair<std::int64_t, bool> deal(const Value *rows, std::int64_t m, Kept *dealt) {
+        nb::gil_scoped_release release;
+        const std::int64_t width = dealer_.width();
+        std::mutex mutex;
+        Look look;
+        srs::in_threads(dealer_.n_parts(), dealer_.n_parts(), [&](std::int64_t part, std::int64_t) {
+            Look mine;
+            for (std::int64_t r = 0; r < m; ++r) dealer_.deal(part, rows + r * width, dealt + r * dealer_.n_lines(), mine);
+            const std::lock_guard<std::mutex> lock(mutex);
+            look.take(mine);
+        });
+        for (std::int64_t i = 0; look.large && i < m * width; ++i)
+            if (std::isinf(rows[i]) && dealer_.goes(i % width)) return {i, false};
+        return {-1, look.narrow()};
+    }
+
+    static std::int64_t checked(const Vector<const std::uint32_t> &columns, std::int64_t width, std::int64_t block_lines) {
+        const auto n = static_cast<std::int64_t>(columns.size());
+        srs::expect_between("width", width, 0, UINT32_MAX);
+        srs::expect_between("block_lines", block_lines, 1, srs::RowDealer::kMostLines);
+        srs::expect_between("columns, how many", n, 0, block_lines * srs::RowDealer::kMostBlocks);
+        srs::expect_below("columns", columns, width);
+        std::vector<bool> seen(static_cast<std::size_t>(width));
+        for (std::int64_t s = 0; s < n; seen[columns(s++)] = true)
+            if (seen[columns(s)]) srs::refuse("columns[" + std::to_string(s) + "]", "another than before", std::to_string(columns(s)));
+        return n;
+    }
+
+    srs::RowDealer dealer_;
+};
+
+void make_dealer(RowDealer *self, Vector<const std::uint32_t> columns, std::int64_t width, std::int64_t block_lines,
+                 int n_threads) {
+    new (self) RowDealer(columns, width, block_lines, n_threads);
 }
 
 } // namespace
@@ -434,5 +513,17 @@ void bind_ingest(nb::module_ &module) {
     srs::define(module, "code_columns", &code_columns, "values"_a, "codes"_a, "n_missing"_a, "n_codes"_a, "exact"_a, "kinds"_a,
                 "lows"_a, "highs"_a, "long_rows"_a);
     srs::define(module, "look_at", &look_at, "values"_a);
+    nb::class_<RowDealer> dealer(module, "RowDealer");
+    srs::define(dealer, "__init__", &make_dealer, "columns"_a, "width"_a, "block_lines"_a, "n_threads"_a = 1);
+    srs::define(dealer, "deal",
+                +[](RowDealer &self, srs::AnyMatrix rows, srs::AnyOutput panel, std::int64_t first) {
+                    return self.deal(rows, panel, first);
+                },
+                "rows"_a, "panel"_a, "first"_a);
+    srs::define(dealer, "lines",
+                +[](RowDealer &self, srs::AnyMatrix panel, std::int64_t block, srs::AnyOutput out) {
+                    self.lines(panel, block, out);
+                },
+                "panel"_a, "block"_a, "out"_a);
     srs::define(module, "put_rows", &put_rows, "rows"_a, "columns"_a, "panel"_a, "first"_a, "n_threads"_a = 1);
 }

@@ -128,8 +128,10 @@ def test_sparse_npz_and_its_cap(tmp_path):
         srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
 
 
-def test_several_panels_and_pieces(tmp_path, monkeypatch):
+@pytest.mark.parametrize("wide", [0, 1 << 16])
+def test_several_panels_and_pieces(tmp_path, monkeypatch, wide):
     """Rows come in pieces that end inside a panel and at its end."""
+    monkeypatch.setattr("srs_ooc.ingestion.scratch.WIDE", wide)
     monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
 
