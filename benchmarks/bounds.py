@@ -37,7 +37,9 @@ def bounds_of_runs(path: Path) -> dict[str, Bounds]:
     records = [json.loads(line) for line in path.read_text().splitlines()]
     names = {"took": "took", "processors": "work", "memory": "memory", "disk": "disk"}
     return {
-        "run, " + record["size"].replace("x", " x "): {to: record[of] for to, of in names.items()}
+        f"run, {' x '.join(f'{int(n):,}' for n in record['size'].split('x'))}": {
+            to: record[of] for to, of in names.items()
+        }
         for record in records
         if record["who"] == "bound"
     }
@@ -60,7 +62,7 @@ def draw(found: dict[str, Bounds], out: Path) -> None:
     for what in COLOURS.keys() - next(iter(found.values())):
         axes.scatter([], [], s=48, color=COLOURS[what], label=what)
     took = [f"{work}: {bounds['took']:.2g} s" for work, bounds in found.items()]
-    axes.set(xlim=(0, 1), xlabel="bound, as a share of the time taken")
+    axes.set(xlim=(-0.02, 1), xlabel="bound, as a share of the time taken")
     axes.set_yticks(range(len(took)), took)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
