@@ -432,9 +432,11 @@ class RowDealer {
         const std::int64_t width = dealer_.width();
         std::mutex mutex;
         Look look;
-        srs::in_threads(dealer_.n_parts(), dealer_.n_parts(), [&](std::int64_t part, std::int64_t) {
+        srs::in_threads(dealer_.n_parts(), dealer_.n_parts(), [&](std::int64_t begin, std::int64_t end) {
             Look mine;
-            for (std::int64_t r = 0; r < m; ++r) dealer_.deal(part, rows + r * width, dealt + r * dealer_.n_lines(), mine);
+            for (std::int64_t part = begin; part < end; ++part)
+                for (std::int64_t r = 0; r < m; ++r)
+                    dealer_.deal(part, rows + r * width, dealt + r * dealer_.n_lines(), mine);
             const std::lock_guard<std::mutex> lock(mutex);
             look.take(mine);
         });
