@@ -332,21 +332,25 @@ def _pieces(
     """Read the headers of all pieces; return of each the file, the store it becomes, and how.
 
     Those after the first need not have what it has: their options are those of the whole, as far as
-    the piece has what they name.
+    the piece has what they name. What ``ignore`` and ``kinds`` name may be in any.
 
     Raises
     ------
     InputError
-        If one cannot be read, the first lacks a column that is named, or a feature is in two.
+        If one cannot be read, the first or all lack a column that is named, or a feature is in two.
     """
-    pieces, sizes = [], list[int]()
+    pieces, sizes, unknown = [], list[int](), _chosen(options)
     with TemporaryDirectory(dir=folder) as scratch:
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
-            its_own = options if number == 0 else _options_of(table, options, folder)
+            its_own = _options_of(table, options, folder)
+            unknown -= _chosen(its_own)
+            if number == 0:
+                its_own = replace(options, ignore=its_own.ignore, kinds=its_own.kinds)
             with _read(table, its_own, folder) as (header, reading):
                 if number == 0:
-                    its_own = options = options.with_targets(header)
+                    options = options.with_targets(header)
+                    its_own = its_own.with_targets(header)
                 has_target = takes_target(reading)
                 roles = choose_roles(table, header, reading.options, has_target=has_target)
                 for blob, ends in header.blocks(roles.special):
@@ -355,7 +359,16 @@ def _pieces(
             pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
             sizes.append(roles.n_features)
         _check_distinct(names, tables, sizes)
+    if unknown:
+        raise InputError(
+            f"{tables[0]} and {len(tables) - 1} more: no such column {min(unknown)!r} (--ignore, "
+            "--kind); expected one that a piece has. Mend the name, or leave it out."
+        )
     return pieces
+
+
+def _chosen(options: IngestOptions) -> set[str]:
+    return {*options.ignore, *(name for name, _ in options.kinds.given)}
 
 
 def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:

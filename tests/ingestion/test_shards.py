@@ -13,7 +13,7 @@ from command import srs_ooc
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.ingestion import shards
 from srs_ooc.ingestion.ingest import ingest
-from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
 from srs_ooc.ingestion.shards import ingest_pieces
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.store import Store
@@ -57,6 +57,19 @@ def tables(tmp_path):
 
 
 OPTIONS = IngestOptions(target="label", row_ids="id", memory_mb=4000)
+
+
+def test_columns_of_any_piece_are_left_out_or_forced(tmp_path, tables):
+    files, whole = tables
+    kinds = ForcedKinds((("f40", "categorical"), ("f1", "numeric")))
+    ignore = ("f2", "f35", "f70", "f71")
+    options = dataclasses.replace(OPTIONS, ignore=ignore, kinds=kinds)
+    found = ingest_pieces(files, tmp_path / "t.zarr", options)
+    expected = ingest_table(whole, tmp_path / "whole.zarr", options)
+    assert found.checksums == expected.checksums
+    wrong = dataclasses.replace(options, ignore=("f2", "f99"))
+    with pytest.raises(InputError, match=r"no such column 'f99' \(--ignore, --kind\)"):
+        ingest_pieces(files, tmp_path / "u.zarr", wrong)
 
 
 def same(made, joined):
