@@ -184,6 +184,7 @@ def test_a_sample_table_has_several_targets(tmp_path, columns):
     np.testing.assert_array_equal(seen.target(), columns["b"])
 
 
+@pytest.mark.slow
 def test_runs_from_before_go_on_and_those_of_what_was_replaced_are_refused(folder, tmp_path):
     shutil.copytree(folder / "a.zarr", tmp_path / "a.zarr")
     shutil.copy(folder / "people.csv", tmp_path)

@@ -326,6 +326,7 @@ def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     assert peak * 1024 < cap * 1_000_000
 
 
+@pytest.mark.slow
 def test_a_run_on_samples_of_the_rows_is_compacted_on_all_rows(tmp_path):
     values, labels = noise_table(90, 30)
     values[:3] += 2 * labels

@@ -433,6 +433,7 @@ def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, modu
     assert names == {"a.csv", "a.zarr", "b.csv", "b.zarr", "c.zarr"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("axis", ["rows", "features"])
 @pytest.mark.parametrize("more", [(), ("--no-values",)])
 def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, axis, more):

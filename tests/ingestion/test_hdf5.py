@@ -506,6 +506,7 @@ def test_parts_that_do_not_agree_are_damage(tmp_path, what):
     assert "found" in error_of("ingest", path, tmp_path / "t.zarr", *ASKED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "tiles"])
 def test_damage_is_told_wherever_a_file_ends(tmp_path, kind):
     path = tmp_path / "t.h5"

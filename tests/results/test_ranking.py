@@ -393,6 +393,7 @@ FEW = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", FEW)
 def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, kind):
     target, given, n_ways = FEW[kind]

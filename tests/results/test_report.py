@@ -31,6 +31,7 @@ def answers(report):
     return [" ".join(sentences) for sentences in answers_of(report).values()]
 
 
+@pytest.mark.slow
 def test_what_was_not_measured_names_a_command_that_measures_it(tmp_path):
     """On a copy of the run: the commands are run as they are given."""
     shutil.copytree(run_of("classes"), tmp_path / "a run.run")

@@ -126,6 +126,7 @@ def test_halves_have_the_null_model_of_all_rows(store, tmp_path):
     assert json_of("status", tmp_path / "a.run", "--json")["halves"]["done"] == 2
 
 
+@pytest.mark.slow
 def test_compact_says_what_the_panel_adds(store, tmp_path):
     ran(store, tmp_path / "a.run")
     small = package.compact(tmp_path / "a.run", folds=4, repeats=1, memory_mb=4000)

@@ -78,6 +78,7 @@ def test_a_risk_is_predicted_and_nothing_is_said_of_squared_errors(made):
     assert made_json["rmse"] is None
 
 
+@pytest.mark.slow
 def test_compact_gives_the_c_index_and_the_report_says_so(made):
     folds = "--folds", "3", "--repeats", "1"
     found = first_json(said(made, "compact", "t.run", *folds, "--json"))

@@ -333,6 +333,7 @@ def test_a_cap_that_does_not_hold_dealing_is_refused_with_the_smallest(
     assert not (tmp_path / "a.run").exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_rows", [9_000, 300_000])  # where the run needs more, and dealing
 def test_one_cap_is_named_for_the_run_and_its_halves(tmp_path, n_rows):
     values = np.random.default_rng(0).integers(0, 200, (600 if n_rows < 10_000 else 3, n_rows))

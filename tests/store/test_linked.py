@@ -96,7 +96,7 @@ def test_it_is_the_store_that_it_replaces(tmp_path_factory, links, n_rows, n_var
         np.testing.assert_array_equal(store.array("positions"), twin.array("positions"))
 
 
-@examples(20)
+@examples(8)
 @given(st.integers(4, 40), st.lists(st.integers(1, 60), min_size=2, max_size=4), st.integers(0, 99))
 def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed):
     rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
