@@ -55,12 +55,11 @@ def draw(found: dict[str, Bounds], out: Path) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 0.8 + 0.5 * len(found)), layout="constrained")
     for place, bounds in enumerate(found.values()):
         axes.plot([0, 1], [place, place], color="#D0D0D6", zorder=1)
-        for what, colour in COLOURS.items():
-            if what in bounds:
-                share, label = bounds[what] / bounds["took"], None if place else what
-                axes.scatter(share, place, s=48, color=colour, zorder=2, label=label)
-    for what in COLOURS.keys() - next(iter(found.values())):
-        axes.scatter([], [], s=48, color=COLOURS[what], label=what)
+        for what in bounds.keys() & COLOURS.keys():
+            share = bounds[what] / bounds["took"]
+            axes.scatter(share, place, s=48, color=COLOURS[what], zorder=2)
+    for what, colour in COLOURS.items():
+        axes.scatter([], [], s=48, color=colour, label=what)
     took = [f"{work}: {bounds['took']:.2g} s" for work, bounds in found.items()]
     axes.set(xlim=(-0.02, 1), xlabel="bound, as a share of the time taken")
     axes.set_yticks(range(len(took)), took)

@@ -343,7 +343,7 @@ def _pieces(
     with TemporaryDirectory(dir=folder) as scratch:
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
-            its_own = _options_of(table, options, folder)
+            its_own = _options_of(table, options, folder) if number or unknown else options
             unknown -= _chosen(its_own)
             if number == 0:
                 its_own = replace(options, ignore=its_own.ignore, kinds=its_own.kinds)

@@ -29,7 +29,7 @@ def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_h
     assert not path.exists()
 
 
-@pytest.mark.parametrize("wide", [0, 1 << 16])
+@pytest.mark.parametrize("wide", [0, 1 << 22])
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(1, 60), st.integers(1, 60), st.data())
 def test_rows_become_columns_in_another_order(
     tmp_path_factory, wide, p, n_ignored, n, rows_held, data
@@ -56,7 +56,7 @@ def test_rows_become_columns_in_another_order(
             np.testing.assert_array_equal(spool.read(0, p), table[:, columns].T)
 
 
-@pytest.mark.parametrize("wide", [0, 1 << 16])
+@pytest.mark.parametrize("wide", [0, 1 << 22])
 def test_what_rows_hold_is_told(tmp_path, monkeypatch, wide):
     monkeypatch.setattr(scratch, "WIDE", wide)
     columns = np.array([4, 1, 0, 3], np.uint32)

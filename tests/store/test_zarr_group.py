@@ -339,10 +339,10 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
         ",".join([f"r{i}", *map(str, range(13)), "ab"[i % 2]]) + "\n" for i in range(6)
     ))  # fmt: skip
     found = []
-    for limit in (8_000_000, 0):
+    for limit, of_each in ((8_000_000, 0), (0, 0), (0, 40)):
         monkeypatch.setattr(writing, "TEXTS_HELD_NBYTES", limit)
-        monkeypatch.setattr(writing, "TEXT_HELD_NBYTES", 0)
-        out = tmp_path / f"{limit}.zarr"
+        monkeypatch.setattr(writing, "TEXT_HELD_NBYTES", of_each)
+        out = tmp_path / f"{limit}-{of_each}.zarr"
         for module in ("manifest", "writing"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
         ingest_table(path, out, IngestOptions(row_ids="id"))
@@ -351,7 +351,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
         found.append(group["feature"][:].tolist())
         assert group["row"][:].tolist() == [f"r{i}" for i in range(6)]
         assert [names[i] for i in group["positions"][:]] == found[-1]
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_store_of_codes_alone_opens_too(tmp_path):

@@ -128,7 +128,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
         srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
 
 
-@pytest.mark.parametrize("wide", [0, 1 << 16])
+@pytest.mark.parametrize("wide", [0, 1 << 22])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, wide):
     """Rows come in pieces that end inside a panel and at its end."""
     monkeypatch.setattr("srs_ooc.ingestion.scratch.WIDE", wide)
