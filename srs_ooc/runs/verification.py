@@ -9,7 +9,7 @@ from pathlib import Path
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import crc_of
+from srs_ooc.base.files import SCRATCH_SUFFIX, crc_of
 from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -84,7 +84,7 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
     if (run / SPLITS_FILE).exists():
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
     for folder in sorted((*(run / HALVES_FOLDER).glob("*"), *(run / FOLDS_FOLDER).glob("*"))):
-        if folder.suffix != ".removed" and (folder / FILE).exists():
+        if folder.suffix not in (".removed", SCRATCH_SUFFIX) and (folder / FILE).exists():
             yield from _parts_of(folder, part_of or run)
 
 

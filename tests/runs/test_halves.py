@@ -1,6 +1,7 @@
 """Stability over rows: what halves select, however the work on them is cut short."""
 
 import itertools
+import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +21,7 @@ import srs_ooc as package
 from srs_ooc.base.budget import NAMED_NBYTES, total_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.runs import halves
+from srs_ooc.runs import halves, ledger
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
@@ -166,6 +167,30 @@ def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
         work(store, run, asked(iterations=None))
     monkeypatch.undo()
     assert (run / "halves" / "0").exists()
+    work(store, run, asked(None, iterations=None))
+    assert found_of(run) == found_of(whole)
+    assert not (run / "halves").exists()
+
+
+@pytest.mark.parametrize("n_put", [0, 3])
+def test_a_kill_as_the_ledger_of_a_half_is_made_costs_nothing(
+    store, whole, tmp_path, monkeypatch, n_put
+):
+    run, left = work(store, tmp_path / "a.run", asked(None)), tmp_path / "left"
+    scratch, put, counted = run / "halves" / "0.partial", ledger._put, itertools.count()
+
+    def dies(database, *given):
+        if scratch.exists() and next(counted) == n_put:
+            shutil.copytree(scratch, left)  # as a kill leaves it: an error would clear it away
+            raise KeyboardInterrupt
+        put(database, *given)
+
+    monkeypatch.setattr(ledger, "_put", dies)
+    with pytest.raises(KeyboardInterrupt):
+        work(store, run, asked(iterations=None))
+    monkeypatch.undo()
+    left.rename(scratch)
+    verify_run(run)
     work(store, run, asked(None, iterations=None))
     assert found_of(run) == found_of(whole)
     assert not (run / "halves").exists()
