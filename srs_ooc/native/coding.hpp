@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -90,12 +91,14 @@ template <class Value, class Code> class ColumnCoder {
     static constexpr std::size_t kCodes = std::numeric_limits<Code>::max() - 1;
     static constexpr Code kMissing = std::numeric_limits<Code>::max();
 
-    explicit ColumnCoder(std::size_t n_rows) : items_(n_rows), spare_(n_rows) {
+    explicit ColumnCoder(std::size_t n_rows) : ColumnCoder(n_rows, n_rows) {}
+
+    // Of columns with at most so many values that are there and no zeros.
+    ColumnCoder(std::size_t n_rows, std::size_t most) : n_rows_(n_rows), items_(most), spare_(most) {
         starts_.reserve(std::min(n_rows, kCodes) + 1);
     }
 
     ColumnFacts code(const Value *values, Code *codes) {
-        const std::size_t n_rows = items_.size();
         ColumnFacts facts;
         if (code_counts(values, codes, facts)) return facts;
         values_ = values;
@@ -104,11 +107,11 @@ template <class Value, class Code> class ColumnCoder {
         const bool exact = find_starts();
         const auto after = std::upper_bound(starts_.begin(), starts_.end(), n_negative_); // the code of zeros
         const auto of_zero = static_cast<Code>(after - starts_.begin() - 1);
-        for (std::size_t i = 0; i < n_rows; ++i) codes[i] = values[i] == 0 ? of_zero : kMissing;
+        for (std::size_t i = 0; i < n_rows_; ++i) codes[i] = values[i] == 0 ? of_zero : kMissing;
         for (std::size_t c = 0; c + 1 < starts_.size(); ++c)
             for (std::size_t i = items_before(starts_[c]), end = items_before(starts_[c + 1]); i < end; ++i)
                 codes[sorted_[i].row] = static_cast<Code>(c);
-        return {static_cast<std::uint32_t>(n_rows - n_valid_),
+        return {static_cast<std::uint32_t>(n_rows_ - n_valid_),
                 static_cast<std::uint16_t>(starts_.size() - 1), exact, kind()};
     }
 
@@ -133,14 +136,13 @@ template <class Value, class Code> class ColumnCoder {
     bool whole_span(const Value *values, Value &low, Value &high) const {
         typedef Value Lanes __attribute__((vector_size(16)));
         constexpr std::size_t n_lanes = sizeof(Lanes) / sizeof(Value);
-        const std::size_t n_rows = items_.size();
         Lanes lows = Lanes{} + kWhole, highs = -lows;
-        for (std::size_t start = 0; start < n_rows; start += 64 * n_lanes) {
+        for (std::size_t start = 0; start < n_rows_; start += 64 * n_lanes) {
             auto other = lows < lows; // none
-            for (std::size_t i = start, stop = std::min(n_rows, start + 64 * n_lanes); i < stop; i += n_lanes) {
+            for (std::size_t i = start, stop = std::min(n_rows_, start + 64 * n_lanes); i < stop; i += n_lanes) {
                 Lanes some = Lanes{} + std::numeric_limits<Value>::quiet_NaN();
-                if (n_rows - i >= n_lanes) std::memcpy(&some, values + i, sizeof some);
-                else std::memcpy(&some, values + i, (n_rows - i) * sizeof(Value));
+                if (n_rows_ - i >= n_lanes) std::memcpy(&some, values + i, sizeof some);
+                else std::memcpy(&some, values + i, (n_rows_ - i) * sizeof(Value));
                 other |= ((some + kWhole) - kWhole != some) & (some == some);
                 lows = some < lows ? some : lows;
                 highs = some > highs ? some : highs;
@@ -160,12 +162,11 @@ template <class Value, class Code> class ColumnCoder {
     // Whole numbers that lie close together need no sorting: a code is the rank among those that are there. False if
     // the values are others.
     bool code_counts(const Value *values, Code *codes, ColumnFacts &facts) {
-        const std::size_t n_rows = items_.size();
         Value low = 0, high = 0;
         counts_.clear();
         if (!whole_span(values, low, high)) return false;
         std::uint32_t n_missing = 0;
-        for (std::size_t i = 0; i < n_rows; ++i) {
+        for (std::size_t i = 0; i < n_rows_; ++i) {
             const Key gone = values[i] != values[i];
             const Value moved = values[i] - low + kWhole;
             Key bits;
@@ -174,7 +175,7 @@ template <class Value, class Code> class ColumnCoder {
             n_missing += static_cast<std::uint32_t>(gone);
         }
         std::array<bool, kSpan + 1> is_there{};
-        for (std::size_t i = 0; i < n_rows; ++i) is_there[std::min<std::size_t>(codes[i], kSpan)] = true;
+        for (std::size_t i = 0; i < n_rows_; ++i) is_there[std::min<std::size_t>(codes[i], kSpan)] = true;
         std::array<Code, kSpan> ranks{};
         const auto first = static_cast<std::int32_t>(low), n = static_cast<std::int32_t>(high - low) + 1;
         for (std::int32_t c = 0; c < n; ++c) {
@@ -183,7 +184,7 @@ template <class Value, class Code> class ColumnCoder {
             counts_.push_back(c + first);
         }
         if (static_cast<std::int32_t>(counts_.size()) < n)
-            for (std::size_t i = 0; i < n_rows; ++i)
+            for (std::size_t i = 0; i < n_rows_; ++i)
                 if (codes[i] != kMissing) codes[i] = ranks[codes[i]];
         const std::uint8_t kind = n == 1 ? kConstant : low == 0 && high == 1 ? kBoolean : kInteger;
         facts = {n_missing, static_cast<std::uint16_t>(counts_.size()), true, kind};
@@ -207,7 +208,7 @@ template <class Value, class Code> class ColumnCoder {
         low_ = std::numeric_limits<Key>::max();
         high_ = 0;
         n_items_ = n_negative_ = n_zeros_ = 0;
-        for (std::size_t i = 0; i < items_.size(); ++i) {
+        for (std::size_t i = 0; i < n_rows_; ++i) {
             const Value value = values_[i];
             n_zeros_ += value == 0;
             if (value == 0 || std::isnan(value)) continue;
@@ -282,11 +283,12 @@ template <class Value, class Code> class ColumnCoder {
 
     Kind kind() const { // 0 and 1 alone were coded as whole numbers
         if (n_valid_ == 0 || (n_zeros_ == 0 && low_ == high_)) return kConstant;
-        for (std::size_t i = 0; i < items_.size(); ++i)
+        for (std::size_t i = 0; i < n_rows_; ++i)
             if (!std::isnan(values_[i]) && !is_whole(values_[i])) return kNumeric;
         return kInteger;
     }
 
+    std::size_t n_rows_;
     std::vector<Item> items_, spare_;
     std::vector<std::size_t> starts_;
     std::vector<std::int32_t> counts_; // by code, of whole numbers that lie close together; else empty
@@ -457,10 +459,18 @@ template <class Value> class LongColumnCoder {
     static constexpr std::size_t kCodes = 254;
     static constexpr std::uint8_t kMissing = 255;
     static constexpr Key kZero = Key{1} << (8 * sizeof(Key) - 1); // to_key(0)
+    static constexpr std::size_t kFew = std::size_t{1} << 16; // values that are sorted after all, if the rest are zeros
 
     explicit LongColumnCoder(std::size_t n_rows) : n_rows_(n_rows) {}
 
     ColumnFacts code(const Value *values, std::uint8_t *codes) {
+        std::size_t n_items = 0;
+        for (std::size_t i = 0; i < n_rows_; ++i) n_items += is_item(values[i]);
+        few_.reset();
+        if (n_items <= kFew) {
+            few_ = std::make_unique<ColumnCoder<Value, std::uint8_t>>(n_rows_, n_items);
+            return few_->code(values, codes);
+        }
         values_ = values;
         codes_ = codes;
         const bool exact = find_range_and_distinct();
@@ -475,6 +485,7 @@ template <class Value> class LongColumnCoder {
 
     // Lowest and highest value of each code of the column coded last.
     void ranges(double *lows, double *highs) const {
+        if (few_) return few_->ranges(lows, highs);
         std::vector<Key> most(starts_);
         for (std::size_t i = 0; i < n_rows_; ++i)
             if (codes_[i] != kMissing) most[codes_[i]] = std::max(most[codes_[i]], to_key(values_[i]));
@@ -485,7 +496,7 @@ template <class Value> class LongColumnCoder {
     }
 
   private:
-    static bool is_item(Value value) { return value < 0 || value > 0; }
+    static bool is_item(Value value) { return (value < 0) | (value > 0); }
 
     // Returns whether the distinct values are few enough for a code each. Zeros, of which sparse columns have most, are
     // counted apart.
@@ -568,6 +579,7 @@ template <class Value> class LongColumnCoder {
         return low_ == to_key(Value{0}) && high_ == to_key(Value{1}) ? kBoolean : kInteger;
     }
 
+    std::unique_ptr<ColumnCoder<Value, std::uint8_t>> few_; // of the column coded last, if it has few
     std::size_t n_rows_, n_valid_ = 0, n_negative_ = 0, n_zeros_ = 0;
     const Value *values_ = nullptr;
     std::uint8_t *codes_ = nullptr;

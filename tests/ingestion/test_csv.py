@@ -435,6 +435,25 @@ def test_numbers_next_to_a_tie_are_exact(mantissa, exponent, nudge):
     assert found == float(text)
 
 
+DECIMALS = st.from_regex(
+    r"[+-]?([0-9]{1,20}\.?|[0-9]{0,3}\.[0-9]{1,26})([eE][+-]?[0-9]{1,2})?", fullmatch=True
+)
+
+
+@given(st.lists(DECIMALS, min_size=2, max_size=30), st.sampled_from(".,"))
+@example(["0.12345678901234567", "9007199254740993", "0.9007199254740993", "-0e0"], ".")
+@example(["1." + "0" * 21 + "1", "9" * 19, "9" * 20, "1" + "0" * 18 + ".5", "." + "0" * 24], ",")
+def test_a_column_of_numbers_is_read_as_float_reads_them(texts, point):
+    """Also as they are read where a column has numbers and much of the text is in memory."""
+    reader = TableReader(np.array([0], np.int32), stream_of(";", None, point, ("NA",)))
+    panel = np.zeros((1, len(texts)))
+    reader.set_panel(panel)
+    cells = "\n".join([text.replace(".", point) for text in texts])
+    reader.feed(f"{cells}\n{' ' * 64}".encode())
+    assert reader.problem is None
+    assert same_bits(panel[0], np.array([float(text) for text in texts]))
+
+
 @pytest.mark.parametrize(
     "text", ["1_000", "0x10", "1e", "e5", ".", "+", "--1", "1 2", "\u0661", "1,5"]
 )

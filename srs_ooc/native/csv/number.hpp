@@ -82,59 +82,6 @@ inline const char *scan_decimal(const char *p, const char *end, Decimal &out, ch
     return p;
 }
 
-constexpr std::ptrdiff_t kShortReach = 24; // bytes that scan_short may look at
-
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && FLT_EVAL_METHOD == 0
-// Eight bytes as digits: 0 to 9 where a byte is one.
-inline std::uint64_t load_digits(const char *p) {
-    std::uint64_t word;
-    std::memcpy(&word, p, sizeof word);
-    return word ^ 0x3030303030303030u;
-}
-
-// How many of the eight bytes are digits before the first that is none.
-inline int count_digits(std::uint64_t word) {
-    const std::uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
-    return others ? __builtin_ctzll(others) >> 3 : 8;
-}
-
-// The number of the first n < 8 of eight digits.
-inline std::uint64_t join_digits(std::uint64_t word, int n) {
-    word = (word << (8 * (7 - n))) << 8; // zeros in front
-    word = (word * 2561) >> 8;
-    word = ((word & 0x00FF00FF00FF00FFu) * 6553601) >> 16;
-    return ((word & 0x0000FFFF0000FFFFu) * 42949672960001u) >> 32;
-}
-
-// Read [+-] digits [point digits], fewer than eight on either side, from kShortReach bytes; return the
-// end, or nullptr if it is none such. The value is exact: digits and power of ten are, below 2^53.
-inline const char *scan_short(const char *p, char point, double &out) {
-    static constexpr double kTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
-    static constexpr std::uint64_t kWhole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    const bool negative = *p == '-';
-    p += negative | (*p == '+');
-    const std::uint64_t before = load_digits(p);
-    const int n_before = count_digits(before);
-    if (n_before == 8) return nullptr;
-    std::uint64_t digits = join_digits(before, n_before);
-    p += n_before;
-    int n_after = 0;
-    if (*p == point) {
-        const std::uint64_t after = load_digits(++p);
-        n_after = count_digits(after);
-        if (n_after == 8) return nullptr;
-        digits = digits * kWhole[n_after] + join_digits(after, n_after);
-        p += n_after;
-    }
-    if (n_before + n_after == 0) return nullptr;
-    const double value = static_cast<double>(digits) / kTen[n_after];
-    out = negative ? -value : value;
-    return p;
-}
-#else
-inline const char *scan_short(const char *, char, double &) { return nullptr; }
-#endif
-
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 Wide;
 
@@ -146,6 +93,20 @@ struct PowersOfFive {
     }
 };
 constexpr PowersOfFive kFive;
+
+// 2^k / 5^power, rounded down, with k so that bit 63 is the highest.
+struct PowersOfFifth {
+    std::uint64_t at[28];
+    constexpr PowersOfFifth() : at() {
+        at[0] = std::uint64_t{1} << 63;
+        for (int k = 1; k < 28; ++k) {
+            int bits = 0;
+            while (kFive.at[k] >> bits) ++bits;
+            at[k] = static_cast<std::uint64_t>((static_cast<Wide>(1) << (63 + bits)) / kFive.at[k]);
+        }
+    }
+};
+constexpr PowersOfFifth kFifth;
 
 // Round (bits + a fraction in [0, 1) that is nonzero iff sticky) * 2^exponent; bit 63 of bits is set.
 inline double round_to_double(std::uint64_t bits, bool sticky, int exponent) {
@@ -170,6 +131,12 @@ inline double times_power(std::uint64_t digits, int power) {
 
 inline double over_power(std::uint64_t digits, int power) {
     const int up = __builtin_clzll(digits), down = __builtin_clzll(kFive.at[power]);
+    // Times the reciprocal (Lemire 2021), which is too small by less than one unit: so are the upper
+    // 64 bits, by less than two, which matters only where they lie that close below a tie or on it.
+    const Wide product = static_cast<Wide>(digits << up) * kFifth.at[power];
+    const int top = product >> 127 ? 0 : 1;
+    const std::uint64_t bits = static_cast<std::uint64_t>((product << top) >> 64);
+    if ((bits & 0x7ff) - 0x3fe > 2) return round_to_double(bits, true, down - up - 63 - power - top);
     const std::uint64_t divisor = kFive.at[power] << down;
     const Wide dividend = static_cast<Wide>(digits << up) << 63; // quotient in (2^62, 2^64)
     std::uint64_t quotient = static_cast<std::uint64_t>(dividend / divisor);
@@ -179,6 +146,136 @@ inline double over_power(std::uint64_t digits, int power) {
     // because the ten bits that decide lie above it.
     return round_to_double(quotient << zeros, sticky, down - up - 63 - power - zeros);
 }
+#endif
+
+// The double nearest to digits * 10^power (ties to even), where that takes one step; else false.
+inline bool scale_digits(std::uint64_t digits, std::int64_t power, double &value) {
+#if FLT_EVAL_METHOD == 0
+    static constexpr double kTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
+        value = static_cast<double>(digits); // one exact operation (Clinger 1990)
+        value = power < 0 ? value / kTen[-power] : value * kTen[power];
+        return true;
+    }
+#endif
+    value = 0.0;
+    if (digits == 0) return true;
+#ifdef __SIZEOF_INT128__
+    if (power >= -27 && power <= 27) {
+        value = power < 0 ? over_power(digits, static_cast<int>(-power))
+                          : times_power(digits, static_cast<int>(power));
+        return true;
+    }
+#endif
+    return false;
+}
+
+constexpr std::ptrdiff_t kShortReach = 64; // bytes that scan_short may look at
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && FLT_EVAL_METHOD == 0
+// Eight bytes as digits: 0 to 9 where a byte is one.
+inline std::uint64_t load_digits(const char *p) {
+    std::uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    return word ^ 0x3030303030303030u;
+}
+
+// How many of the eight bytes are digits before the first that is none.
+inline int count_digits(std::uint64_t word) {
+    const std::uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    return others ? __builtin_ctzll(others) >> 3 : 8;
+}
+
+// The number of the first n of eight digits.
+inline std::uint64_t join_digits(std::uint64_t word, int n) {
+    word = (word << (4 * (8 - n))) << (4 * (8 - n)); // zeros in front
+    word = (word * 2561) >> 8;
+    word = ((word & 0x00FF00FF00FF00FFu) * 6553601) >> 16;
+    return ((word & 0x0000FFFF0000FFFFu) * 42949672960001u) >> 32;
+}
+
+// Append the digits at p, at most 24; return the first byte that is none, or nullptr if they may be
+// more than 64 bits hold.
+inline const char *take_digits(const char *p, std::uint64_t &digits) {
+    static constexpr std::uint64_t kTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    static constexpr std::uint64_t kLeast[] = {UINT64_MAX, 1000000000000000000, 100000000000000000, 10000000000000000,
+        1000000000000000, 100000000000000, 10000000000000, 1000000000000, 100000000000};
+    const char *last = p + 16;
+    for (;; p += 8) {
+        const std::uint64_t word = load_digits(p);
+        const int n = count_digits(word);
+        if (digits >= kLeast[n]) return nullptr;
+        digits = digits * kTen[n] + join_digits(word, n);
+        if (n < 8) return p + n;
+        if (p == last) return nullptr;
+    }
+}
+
+// Read [+-] digits [point digits] [e [+-] digits] from kShortReach bytes, the double nearest to them;
+// return the end, or nullptr if it is none such or has too many digits.
+[[gnu::noinline]] inline const char *scan_long(const char *p, char point, double &out) {
+    const bool negative = *p == '-';
+    p += negative | (*p == '+');
+    std::uint64_t digits = 0;
+    const char *first = p;
+    p = take_digits(p, digits);
+    if (!p) return nullptr;
+    int power = 0;
+    bool any = p != first;
+    if (*p == point) {
+        first = p + 1;
+        p = take_digits(first, digits);
+        if (!p) return nullptr;
+        power = static_cast<int>(first - p);
+        any |= power != 0;
+    }
+    if (!any) return nullptr;
+    if ((*p | 0x20) == 'e') {
+        const bool down = *++p == '-';
+        p += down | (*p == '+');
+        const std::uint64_t word = load_digits(p);
+        const int n = count_digits(word);
+        if (n == 0 || n > 3) return nullptr;
+        const int shift = static_cast<int>(join_digits(word, n));
+        power += down ? -shift : shift;
+        p += n;
+    }
+    double value;
+    if (!scale_digits(digits, power, value)) return nullptr;
+    out = negative ? -value : value;
+    return p;
+}
+
+// The same. Most numbers have fewer than eight digits on either side: digits and power of ten are exact then.
+inline const char *scan_short(const char *p, char point, double &out) {
+    static constexpr double kTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    static constexpr std::uint64_t kWhole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    const char *first = p;
+    const bool negative = *p == '-';
+    p += negative | (*p == '+');
+    const std::uint64_t before = load_digits(p);
+    const int n_before = count_digits(before);
+    if (n_before == 8) return scan_long(first, point, out);
+    std::uint64_t digits = join_digits(before, n_before);
+    p += n_before;
+    int n_after = 0;
+    if (*p == point) {
+        const std::uint64_t after = load_digits(++p);
+        n_after = count_digits(after);
+        if (n_after == 8) return scan_long(first, point, out);
+        digits = digits * kWhole[n_after] + join_digits(after, n_after);
+        p += n_after;
+    }
+    if (n_before + n_after == 0) return nullptr;
+    if ((*p | 0x20) == 'e') return scan_long(first, point, out);
+    const double value = static_cast<double>(digits) / kTen[n_after];
+    out = negative ? -value : value;
+    return p;
+}
+#else
+inline const char *scan_short(const char *, char, double &) { return nullptr; }
 #endif
 
 // The double nearest to a decimal text; an infinity beyond the largest. is_large tells on which side
@@ -207,27 +304,9 @@ inline double over_power(std::uint64_t digits, int power) {
 // The double nearest to the decimal (ties to even) that was scanned from a text; an infinity beyond
 // the largest.
 inline double to_double(const Decimal &decimal, std::string_view text, char point = '.') {
-    static constexpr double kTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const std::int64_t power = decimal.exponent;
-    const std::uint64_t digits = decimal.digits;
     double value;
-    if (digits == 0) {
-        value = 0.0;
-#if FLT_EVAL_METHOD == 0
-    } else if (decimal.whole && digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
-        value = static_cast<double>(digits); // one exact operation (Clinger 1990)
-        value = power < 0 ? value / kTen[-power] : value * kTen[power];
-#endif
-#ifdef __SIZEOF_INT128__
-    } else if (decimal.whole && power >= -27 && power <= 27) {
-        value = power < 0 ? over_power(digits, static_cast<int>(-power))
-                          : times_power(digits, static_cast<int>(power));
-#endif
-    } else {
-        value = nearest_double(text, point, power > 0);
-    }
+    if (!(decimal.whole && scale_digits(decimal.digits, decimal.exponent, value)))
+        value = nearest_double(text, point, decimal.exponent > 0);
     return decimal.negative ? -value : value;
 }
 
