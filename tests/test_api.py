@@ -160,7 +160,7 @@ def lives_until(told):
     told.poll(600)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(4))
 def test_children_forked_beside_a_run_keep_nothing_of_it(store, tmp_path, attempt):
     whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)

@@ -350,6 +350,7 @@ def visible_flags(name):
     return shown, {flag for option in shown for flag in option.opts if flag.startswith("--")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ingest", "run", "features", "report", "plan", "network"])
 def test_help_is_one_screen_and_all_options_are_one_option_away(name):
     said = srs_ooc(name, "--help").stdout
@@ -384,6 +385,7 @@ def test_a_help_that_was_one_screen_has_no_other():
     assert "No such option '--help-all'" in error_of("status", "--help-all")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("words", "which"),
     [

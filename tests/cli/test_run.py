@@ -63,6 +63,7 @@ def test_status_says_where_the_run_stands(folder):
     assert "finished" in srs_ooc("status", "t.run", cwd=folder).stdout
 
 
+@pytest.mark.slow
 def test_features_are_ranked_and_counted(folder):
     records = json_of("features", "t.run", "--json", cwd=folder)
     assert list(records[0]) == [
@@ -120,6 +121,7 @@ def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(
         assert "expected a whole number" in error_of("run", store, "--out", "no.run", name, 0)
 
 
+@pytest.mark.slow
 def test_features_never_drawn_come_last_with_nulls(folder, tmp_path):
     run = tmp_path / "short.run"
     srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 1, "--q", 5, *PROBE)
@@ -174,7 +176,7 @@ def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
     assert "TOML" in error_of("run", folder / "t.zarr", "--config", config)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "line",
     [
@@ -259,7 +261,7 @@ def test_features_with_missing_values_can_be_left_out(tmp_path):
     assert undrawn == {"f5", "f9"}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -291,6 +293,7 @@ def test_options_outside_their_range_are_refused(folder, tmp_path, options, word
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_smallest_cap_named_does_work(folder, tmp_path):
     message = error_of("run", folder / "t.zarr", "--out", tmp_path / "a.run", "--memory-mb", 9)
     cap = int(message.split("--memory-mb ")[-1].split(",")[0].split(".")[0])
@@ -341,7 +344,7 @@ def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
     assert json_of("status", run, "--json")["store"].endswith("u.zarr")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "features", "resume"])
 def test_commands_on_no_run_say_so(tmp_path, command):
     assert "expected the folder of a run" in error_of(command, tmp_path / "none.run")
@@ -357,7 +360,7 @@ def test_run_without_a_store_says_what_it_looked_for(folder, tmp_path):
     assert "a.zarr, b.zarr" in error_of("run", cwd=tmp_path)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["truncated", "missing", "version", "manifest"])
 def test_a_damaged_store_is_refused(folder, tmp_path, damage):
     store = tmp_path / "t.zarr"
@@ -384,7 +387,7 @@ def test_a_damaged_store_is_refused(folder, tmp_path, damage):
     assert not (tmp_path / "t.run").exists()
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "array", ["target", "positions", "n_missing", "names_bytes", "names_offsets"]
 )

@@ -101,6 +101,7 @@ def features(run, cwd):
     return srs_ooc("features", run, "--csv", cwd=cwd).stdout
 
 
+@pytest.mark.slow
 def test_a_run_on_an_added_target_equals_that_on_a_store_of_it(folder, added):
     srs_ooc("run", "a.zarr", "--target", "b,c", *QUICK, cwd=added)
     srs_ooc("run", "c.zarr", "--out", added / "own.run", *QUICK, cwd=folder)
@@ -114,6 +115,7 @@ def test_a_run_on_an_added_target_equals_that_on_a_store_of_it(folder, added):
     assert "target" not in json_of("status", "rows.run", "--json", cwd=added)
 
 
+@pytest.mark.slow
 def test_rows_without_the_target_are_left_out_of_those_that_are_named(folder, added):
     some = [f"r{i}" for i in range(0, N_ROWS - 5)]
     (added / "some.txt").write_text("\n".join(some))
@@ -127,6 +129,7 @@ def test_rows_without_the_target_are_left_out_of_those_that_are_named(folder, ad
     srs_ooc("run", "a.zarr", "--out", "some.run", *QUICK, cwd=added)  # its own target and rows
 
 
+@pytest.mark.slow
 def test_targets_of_an_ingest_are_those_added_later(folder, added):
     done = srs_ooc(
         "ingest", "abc.csv", added / "abc.zarr", "--target", "a,b,c", *ROW_IDS, cwd=folder
@@ -155,6 +158,7 @@ def test_rows_without_the_first_target_are_left_out_and_counted(folder, tmp_path
     assert seen.target_rows().tolist() == expected
 
 
+@pytest.mark.slow
 def test_a_column_whose_name_has_a_comma_is_one_target(tmp_path, columns):
     table = {"b,c": columns["c"], "b": columns["b"], "c": columns["a"]} | columns["x"]
     write(tmp_path / "t.csv", table)
@@ -220,6 +224,7 @@ def test_runs_from_before_go_on_and_those_of_what_was_replaced_are_refused(folde
     srs_ooc("resume", "a.run", "--iterations", 80, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_target_once_more_is_the_same(added):
     srs_ooc("run", "a.zarr", "--target", "b", "--iterations", 20, "--q", 20, cwd=added)
     srs_ooc("targets", "a.zarr", *PEOPLE, "--target", "b", cwd=added)
@@ -228,6 +233,7 @@ def test_the_same_target_once_more_is_the_same(added):
     assert features("a-b.run", added) == features("whole.run", added)
 
 
+@pytest.mark.slow
 def test_covariates_that_were_added_are_adjusted_for(folder, added, columns):
     table = {name: columns[name] for name in ("id", "a", "age")} | columns["x"]
     write(added / "own.csv", table)
@@ -241,6 +247,7 @@ def test_covariates_that_were_added_are_adjusted_for(folder, added, columns):
     srs_ooc("resume", "a.run", "--iterations", 60, cwd=added)
 
 
+@pytest.mark.slow
 def test_several_runs_are_one_table(added):
     done = srs_ooc("run", "a.zarr", "--target", "b,c", "--fdr", "0.2", *QUICK, cwd=added)
     assert "Level 0.2 holds for each of the 2 targets alone" in done.stdout
@@ -261,6 +268,7 @@ def test_several_runs_are_one_table(added):
     assert "expected one run" in error_of("features", *runs, "--why", "f1", cwd=added)
 
 
+@pytest.mark.slow
 def test_places_of_runs(added):
     srs_ooc("run", "a.zarr", "--target", "b,a", "--out", "r.run", *QUICK, cwd=added)
     assert sorted(path.name for path in added.glob("*.run")) == ["r-b.run", "r.run"]
@@ -272,6 +280,7 @@ def test_places_of_runs(added):
     assert "(asked for: c (sha256" in error
 
 
+@pytest.mark.slow
 def test_what_reads_a_run_sees_its_target(added):
     srs_ooc("run", "a.zarr", "--target", "b", "--halves", 2, *QUICK, cwd=added)
     plan = json_of("plan", "a.zarr", "--target", "b", "--json", cwd=added)
@@ -306,6 +315,7 @@ def test_python_runs_and_plans_a_target(added):
     assert package.resume(result, iterations=50).run == result.run
 
 
+@pytest.mark.slow
 def test_a_store_without_a_target_gets_some(folder, added, columns):
     write(added / "x.csv", {"id": columns["id"]} | columns["x"])
     srs_ooc("ingest", "x.csv", "x.zarr", "--no-target", *ROW_IDS, cwd=added)
@@ -316,6 +326,7 @@ def test_a_store_without_a_target_gets_some(folder, added, columns):
     assert features("x-c.run", added) == features("own.run", added)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

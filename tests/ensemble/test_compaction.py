@@ -467,6 +467,7 @@ def test_targets_of_rows_held_out_have_no_part_in_the_sets_and_all_in_the_scores
     assert [size.error for size in one.sizes] == [0.0] * len(one.sizes)
 
 
+@pytest.mark.slow
 def test_the_command_holds_out_rows_of_a_file_or_the_last_ones(tmp_path):
     values, labels = noise_table(N_ROWS, 30)
     days = np.random.default_rng(0).permutation(N_ROWS)
@@ -499,6 +500,7 @@ def test_the_command_holds_out_rows_of_a_file_or_the_last_ones(tmp_path):
     assert "expected rows to hold out and rows to train on" in error_of("compact", run, *everybody)
 
 
+@pytest.mark.slow
 def test_a_group_is_held_out_whole_or_not_at_all(tmp_path):
     values, labels = noise_table(N_ROWS, 30)
     package.ingest(

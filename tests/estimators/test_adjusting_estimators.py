@@ -40,6 +40,7 @@ def test_columns_by_place_are_no_features(study):
     assert found.transform(table).shape == (N_ROWS, found.support_.sum())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_columns_by_name_may_be_categories(study, library):
     X, y, age, sex = study

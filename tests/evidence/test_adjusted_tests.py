@@ -112,6 +112,7 @@ def test_two_classes_are_tested_exactly_beside_covariates(table, contrast):
     assert np.exp(found) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(tables(4))
 def test_scores_of_a_target_are_taken_as_they_are(table):

@@ -140,6 +140,7 @@ def test_lumps_are_compared_with_those_of_permuted_targets():
     assert found["lambda_is"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 50, 500])
 def test_features_that_go_together_count_for_fewer(size):
     """In blocks: what is by chance in one is in all of it. Cautions are rare."""

@@ -85,6 +85,7 @@ def two_tables(draw, task="classification"):
     return tables[0], {name: tables[1][name] for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @examples(40)
 @given(data=st.data(), keep_values=st.booleans(), numbered=st.booleans())
@@ -114,6 +115,7 @@ def test_appended_rows_make_the_store_of_the_joined_table(task, data, keep_value
             assert (store.array(f"{name}_crc32c") == joined.array(f"{name}_crc32c")).all()
 
 
+@pytest.mark.slow
 @examples(40)
 @given(data=st.data(), keep_values=st.booleans())
 def test_appended_features_make_the_store_of_the_joined_table(data, keep_values):
@@ -148,6 +150,7 @@ AGED = {"missing_covariates": "drop", "covariates": "age"}
 COLUMNS = ("plate", "sex", "t", "died", "age", "y")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("roles", "used"),
     [
@@ -275,6 +278,7 @@ def renamed(table, **names):
     return {names.get(name, name): cells for name, cells in table.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("change", "more", "said"),
     [
@@ -368,6 +372,7 @@ def test_texts_where_all_cells_were_missing_and_a_third_version(tmp_path, tables
     assert store.categories().of(feature) == ["p", "q", "r"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["rows", "features"])
 @pytest.mark.parametrize("keep_values", [True, False])
 def test_the_old_store_may_be_at_a_url(tmp_path, tables, monkeypatch, axis, keep_values):
@@ -402,6 +407,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "module", "name"),
     [
@@ -433,7 +439,7 @@ def test_a_kill_leaves_the_old_store_and_no_new_one(tmp_path, tables, axis, modu
     assert names == {"a.csv", "a.zarr", "b.csv", "b.zarr", "c.zarr"}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["rows", "features"])
 @pytest.mark.parametrize("more", [(), ("--no-values",)])
 def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, axis, more):

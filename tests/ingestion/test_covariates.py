@@ -170,6 +170,7 @@ def test_they_stand_beside_an_array_too(tmp_path):
         made(tmp_path, features, target=list("uv" * 6), covariates=[1, 2], ignore=())
 
 
+@pytest.mark.slow
 def test_features_as_rows_take_them_from_the_sample_table(tmp_path):
     given = columns()
     lines = [["name", *given["id"]], ["f1", *given["f1"]], ["f2", *given["f2"]]]
@@ -355,6 +356,7 @@ def test_times_and_events_that_are_none_are_refused(tmp_path, case):
         made(tmp_path, tmp_path / "t.csv", time="t", event=event, ignore=())
 
 
+@pytest.mark.slow
 def test_a_time_without_an_event_and_other_roles_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     for words, said in (

@@ -123,6 +123,7 @@ def ingested(source, store, *options):
     return read_manifest(store)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("layout", PLAIN)
 def test_a_dataset_becomes_the_store_of_its_csv(tmp_path, twin, layout, turned):
@@ -139,6 +140,7 @@ def test_a_dataset_becomes_the_store_of_its_csv(tmp_path, twin, layout, turned):
     assert manifest.inferred["row_ids"] == "'id' of the file"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
 def test_cells_become_the_store_of_their_csv(tmp_path, twin, kind):
     path = cells(tmp_path / "t.h5ad", kind)
@@ -371,6 +373,7 @@ def test_datasets_are_pieces_of_a_table(tmp_path, twin):
     assert found.checksums["target/c/0"] == twin.checksums["target/c/0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lacks", [False, True])
 def test_files_of_cells_are_pieces_whose_target_stands_beside(tmp_path, lacks):
     rows = ROWS | {"state": [None, *ROWS["state"][1:]]} if lacks else ROWS
@@ -459,6 +462,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("place", REFUSED)
 def test_what_is_no_matrix_of_the_file_is_refused(tmp_path, place):
     fill, said = REFUSED[place]
@@ -497,6 +501,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", WRONG)
 def test_parts_that_do_not_agree_are_damage(tmp_path, what):
     name, place, value = WRONG[what]

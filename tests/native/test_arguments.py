@@ -922,6 +922,7 @@ def wrong(name, what, argument, error, found, message):
     return found == "ValueError" and not re.search("expected|cannot draw|no |beyond", message)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_refused_by_name(name):
     command = [sys.executable, "-X", "faulthandler", __file__, name]

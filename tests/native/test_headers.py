@@ -25,6 +25,7 @@ def parsed(*headers):
     )
 
 
+@pytest.mark.slow
 def test_every_header_parses_alone():
     headers = sorted(SOURCES.rglob("*.hpp"))
     assert headers

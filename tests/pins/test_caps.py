@@ -7,6 +7,7 @@ FROM_MACHINE_TO_MACHINE = 3
 """MB: a process is measured as it stands, with the libraries of this machine."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_caps_that_are_named_are_those_pinned(name, tmp_path):
     found = pin_of_caps(name, tmp_path)

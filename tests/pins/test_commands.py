@@ -5,6 +5,7 @@ from command_cases import SCRIPTS, pin_of_script
 PINS = book.read()["commands"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_commands_say_and_write_what_is_pinned(name, tmp_path):
     assert pin_of_script(name, tmp_path) == PINS[name]

@@ -44,6 +44,7 @@ def test_no_fewer_trials_would_do(q, count):
     assert n == count or exact_below(n - 1, Fraction(q, 31), count) > risk * (1 - 1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chance", [0.001, 0.05, 0.5])
 def test_very_many_draws_take_no_longer_to_plan(monkeypatch, chance):
     log_risk = math.log(0.01 / 10**6)

@@ -299,6 +299,7 @@ def test_more_rows_and_fewer_features_show_smaller_shifts():
     assert shifts[0] > shifts[2] > shifts[3] > 0
 
 
+@pytest.mark.slow
 def test_power_says_that_it_takes_rows_of_groups_as_independent(tmp_path):
     rows, said = np.arange(60), "they come in groups"
     values = np.random.default_rng(0).normal(size=(60, 20))

@@ -231,6 +231,7 @@ def test_commands_keep_to_the_plan_in_processes_of_their_own(stored, tmp_path, a
     srs_ooc_command(*run, q)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, *map(ASKED.get, ("saved", "balanced", "value", "best"))])
 def test_numbers_alone_promise_what_the_store_does(stored, given):
     asked = asked_of(given, 98)
@@ -243,6 +244,7 @@ def test_numbers_alone_promise_what_the_store_does(stored, given):
     assert of_numbers.spec.judge == of_store.spec.judge
 
 
+@pytest.mark.slow
 def test_of_a_store_at_a_url_requests_under_way_are_left_out(stored, tmp_path):
     pytest.importorskip("obstore")
     path = stored("classes")

@@ -79,6 +79,7 @@ def test_another_way_is_no_showing_again(found, tmp_path):
     assert re.search(r"\d of \d show as clearly the other way: look whether both stores\s", said)
 
 
+@pytest.mark.slow
 def test_features_that_are_named_are_tested_alone(tmp_path):
     values, target = cohort(2, n=120)
     store = store_of(tmp_path / "b.zarr", values, target)

@@ -203,6 +203,7 @@ def copied(tmp_path_factory):
     return shutil.copytree(run_of("classes"), tmp_path_factory.mktemp("copied") / "t.run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", PRINTED, ids=lambda words: " ".join(map(str, words)))
 def test_a_terminal_obeys_no_name(words, copied, monkeypatch, capsys):
     places = {"RUN": str(copied), "STORE": str(run_of("classes").with_suffix(".zarr"))}

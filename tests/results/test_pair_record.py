@@ -80,6 +80,7 @@ def test_selected_pairs_come_first_and_others_are_told_apart(classes):
     assert classes.pairs("records", only_selected=True) == found[:2]
 
 
+@pytest.mark.slow
 def test_the_command_and_the_result_say_the_same_in_every_form(classes):
     pytest.importorskip("pandas")
     records = classes.pairs("records")
@@ -157,6 +158,7 @@ def test_beside_two_others_a_feature_has_a_line_for_each_half_of_the_second(tmp_
         assert low["effect"] * high["effect"] < -1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "says"), [("classes", "No selected feature shows more"), ("probe", "no verdict")]
 )

@@ -296,6 +296,7 @@ def test_what_chance_does_in_few_rows_is_not_said(tmp_path):
     assert "Too good" not in CliRunner().invoke(cli, [*given, "--iterations", "300"]).output
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["constant", "few", "few of many"])
 def test_the_cause_is_named_where_nothing_can_be_found(tmp_path, kind):
     values = np.ones((ROWS, 12)) if kind == "constant" else NOISE[: 40 if "many" in kind else 4]
@@ -373,6 +374,7 @@ def cases_of_cautions():
 CAUTIONS = cases_of_cautions()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", CAUTIONS)
 def test_what_may_void_a_selection_is_said(tmp_path, kind):
     given, options, expected = CAUTIONS[kind]
@@ -393,7 +395,7 @@ FEW = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FEW)
 def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, kind):
     target, given, n_ways = FEW[kind]
@@ -416,6 +418,7 @@ def test_rows_that_are_too_few_for_any_test_are_said_before_and_after(tmp_path, 
         assert any(few in text for text in result.cautions)
 
 
+@pytest.mark.slow
 def test_other_judges_are_not_said_to_need_more_rows(tmp_path):
     values = np.random.default_rng(0).normal(size=(12, 2000))
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=np.arange(12) % 2)

@@ -58,6 +58,7 @@ def test_what_was_not_measured_names_a_command_that_measures_it(tmp_path):
     assert f"Half of them or more select {often} of the {len(data['features'])}" in after[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

@@ -57,6 +57,7 @@ def selected(result):
 TRUE = set(range(N_FEATURES - 3, N_FEATURES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_what_only_follows_a_covariate_is_not_selected(tmp_path, kind):
     x, target, covariates = study(2, kind)
@@ -89,6 +90,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(store, tmp_path):
     assert parts.features("records") == whole.features("records")
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_the_same(store, tmp_path):
     out = tmp_path / "killed.run"
     how = ("--adjust", "all", "--iterations", "30000", "--memory-mb", "400", "--threads", "1")
@@ -109,6 +111,7 @@ def test_threads_and_caps_do_not_change_the_verdict(store, tmp_path):
     assert one.features("records") == two.features("records")
 
 
+@pytest.mark.slow
 def test_halves_have_the_null_model_of_all_rows(store, tmp_path):
     opened = open_store(store)
     request = Request(Options(adjust="all", subspace_size="20"), iterations=20, halves=2)

@@ -73,6 +73,7 @@ def whole(store):
     return work(store, store.path.with_name("whole.run"), asked())
 
 
+@pytest.mark.slow
 def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
     with closing(Run(whole, writable=False)) as ledger:
         spec, inputs, found = ledger.spec, ledger.inputs, halves_of(ledger)
@@ -135,6 +136,7 @@ def test_halves_asked_for_later_or_one_after_another_are_the_same(store, whole, 
     assert found_of(run) is None
 
 
+@pytest.mark.slow
 def test_halves_do_not_depend_on_stops_or_threads(store, whole, tmp_path):
     run = tmp_path / "a.run"
     for stop in itertools.count(1):
@@ -148,6 +150,7 @@ def test_halves_do_not_depend_on_stops_or_threads(store, whole, tmp_path):
     assert found_of(run) == found_of(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["write_arrays", "remove_part"])
 def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
     store, whole, tmp_path, monkeypatch, killed
@@ -172,6 +175,7 @@ def test_a_kill_as_a_half_is_kept_or_removed_costs_nothing(
     assert not (run / "halves").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_put", [0, 3])
 def test_a_kill_as_the_ledger_of_a_half_is_made_costs_nothing(
     store, whole, tmp_path, monkeypatch, n_put
@@ -290,6 +294,7 @@ def test_rows_left_out_and_excluded_features_stay_out(store, spec):
     assert pair[0].excluded.tolist() == [4]
 
 
+@pytest.mark.slow
 def test_halves_are_refused_before_anything_is_done(store, tmp_path):
     values, labels = noise_table(60, 30)
     labels[:] = 0
@@ -358,7 +363,7 @@ def test_a_cap_that_does_not_hold_dealing_is_refused_with_the_smallest(
     assert not (tmp_path / "a.run").exists()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [9_000, 300_000])  # where the run needs more, and dealing
 def test_one_cap_is_named_for_the_run_and_its_halves(tmp_path, n_rows):
     values = np.random.default_rng(0).integers(0, 200, (600 if n_rows < 10_000 else 3, n_rows))
@@ -410,6 +415,7 @@ def test_a_cap_for_halves_does_not_grow_with_the_q_it_allows():
     assert len(needs) == 1
 
 
+@pytest.mark.slow
 def test_halves_are_shown_where_a_run_is(tmp_path):
     store, run = make_store(tmp_path / "t.zarr", *noise_table(200, 40)), tmp_path / "t.run"
     text = srs_ooc("run", store, "--iterations", 50, "--halves", 4, "--judge", "probe",

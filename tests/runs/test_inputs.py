@@ -195,6 +195,7 @@ def flip_a_code(store, _):
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", [write_codes_over, flip_a_code])
 @pytest.mark.parametrize("stage", ["screening", "screening, last stage"])
 def test_nothing_read_of_codes_written_over_is_committed(stores, tmp_path, stage, change):

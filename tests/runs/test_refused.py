@@ -143,7 +143,7 @@ def content(folder):
     return {path: data for path, data in found.items() if data or not path.name.endswith("-wal")}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "kind"), dict.fromkeys(line[:2] for line in LINES))
 def test_a_refused_command_writes_nothing(made, command, kind):
     subject = made / (kind if "." in kind else f"{kind}.run")
@@ -159,6 +159,7 @@ def test_a_refused_command_writes_nothing(made, command, kind):
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_run_that_is_done_keeps_its_cap_and_one_that_goes_on_takes_the_new(made, tmp_path):
     run = shutil.copytree(made / "finished.run", tmp_path / "f.run")
     before = json_of("status", run, "--json")

@@ -569,6 +569,7 @@ def test_groups_of_one_row_are_tested_as_rows(tmp_path, task):
         assert facts[name] == other_facts[name]
 
 
+@pytest.mark.slow
 def test_repeated_samples_are_no_more_often_significant_than_they_may(tmp_path):
     values, labels, groups, _ = repeated(70, 2000)
     verdict, facts = by_default(tmp_path, values, labels, **groups)
@@ -686,6 +687,7 @@ def test_a_verdict_on_groups_is_that_of_one_row_a_group_put_together_by_hand(tmp
     assert (found["beside"][found["selected"], 0] != NOBODY).any()
 
 
+@pytest.mark.slow
 def test_a_verdict_on_groups_does_not_depend_on_stops(tmp_path):
     values, labels, groups, _ = repeated(40, 100, shifted=5)
     whole, _ = by_default(tmp_path, values, labels, **groups)
@@ -728,7 +730,7 @@ def n_kept(run):
     return sum(len(page["strengths"]) for page in pages if page is not None)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ends_by", ["kill", "stop"])
 def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, ends_by):
     """Stopped or killed after each piece of those alone: no piece is tested twice."""
@@ -757,6 +759,7 @@ def test_tests_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, end
         assert ledger.read_arrays(f"{STRENGTHS}0") is None
 
 
+@pytest.mark.slow
 def test_tests_beside_others_end_when_told_to(by_pieces, tmp_path):
     stage = f"{TESTS} beside others"
     request = Request(asked(), iterations=40, memory_mb=4000)
@@ -775,7 +778,7 @@ def test_tests_beside_others_end_when_told_to(by_pieces, tmp_path):
     assert_same(tmp_path / "whole.run", tmp_path / "left.run", TESTED_BY_PIECES)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ends_by", ["kill", "stop"])
 def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, monkeypatch, ends_by):
     """Stopped or killed after each piece: no piece is looked at twice."""
@@ -802,6 +805,7 @@ def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, mon
         assert ledger.read_arrays(f"{STRENGTHS}pairs") is None
 
 
+@pytest.mark.slow
 def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
     request = Request(asked(), iterations=40, memory_mb=4000)
     work_on_run(by_pieces, tmp_path / "whole.run", request)
@@ -852,6 +856,7 @@ def test_where_a_target_differs_within_groups_the_line_to_use_is_said_at_ingest_
     assert line in error_of("run", "t.zarr", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_which_groups_trade_places_is_said_before_and_after_a_run(tmp_path):
     sizes = np.where(np.arange(40) % 2, np.arange(40) // 5 + 1, np.arange(40) // 3 + 3)
     values, group = sized_groups(sizes, 30, 0.5)
@@ -1050,7 +1055,7 @@ def is_refused(run, found):
         assert "Use the srs-ooc version that began it, or start the run again in an" in message
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), OTHERS)
 def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
@@ -1059,6 +1064,7 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
 
 
+@pytest.mark.slow
 def test_a_run_begun_with_decoys_is_refused_by_name_with_the_remedy(done, tmp_path):
     run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
     record |= {"judge": "decoy", "decoys": 7, "permutations": 0, "evidence": 4}
@@ -1102,6 +1108,7 @@ def batched(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_lambda_is_said_wherever_a_run_is_read(batched):
     status = json_of("status", "plain.run", "--json", cwd=batched)
     assert status["lambda"] > 3

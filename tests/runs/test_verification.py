@@ -192,6 +192,7 @@ def test_a_change_that_is_sealed_anew_is_read(run):
     verify_run(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slot", [0, 1])
 def test_damage_to_one_of_the_two_notes_is_found_and_mended(run, slot):
     note = run / "committed.json"
@@ -220,6 +221,7 @@ def twin(whole, tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [FILE, "committed.json"])
 @pytest.mark.parametrize("place", ["", "halves/1"])
 def test_another_runs_ledger_or_notes_are_found_by_all_who_read(whole, run, twin, name, place):

@@ -61,6 +61,7 @@ def by_name(store, name):
     return out
 
 
+@pytest.mark.slow
 @examples(80)
 @given(st.booleans(), st.integers(2, 21), st.integers(1, 130), st.integers(0, 2**16))
 def test_it_is_the_store_that_it_replaces(tmp_path_factory, links, n_rows, n_variants, seed):
@@ -96,6 +97,7 @@ def test_it_is_the_store_that_it_replaces(tmp_path_factory, links, n_rows, n_var
         np.testing.assert_array_equal(store.array("positions"), twin.array("positions"))
 
 
+@pytest.mark.slow
 @examples(8)
 @given(st.integers(4, 40), st.lists(st.integers(1, 60), min_size=2, max_size=4), st.integers(0, 99))
 def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed):
@@ -210,6 +212,7 @@ def test_variants_may_be_left_out_or_be_the_target(tmp_path):
     np.testing.assert_array_equal(codes_of(store), codes_of(Store.open(tmp_path / "s.zarr")))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["append_rows", "append_features"])
 @pytest.mark.parametrize("links_new", [False, True])
 def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path, how, links_new):

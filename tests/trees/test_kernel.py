@@ -122,6 +122,7 @@ def test_instruction_sets_agree_above_the_32_bit_counts(n_classes):
         assert_same(native_tree(codes, labels, n_classes, features, 9, limits, isa=isa), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(270, 16_000), (2100, 2100)])
 def test_blocks_that_no_cache_holds_are_the_same(n_rows, n_columns):
     """Lines are asked for ahead, of the next tile or of the next rows; the last ones have none."""

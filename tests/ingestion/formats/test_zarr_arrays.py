@@ -78,6 +78,7 @@ def test_arrays(tmp_path, form, chunks, turned):
     assert made.source == {"name": path.name, "format": "zarr"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", [2, 3])
 @pytest.mark.parametrize("dims", [("sample", "gene"), ("gene", "sample")])
 def test_names_that_xarray_gives(tmp_path, form, dims):
@@ -156,6 +157,7 @@ def test_one_of_several_is_named(tmp_path):
         opened(tmp_path / "g.zarr::texts", tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_what_is_no_table_is_refused(tmp_path):
     as_csv(tmp_path)
     assert "found a store of srs-ooc" in error_of("ingest", tmp_path / "csv.zarr", tmp_path / "z")
@@ -260,6 +262,7 @@ def vcf_zarr(folder, form=3, **left_out):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [2, 3])
 def test_vcf_zarr(tmp_path, form):
     path = vcf_zarr(tmp_path, form)
@@ -305,6 +308,7 @@ def test_vcf_zarr_of_other_shapes_is_refused(tmp_path):
 # At a URL.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [2, 3])
 def test_a_dataset_at_a_url_is_that_of_the_folder(tmp_path, form):
     pytest.importorskip("obstore")
