@@ -306,6 +306,7 @@ def test_what_reads_a_run_sees_its_target(added):
         worker.open()
 
 
+@pytest.mark.slow
 def test_python_runs_and_plans_a_target(added):
     store = added / "a.zarr"
     result = package.run(store, target="b", iterations=40, subspace_size=20)
@@ -356,6 +357,7 @@ def test_what_cannot_be_added_is_refused_and_changes_nothing(added, words, said)
     assert {p: p.read_bytes() for p in (added / "a.zarr" / "columns").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_targets_that_are_none_are_refused(folder, added):
     assert "(a, b, c), found 'd'" in error_of("run", "a.zarr", "--target", "d", cwd=added)
     error = error_of("run", "a.zarr", "--target", "b,d", cwd=added)

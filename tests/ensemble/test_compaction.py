@@ -451,6 +451,7 @@ def held(tmp_path, name, values, labels, rows):
         return small, vars(Records(ledger, split).fold(0, 0))
 
 
+@pytest.mark.slow
 def test_targets_of_rows_held_out_have_no_part_in_the_sets_and_all_in_the_scores(tmp_path):
     values, labels = noise_table(N_ROWS, N_FEATURES)
     rows = np.arange(60, N_ROWS, dtype=np.int32)

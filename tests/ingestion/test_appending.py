@@ -320,6 +320,7 @@ def test_rows_that_do_not_fit_are_refused_by_name(tmp_path, tables, change, more
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.zarr", "b.csv"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

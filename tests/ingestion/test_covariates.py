@@ -395,6 +395,7 @@ def test_few_events_are_remarked(tmp_path):
     assert "note: 9 events in 48 rows: too few to find much" in said
 
 
+@pytest.mark.slow
 def test_inspect_says_covariates_and_events(tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     options = ("--time", "days", "--event", "dead", "--covariates", "age,sex", "--ignore", "id,who")
@@ -450,6 +451,7 @@ def test_pieces_keep_covariates_of_the_first(tmp_path, monkeypatch):
     assert sorted(opened(store).names) == ["batch", "f1", "f2", "who"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("what", "change"),
     [("covariates", ("31.5", "31")), ("covariates", (",m,", ",k,")), ("events", ("10,1", "10,0"))],
@@ -461,6 +463,7 @@ def test_pieces_of_other_covariates_or_events_are_refused(tmp_path, what, change
         made(tmp_path, tables, **IN_PIECES)
 
 
+@pytest.mark.slow
 def test_pieces_whose_rows_lack_covariates_have_other_rows(tmp_path):
     tables = pieces(tmp_path, HEAD, ("id", "days", "dead", "f2"))
     with pytest.raises(InputError, match=r"expected the 8 rows of .*\(after 4 rows were left out"):

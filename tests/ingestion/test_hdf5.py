@@ -123,7 +123,7 @@ def ingested(source, store, *options):
     return read_manifest(store)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("layout", PLAIN)
 def test_a_dataset_becomes_the_store_of_its_csv(tmp_path, twin, layout, turned):
@@ -470,6 +470,7 @@ def test_what_is_no_matrix_of_the_file_is_refused(tmp_path, place):
     assert re.search(said, error_of("ingest", f"{path}{place}", tmp_path / "t.zarr"))
 
 
+@pytest.mark.slow
 def test_other_files_and_cells_without_a_matrix_are_refused(tmp_path):
     twin, path = csv(tmp_path), cells(tmp_path / "t.h5ad", name="other")
     said = error_of("ingest", f"{twin}::x", tmp_path / "t.zarr")

@@ -100,6 +100,7 @@ def test_text_spool_is_a_list(tmp_path_factory, texts, cut, data):
     assert kept == [t for i, t in enumerate(texts) if i not in skip]
 
 
+@pytest.mark.slow
 def test_blocks_of_long_texts_stay_small(tmp_path):
     texts = [str(i) * 200_000 for i in range(9)] + ["x"] * 40_000
     spool = TextSpool(tmp_path, "x")

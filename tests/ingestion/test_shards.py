@@ -59,6 +59,7 @@ def tables(tmp_path):
 OPTIONS = IngestOptions(target="label", row_ids="id", memory_mb=4000)
 
 
+@pytest.mark.slow
 def test_columns_of_any_piece_are_left_out_or_forced(tmp_path, tables):
     files, whole = tables
     kinds = ForcedKinds((("f40", "categorical"), ("f1", "numeric")))

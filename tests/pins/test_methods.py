@@ -5,7 +5,7 @@ from method_cases import CASES, ON_TWO_THREADS, pin_of_method
 PINS = book.read()["methods"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_method_has_the_results_that_are_pinned(name, tmp_path):
     assert pin_of_method(name, tmp_path) == PINS[name]

@@ -18,6 +18,7 @@ def test_the_largest_subspace_needs_no_more_than_its_cap(name):
             assert needs["smallest cap at largest q"] <= int(cap.split()[0]) * 10**6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_has_the_numbers_that_are_pinned(name, tmp_path):
     # Some numbers come from equations solved in floats, which round as the machine does.

@@ -81,6 +81,7 @@ def test_a_feature_is_shown_large_by_keyboard(browser):
     assert not find("#large[open]")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_the_first_screen_holds_the_answers_beside_the_first_feature(browser, kind):
     browser.execute_cdp_cmd(

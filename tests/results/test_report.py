@@ -172,6 +172,7 @@ def test_warnings_name_what_to_do():
     assert "compact" in many["1,000 features were selected"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "many", "numbers", "probe", "nothing", "ranked"])
 def test_no_report_rests_the_level_on_trees(kind):
     with report_of(kind) as report:

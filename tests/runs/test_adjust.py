@@ -83,6 +83,7 @@ def test_the_null_model_is_kept_and_names_the_run(store, tmp_path):
         ran(store, tmp_path / "a.run", "age")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_if_it_had_never_stopped(store, tmp_path):
     whole = ran(store, tmp_path / "whole.run", iterations=60)
     ran(store, tmp_path / "parts.run", iterations=20)
@@ -105,6 +106,7 @@ def test_a_killed_run_ends_the_same(store, tmp_path):
     assert package.Result(out).features("records") == expected.features("records")
 
 
+@pytest.mark.slow
 def test_threads_and_caps_do_not_change_the_verdict(store, tmp_path):
     one = ran(store, tmp_path / "one.run")
     two = ran(store, tmp_path / "two.run", threads=2, memory_mb=8000)
@@ -137,6 +139,7 @@ def test_compact_says_what_the_panel_adds(store, tmp_path):
     assert 0.55 < scores[0] < max(scores.values()) - 0.03
 
 
+@pytest.mark.slow
 def test_what_cannot_be_adjusted_is_refused_by_name(store, tmp_path):
     out = ("--out", tmp_path / "x.run")
     assert "(age, sex)" in (said := error_of("run", store, *out, "--adjust", "height"))

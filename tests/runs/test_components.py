@@ -158,7 +158,7 @@ def test_fewer_directions_than_asked_for_are_refused(tmp_path):
         found_of(store, 5)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1500, 300), (60, 60_000), (40_000, 60)])
 def test_the_smallest_cap_that_is_named_is_held(tmp_path, shape):
     values = np.random.default_rng(0).standard_normal(shape[::-1], dtype=np.float32)

@@ -159,6 +159,7 @@ def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     assert found_of(tmp_path / "t.run")[0] is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stage", ["screening", "screening, last stage"])
 def test_nothing_read_of_a_store_written_over_is_committed(stores, tmp_path, stage):
     """It would be gone on with once the store is back."""

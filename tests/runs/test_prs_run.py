@@ -75,6 +75,7 @@ def test_threads_change_nothing(store, whole, tmp_path):
     assert state_of(tmp_path / "three.run") == whole
 
 
+@pytest.mark.slow
 def test_a_run_ends_by_itself_and_ranks_by_probability(store, tmp_path):
     run = tmp_path / "a.run"
     done = srs_ooc("run", store, "--out", run, "--method", "prs", *ARGUMENTS)
@@ -181,7 +182,7 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
     assert [row["score"] for row in records[0]] != [row["score"] for row in records[2]]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("given", "says"),
     [

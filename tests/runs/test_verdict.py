@@ -556,6 +556,7 @@ def by_default(folder, values, target, *, name="t", iterations=60, **rows):
         return verdict.table, verdict.facts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_groups_of_one_row_are_tested_as_rows(tmp_path, task):
     values, labels = noise_table(TESTED_ROWS, TESTED_FEATURES)
@@ -1138,6 +1139,7 @@ def test_p_values_too_small_over_all_features_are_cautioned_of(batched):
     assert "Lambda" in text
 
 
+@pytest.mark.slow
 def test_a_run_of_before_has_no_lambda(batched, tmp_path):
     shutil.copytree(batched / "strata.run", tmp_path / "old.run")
     with closing(Run(tmp_path / "old.run", writable=True)) as ledger:

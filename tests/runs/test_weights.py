@@ -199,6 +199,7 @@ def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
     assert "No such option" in said
 
 
+@pytest.mark.slow
 def test_a_verdict_holds_whatever_file_the_scores_are_from(store, tmp_path):
     file = tmp_path / "s.csv"
     file.write_text("name,score\nf1,1\nf2,2\n")

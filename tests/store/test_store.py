@@ -245,7 +245,7 @@ def test_gather_equals_indexing(chunks, width, n_rows, data, ordered, tiled, map
     np.testing.assert_array_equal(block.as_columns(), kept[features])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("step", [1, 2])

@@ -339,6 +339,7 @@ def test_a_lone_array_at_a_url_and_one_of_this_process(tmp_path):
     assert made.checksums == expected.checksums
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_now_and_then_is_asked_again(tmp_path):
     pytest.importorskip("obstore")
     folder = dataset(tmp_path, 2)
@@ -349,6 +350,7 @@ def test_a_server_that_fails_now_and_then_is_asked_again(tmp_path):
     assert here.checksums == made.checksums
 
 
+@pytest.mark.slow
 def test_what_is_no_table_at_a_url_is_refused(tmp_path):
     pytest.importorskip("obstore")
     as_csv(tmp_path)
