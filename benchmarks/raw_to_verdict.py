@@ -3,12 +3,12 @@
 For each size a file is written, then ``ingest``, ``plan``, ``run`` and ``features``, each a process
 of its own, seen from outside. Half of the rows are of each class; 20 features are shifted by
 ``--shift`` standard deviations in one of them. Peers get the raw file: polars reads it and SciPy's
-rank-sum test takes its columns, one after the other (``rank``); PLINK 2 takes genotypes by
-``--glm`` (``plink``). They are used where they are there. The largest ``.npy`` is in Fortran
-order, as a table of features in rows is.
+rank-sum test takes its columns, one after the other (``rank``), or scikit-learn's random forest
+all at once (``forest``); PLINK 2 takes genotypes by ``--glm`` (``plink``). They are used where
+they are there. The largest ``.npy`` is in Fortran order, as a table of features in rows is.
 
     python benchmarks/raw_to_verdict.py --folder FOLDER [--only 1000x80000.csv ...] [--cold]
-        [--memory-mb 512] [--peers rank plink] [--keep] [--run-options TEXT]
+        [--memory-mb 512] [--peers rank forest plink] [--keep] [--run-options TEXT]
 
 ``--cold`` drops what the page cache holds before ingest and before the run (needs root). What is
 done is kept in FOLDER/raw.jsonl and not done again. The largest take 45 GB of disk for a while.
@@ -100,6 +100,22 @@ else:
             bim.writelines(f"1\\tf{start + j}\\t0\\t{start + j + 1}\\tA\\tC\\n" for j in range(m))
     with open(stem + ".fam", "w") as fam:
         fam.writelines(f"F{i} I{i} 0 0 1 {1 + one}\\n" for i, one in enumerate(y.tolist()))
+"""
+FOREST = """
+import sys
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+path, kind = sys.argv[1], sys.argv[1].rpartition(".")[2]
+if kind == "npy":
+    x, y = np.load(path), np.load(path + ".target.npy")
+else:
+    import polars
+    table = polars.read_csv(path) if kind == "csv" else polars.read_parquet(path)
+    y, x = table["y"].to_numpy(), table.drop("y").to_numpy().astype(np.float32)
+    del table
+forest = RandomForestClassifier(n_jobs=2, random_state=0).fit(x, y)
+first = np.argsort(-forest.feature_importances_)[:20]
+print(f'{np.isin(first, np.loadtxt(path + ".truth", int)).sum()} of its first 20 are true')
 """
 RANK = """
 import sys
@@ -211,6 +227,9 @@ def one_size(size: str, options: argparse.Namespace) -> list[dict[str, object]]:
     if "rank" in options.peers and kind != "bed":
         steps.append(stage("polars, SciPy", [*python, RANK, file], options.limit))
         print(f"  {steps[-1]['said']}", flush=True)
+    if "forest" in options.peers and kind != "bed":
+        steps.append(stage("forest of scikit-learn", [*python, FOREST, file], options.limit))
+        print(f"  {steps[-1]['said']}", flush=True)
     if "plink" in options.peers and kind == "bed" and (plink := shutil.which("plink2")):
         glm = ["--bfile", file.with_suffix(""), "--glm", "allow-no-covars", "--threads", 2]
         out = ["--memory", 4000, "--out", options.folder / "plink"]
@@ -226,7 +245,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--peers", nargs="*", choices=["read", "rank", "plink"], default=[])
+    parser.add_argument(
+        "--peers", nargs="*", choices=["read", "rank", "forest", "plink"], default=[]
+    )
     parser.add_argument("--memory-mb", type=int, default=512)
     parser.add_argument("--shift", type=float, default=0.5)
     parser.add_argument("--limit", type=float, default=3600, help="seconds of a command")
