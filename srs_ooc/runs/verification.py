@@ -45,11 +45,9 @@ def verify_run(run: Path) -> Verified:
     RunError
         At the first thing that is missing or damaged.
     """
-    files: dict[str, int] = {}
-    nbytes = 0
-    for what, count, n_read in _parts_of(run):
-        files[what], nbytes = count, nbytes + n_read
-    return Verified(nbytes, files)
+    parts = list(_parts_of(run))
+    nbytes = sum(n_read for _, _, n_read in parts)
+    return Verified(nbytes, {what: count for what, count, _ in parts})
 
 
 # Each of what follows says what was found whole, in the plural and with the file it is in, how many
@@ -70,10 +68,9 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
             yield _records(run, database, table, column)
         yield _pages(ledger, database)
         yield _history(ledger)
-        keeps = ledger.meta(VALID) if ledger.has_meta(VALID) else None
-        valid = int(keeps or 0)
+        valid = ledger.meta(VALID) if ledger.has_meta(VALID) else None
         n_trees = _n_trees(ledger) if valid else 0
-    if keeps is None and (run / TREES_FILE).exists():
+    if valid is None and (run / TREES_FILE).exists():
         raise RunError(
             f"{run / TREES_FILE}: expected no file of trees, as the run keeps none, found one. It "
             "is not the run's: move it away, or restore the run's folder from a copy."
@@ -85,7 +82,11 @@ def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int
         yield f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE)
     for folder in sorted((*(run / HALVES_FOLDER).glob("*"), *(run / FOLDS_FOLDER).glob("*"))):
         if folder.suffix not in (".removed", SCRATCH_SUFFIX) and (folder / FILE).exists():
-            yield from _parts_of(folder, part_of or run)
+            try:
+                yield from _parts_of(folder, part_of or run)
+            except RunError:  # nothing is known of one that its run was done with meanwhile
+                if (folder / FILE).exists():
+                    raise
 
 
 def _structure(run: Path, database: sqlite3.Connection) -> tuple[str, int, int]:

@@ -19,9 +19,9 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.budget import NAMED_NBYTES, total_nbytes
-from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.runs import halves, ledger
+from srs_ooc.runs import halves, ledger, verification
 from srs_ooc.runs.halves import FIRST, HALVES, half_of, halves_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
@@ -198,6 +198,32 @@ def test_a_kill_as_the_ledger_of_a_half_is_made_costs_nothing(
     work(store, run, asked(None, iterations=None))
     assert found_of(run) == found_of(whole)
     assert not (run / "halves").exists()
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_half_that_is_done_with_while_it_is_verified_is_no_damage(
+    store, tmp_path, monkeypatch, is_removed
+):
+    run, pages = work(store, tmp_path / "a.run", asked(None)), verification._pages
+
+    def stops(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(halves, "remove_part", stops)
+        with pytest.raises(KeyboardInterrupt):
+            work(store, run, asked(iterations=None))
+
+    def fails(ledger, database):
+        if ledger.run == run:
+            return pages(ledger, database)
+        if is_removed:
+            shutil.rmtree(ledger.run)
+        raise RunError("a disk I/O error")
+
+    monkeypatch.setattr(verification, "_pages", fails)
+    with nullcontext() if is_removed else pytest.raises(RunError, match="disk I/O"):
+        verify_run(run)
 
 
 @pytest.mark.slow
