@@ -65,7 +65,6 @@ def here(tmp_path_factory):
     return digests(tmp_path_factory.mktemp("here") / "all")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
 def test_a_few_runs_end_the_same_on_one_core_of_an_old_processor(tmp_path):
     expected = digests(tmp_path / "here", "few")
