@@ -189,7 +189,7 @@ def test_a_table_in_place_of_a_store_is_to_be_ingested_first(tmp_path):
     assert "damaged" not in message
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "count"), [("1e2", 100), ("1_00", 100), ("100", 100)])
 def test_counts_are_taken_as_people_write_them(store, tmp_path, text, count):
     run = tmp_path / "a.run"

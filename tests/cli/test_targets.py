@@ -370,6 +370,7 @@ def test_targets_that_are_none_are_refused(folder, added):
     assert not (added / "two.zarr").exists()
 
 
+@pytest.mark.slow
 def test_targets_of_a_table_in_pieces_are_those_of_the_whole(folder, tmp_path, columns):
     b = without(columns["b"], LACK_B)
     named = {"id": columns["id"], "a": columns["a"], "b": b}

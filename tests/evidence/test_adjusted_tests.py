@@ -96,6 +96,7 @@ def log_ps(column, target, contrast=None):
     return contrasts_log_p(column[None], MISSING, target, exactly=True, only=contrast)[0]
 
 
+@pytest.mark.slow
 @examples(150)
 @given(tables(2), st.sampled_from(list(Contrast)))
 def test_two_classes_are_tested_exactly_beside_covariates(table, contrast):

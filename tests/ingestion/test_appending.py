@@ -194,6 +194,7 @@ def uneven(n, seed, scale=1.0):
     return made
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_more", [1, 40, 900])
 def test_without_values_features_of_many_keep_their_cuts(tmp_path, n_more):
     pandas = pytest.importorskip("pandas")

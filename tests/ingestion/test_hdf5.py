@@ -462,7 +462,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", REFUSED)
 def test_what_is_no_matrix_of_the_file_is_refused(tmp_path, place):
     fill, said = REFUSED[place]

@@ -48,7 +48,7 @@ def opened(browser, kind):
     return lambda css: browser.find_elements("css selector", css)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "many", "numbers", "provisional"])
 def test_a_page_opens_without_an_error_and_draws_each_feature(browser, kind):
     find = opened(browser, kind)

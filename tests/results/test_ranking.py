@@ -374,7 +374,7 @@ def cases_of_cautions():
 CAUTIONS = cases_of_cautions()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", CAUTIONS)
 def test_what_may_void_a_selection_is_said(tmp_path, kind):
     given, options, expected = CAUTIONS[kind]

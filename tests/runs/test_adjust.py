@@ -188,6 +188,7 @@ def test_a_covariate_of_one_value_among_the_rows_is_refused(tmp_path):
         ran(tmp_path / "a.zarr", tmp_path / "a.run", rows=rows)
 
 
+@pytest.mark.slow
 def test_the_cap_that_is_named_holds_the_fit(tmp_path):
     rng = np.random.default_rng(0)
     x, target = rng.normal(size=(20000, 20)), rng.integers(0, 2, 20000)

@@ -140,6 +140,7 @@ def test_the_same_file_again_and_what_json_says(folder):
     assert first["shares"] == sorted(first["shares"], reverse=True)
 
 
+@pytest.mark.slow
 def test_what_there_is_not_is_refused(folder):
     refused = error_of("components", "t.zarr", "-k", 60, "-o", "no.csv", cwd=folder)
     assert "-k: expected at most 59 components (rows - 1, or features), found 60" in refused

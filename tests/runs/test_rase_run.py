@@ -87,6 +87,7 @@ def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_pa
     assert srs_ooc("resume", run).stdout == done.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "given", [{"criterion": "oob"}, {"criterion": "validation", "folds": None}]
 )

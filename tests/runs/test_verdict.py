@@ -616,6 +616,7 @@ def test_groups_of_all_different_sizes_are_tested_at_their_level(tmp_path, withi
     assert 0.03 < np.mean(p_values <= 0.05) < 0.065
 
 
+@pytest.mark.slow
 def test_sizes_that_go_with_the_target_do_not_pass_for_a_difference(tmp_path):
     """Small groups of cases, of rows that are as if independent: their means vary more."""
     rng, labels = np.random.default_rng(2), np.arange(80) % 2

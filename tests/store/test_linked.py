@@ -123,6 +123,7 @@ def test_pieces_make_the_store_of_one_file(tmp_path_factory, n_rows, sizes, seed
     np.testing.assert_array_equal(codes_of(Store.open(folder / "u.zarr")), codes_of(whole))
 
 
+@pytest.mark.slow
 def test_what_stands_beside_a_piece_is_compared_and_held_to(tmp_path):
     fam = [f"F I{i} 0 0 1 {1 + i % 2}" for i in range(N_ROWS)]
     first = write_bed(tmp_path, fam=fam)
@@ -212,7 +213,7 @@ def test_variants_may_be_left_out_or_be_the_target(tmp_path):
     np.testing.assert_array_equal(codes_of(store), codes_of(Store.open(tmp_path / "s.zarr")))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["append_rows", "append_features"])
 @pytest.mark.parametrize("links_new", [False, True])
 def test_rows_and_features_are_appended_as_to_the_store_that_it_replaces(tmp_path, how, links_new):

@@ -1,6 +1,7 @@
 """Queries of SQLite and DuckDB become the stores of their CSVs, and can do nothing but read."""
 
 import math
+import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -90,9 +91,14 @@ def table_of(path: Path, folder: Path, query: str, **options):
     return opener(scratch, IngestOptions(query=query, **options))
 
 
-@pytest.fixture(params=ENGINES)
-def database(request, tmp_path):
-    return write_database(tmp_path, request.param)
+@pytest.fixture(scope="module", params=ENGINES)
+def written(request, tmp_path_factory):
+    return write_database(tmp_path_factory.mktemp("written"), request.param)
+
+
+@pytest.fixture
+def database(written, tmp_path):
+    return Path(shutil.copy(written, tmp_path))
 
 
 def test_a_long_table_becomes_the_store_of_its_csv(tmp_path, database):
