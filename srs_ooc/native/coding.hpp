@@ -459,15 +459,15 @@ template <class Value> class LongColumnCoder {
     static constexpr std::size_t kCodes = 254;
     static constexpr std::uint8_t kMissing = 255;
     static constexpr Key kZero = Key{1} << (8 * sizeof(Key) - 1); // to_key(0)
-    static constexpr std::size_t kFew = std::size_t{1} << 16; // values that are sorted after all, if the rest are zeros
 
-    explicit LongColumnCoder(std::size_t n_rows) : n_rows_(n_rows) {}
+    // Columns of which fewer than `few` values are neither zero nor missing are sorted after all.
+    LongColumnCoder(std::size_t n_rows, std::size_t few) : n_rows_(n_rows), few_items_(few) {}
 
     ColumnFacts code(const Value *values, std::uint8_t *codes) {
         std::size_t n_items = 0;
         for (std::size_t i = 0; i < n_rows_; ++i) n_items += is_item(values[i]);
         few_.reset();
-        if (n_items <= kFew) {
+        if (n_items < few_items_) {
             few_ = std::make_unique<ColumnCoder<Value, std::uint8_t>>(n_rows_, n_items);
             return few_->code(values, codes);
         }
@@ -580,7 +580,7 @@ template <class Value> class LongColumnCoder {
     }
 
     std::unique_ptr<ColumnCoder<Value, std::uint8_t>> few_; // of the column coded last, if it has few
-    std::size_t n_rows_, n_valid_ = 0, n_negative_ = 0, n_zeros_ = 0;
+    std::size_t n_rows_, few_items_, n_valid_ = 0, n_negative_ = 0, n_zeros_ = 0;
     const Value *values_ = nullptr;
     std::uint8_t *codes_ = nullptr;
     Key low_ = 0, high_ = 0, different_ = 0; // the last: bits in which keys differ

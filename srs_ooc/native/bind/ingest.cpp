@@ -267,7 +267,7 @@ void code_by_dtype(const Matrix<const Value> &values, const Matrix<Code> &codes,
     nb::gil_scoped_release release;
     if constexpr (sizeof(Code) == 1) {
         if (n_rows >= long_rows)
-            return code_all(srs::LongColumnCoder<Value>(n_rows), values, codes, found);
+            return code_all(srs::LongColumnCoder<Value>(n_rows, long_rows / 8), values, codes, found);
     }
     code_all(srs::ColumnCoder<Value, Code>(n_rows), values, codes, found);
 }

@@ -200,6 +200,7 @@ inline std::uint64_t join_digits(std::uint64_t word, int n) {
 // more than 64 bits hold.
 inline const char *take_digits(const char *p, std::uint64_t &digits) {
     static constexpr std::uint64_t kTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    // The least number to which so many digits are not appended, as 64 bits might not hold that.
     static constexpr std::uint64_t kLeast[] = {UINT64_MAX, 1000000000000000000, 100000000000000000, 10000000000000000,
         1000000000000000, 100000000000000, 10000000000000, 1000000000000, 100000000000};
     const char *last = p + 16;
