@@ -84,6 +84,8 @@ MOST_ROWS, MOST_FEATURES = 1 << 14, 1000
 PROPOSED = 2
 """Ways of parting the rows that are tested for each feature, of each number of others."""
 _PIECE = 1 << 15
+_MASKS = 1 << 21
+"""Rows that are marked at once, of the ways of parting them that are looked at together."""
 _BITS = 8
 
 
@@ -308,7 +310,7 @@ class Looked:
         n = len(self.is_high)
         best = np.zeros((n, PROPOSED))
         others = np.full((n, PROPOSED, ways.shape[1]), -1)
-        size = max(1, _PIECE // n)
+        size = max(1, min(_PIECE // n, _MASKS // self.is_high.shape[1]))
         for start in range(0, len(ways), size):
             tell(start, len(ways))
             some = ways[start : start + size]
