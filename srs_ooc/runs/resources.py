@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
-_GROWING, _TESTING = 2 << 20, 1 << 19
-"""Bytes of a block that goes back to the system when it is freed, once the cap is near."""
+_FREED = 1 << 19
+"""Bytes of a block that goes back to the system when it is freed, where the cap is near."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class Resources:
             self._elsewhere = cluster.growing(spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
-        is_tight = resident_nbytes() > max(process_nbytes(), context.cap_nbytes // 2)
-        give_back((_GROWING if grows else _TESTING) if is_tight else None)
+        is_tight = max(resident_nbytes(), process_nbytes()) > context.cap_nbytes // 2
+        give_back(_FREED if is_tight else None)
         budget = RunBudget.of_run(
             spec,
             shape,
