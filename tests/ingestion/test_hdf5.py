@@ -259,6 +259,8 @@ NETCDF = {
     "signed": ("u1", {"_Unsigned": "false", "_FillValue": np.uint8(247)}),
     "a valid range, which xarray leaves": ("i2", {"valid_range": np.array([0, 100], "i2")}),
     "another kind of value": ("i2", {"missing_value": "-9"}),
+    "none that is unsigned": ("i1", {"_Unsigned": "true", "_FillValue": np.nan}),
+    "no number at all": ("f8", {"_FillValue": np.nan}),
 }
 
 
@@ -326,6 +328,23 @@ def test_roles_are_decoded_as_the_matrix_is(tmp_path):
     assert [*np.isnan(sex)] == [row % 3 == 2 for row in rows]
     ids = Names(store.path, store.manifest, "row_ids")
     assert [*ids] == [str(row + 2**60) for row in rows]
+
+
+def test_texts_of_netcdf_may_be_lines_of_characters(tmp_path):
+    """As netCDF 1.7.5 for Python writes them: joined without the zeros at their ends."""
+    texts = {"station": ["s1", "s22", "s3", "s4"], "note": ["a", "", "caf\u00e9", "d"]}
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        file["x"] = VALUES[:4, :1]
+        for name, items in {**texts, "gene": ["g1"]}.items():
+            cells = np.array([item.encode() for item in items], "S6")
+            file[name] = cells.view("S1").reshape(-1, 6)
+            file[name].attrs["_Netcdf4Coordinates"] = [0, 1]
+        file["letters"] = np.array([list("ab")] * 4, "S1")  # of no netCDF
+        file["empty"] = np.zeros((4, 0), "S1")
+        file["empty"].attrs["DIMENSION_LIST"] = [0, 1]
+    table = opened(tmp_path / "t.nc::x")
+    assert {name: [*one] for name, one in table.annotations.items()} == texts
+    assert [*table.names] == ["g1"]
 
 
 def test_a_scale_that_is_no_number_is_refused_where_it_is_needed(tmp_path):

@@ -28,6 +28,8 @@ _CACHE = 32 * MB
 _TOGETHER = 1 << 18
 """Cells of a sparse matrix that are turned together."""
 _MOST = np.iinfo(np.uint32).max
+_NETCDF = {"DIMENSION_LIST", "_Netcdf4Coordinates"}
+"""One of them has a variable of netCDF of two dimensions."""
 _LOCK = RLock()  # HDF5 does one thing at a time
 
 
@@ -154,8 +156,13 @@ def _matrix_in(group: Any, what: str) -> Any:
 
 
 def _length(node: Any) -> int | None:
-    """Return how many items a dataset of one dimension has, or a vector of MATLAB's."""
-    shape = getattr(node, "shape", None) or ()
+    """Return how many items a dataset of one dimension has, or a vector of MATLAB's.
+
+    Of netCDF a text may be a line of characters.
+    """
+    shape = getattr(node, "shape", None) or (0, 0, 0)
+    if len(shape) == 2 and node.dtype == "S1" and _NETCDF & node.attrs.keys():
+        return int(shape[0]) if shape[1] else None
     is_vector = len(shape) == 2 and min(shape) == 1 and "MATLAB_class" in node.attrs
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
@@ -174,16 +181,19 @@ class _Items(Items):
         self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
-        self._dtype = node.dtype if field is None else node.dtype[field]
-        self.is_text: bool = self._dtype.kind in "SOTU" if levels is None else levels.is_text
+        dtype = node.dtype if field is None else node.dtype[field]
+        self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
             if self._levels is not None and not self._known:
                 self._known = [*self._levels]
-            is_row = self._node.ndim == 2 and self._node.shape[0] == 1
-            decoder = in_memory.Decoder(self._dtype, self._node.attrs, self._what)
-            items = decoder.items(np.ravel(self._cells[(0, some) if is_row else some]))
+            is_row = self._node.ndim == 2 and self._node.shape[0] != len(self)
+            cells = self._cells[(0, some) if is_row else some]
+            if cells.ndim == 2 and cells.dtype == "S1":
+                cells = cells.view(f"S{cells.shape[1]}")
+            decoder = in_memory.Decoder(cells.dtype, self._node.attrs, self._what)
+            items = decoder.items(np.ravel(cells))
             if self._levels is not None:
                 items = [None if code < 0 else self._known[code] for code in items]
             gone = [False] * len(items) if self._mask is None else self._mask[some].tolist()

@@ -114,19 +114,18 @@ class Decoder:
             self._stored = np.dtype(f"{kind}{dtype.itemsize}")
         named = [np.ravel(attrs.get(name, ())).tolist() for name in ("_FillValue", "missing_value")]
         kinds = str if is_text else (int, float)
-        marks = {one for one in map(decoded, chain(*named)) if isinstance(one, kinds)}
-        marks = {one for one in marks if not is_missing(one)}
-        cast = set[Any]()
+        found = map(decoded, chain(*named))
+        self._marks = {one for one in found if isinstance(one, kinds) and not is_missing(one)}
         if dtype.kind == "f" or dtype != self._stored:  # -1 and 255 are the same byte
             with np.errstate(all="ignore"):
-                cast = {np.asarray(one).astype(self._stored).item() for one in marks}
-        self._marks = cast if dtype.kind == "f" else marks | cast
+                cast = {np.asarray(one).astype(self._stored).item() for one in self._marks}
+            self._marks = cast if dtype.kind == "f" else self._marks | cast
         names = () if is_text else ("scale_factor", "add_offset")
         self._terms = {name: np.ravel(attrs[name]) for name in names if name in attrs}
         for name, term in self._terms.items():
             if term.size != 1 or term.dtype.kind not in "iuf":
-                found = repr(attrs[name])[:80]
-                raise InputError(f"{what}: expected one number as {name}, found {found}. Mend it.")
+                said = f"{what}: expected one number as {name}, found {repr(attrs[name])[:80]}"
+                raise InputError(f"{said}. Mend it.")
         self.dtype = self._float_dtype() if self._terms else self._stored
 
     def _float_dtype(self) -> np.dtype[Any]:
