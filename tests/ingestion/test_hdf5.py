@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 import zarr
 from command import error_of, peak_kb, srs_ooc
 from examples import examples
@@ -15,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stores import values_of
 
-from srs_ooc import ingest
+from srs_ooc import ingest, open_store
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import hdf5
 from srs_ooc.ingestion.formats.files import opener_of
+from srs_ooc.ingestion.formats.in_memory import open_object
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
@@ -229,6 +231,133 @@ def test_a_matrix_is_read_whichever_way_unpacks_less(tmp_path, chunk, by_rows):
     assert opened(f"{turned}::x.T").by_rows == by_rows
 
 
+# Cells of netCDF that attributes say how to take.
+
+F4, I1, I2 = np.float32, np.int8, np.int16
+NETCDF = {
+    "a fill value": ("i2", {"_FillValue": I2(-9)}),
+    "one of floats": ("f4", {"_FillValue": F4(-9)}),
+    "one of bytes": ("u1", {"_FillValue": np.uint8(247)}),
+    "one that no byte is": ("u1", {"_FillValue": I2(-9)}),
+    "several values": ("i4", {"missing_value": np.array([-9, 2], "i4")}),
+    "both": ("i2", {"_FillValue": I2(-9), "missing_value": I2(2)}),
+    "in an array of one item": ("f8", {"missing_value": np.array([-9.0])}),
+    "packed by float64": ("i2", {"scale_factor": 0.1}),
+    "packed by float32": ("i2", {"_FillValue": I2(-9), "scale_factor": F4(0.1)}),
+    "packed and shifted": ("i2", {"scale_factor": F4(0.1), "add_offset": F4(20)}),
+    "shifted by another dtype": ("i2", {"scale_factor": F4(0.1), "add_offset": 20.0}),
+    "shifted alone": ("i2", {"add_offset": F4(20)}),
+    "packed in 32 bits": ("i4", {"scale_factor": F4(0.1), "add_offset": F4(20)}),
+    "packed in 32 bits by float32": ("i4", {"scale_factor": F4(0.1), "_FillValue": np.int32(2)}),
+    "packed floats": ("f8", {"scale_factor": F4(0.1)}),
+    "packed in 32 bits, unsigned": ("u4", {"scale_factor": F4(0.1), "add_offset": F4(1)}),
+    "unsigned": ("i1", {"_Unsigned": "true"}),
+    "unsigned, with a fill value": ("i1", {"_Unsigned": "true", "_FillValue": I1(-9)}),
+    "unsigned, with one of its own": ("i1", {"_Unsigned": "true", "missing_value": I2(247)}),
+    "unsigned in two bytes": ("i2", {"_Unsigned": "true", "_FillValue": I2(-9)}),
+    "unsigned and packed": ("i1", {"_Unsigned": "true", "scale_factor": 0.5, "add_offset": 10.0}),
+    "signed": ("u1", {"_Unsigned": "false", "_FillValue": np.uint8(247)}),
+    "a valid range, which xarray leaves": ("i2", {"valid_range": np.array([0, 100], "i2")}),
+    "another kind of value": ("i2", {"missing_value": "-9"}),
+    "none that is unsigned": ("i1", {"_Unsigned": "true", "_FillValue": np.nan}),
+    "no number at all": ("f8", {"_FillValue": np.nan}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:variable 'x' has")
+@pytest.mark.parametrize("kind", NETCDF)
+def test_cells_are_taken_as_xarray_takes_them(tmp_path, kind):
+    xarray = pytest.importorskip("xarray")
+    dtype, attrs = NETCDF[kind]
+    stored = np.array([[1, 2, 3], [-9, 100, 5], [7, 101, -9], [2, 2, 40]]).astype(dtype)
+    variable = xarray.Variable(("row", "gene"), stored, dict(attrs))
+    wanted = xarray.conventions.decode_cf_variable("x", variable).values
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        for name, values in {"x": stored, "beside": stored[:, 0]}.items():
+            file.create_dataset(name, data=values, chunks=True).attrs.update(attrs)
+        if "_Unsigned" in attrs:  # as netCDF writes texts
+            file["x"].attrs["_Unsigned"] = np.bytes_(attrs["_Unsigned"])
+    for turned, matrix in {"": wanted, ".T": wanted.T}.items():
+        table = opened(f"{tmp_path / 't.nc'}::x{turned}")
+        check_table(table, matrix.T.tolist())
+        assert table.narrow == np.can_cast(wanted.dtype, "f4", "safe") or dtype in ("i4", "u4")
+        table.close()
+    beside = [*opened(tmp_path / "t.nc").annotations["beside"]]
+    found = np.array([np.nan if one is None else one for one in beside])
+    np.testing.assert_array_equal(found, wanted[:, 0])
+
+
+def test_what_a_file_declares_missing_is_missing_where_xarray_leaves_it(tmp_path):
+    """By another dtype or sign than that of the cells; and integers pack floats as numbers do."""
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        file["x"] = np.array([[1.5, -9999.9], [2.5, 3]], "f4")
+        file["x"].attrs["missing_value"] = -9999.9
+        file["a/x"] = np.array([[1, -1], [-2, 3]], "i1")
+        file["a/x"].attrs.update({"_Unsigned": np.bytes_("True"), "missing_value": I1(-1)})
+        file["b/x"] = np.array([[1.5, 4], [-2, 3]])
+        file["b/x"].attrs["scale_factor"] = np.int32(2)
+    for name, wanted in {
+        "x": [[1.5, 2.5], [np.nan, 3]],
+        "a/x": [[1, 254], [np.nan, 3]],
+        "b/x": [[3, -4], [8, 6]],
+    }.items():
+        check_table(opened(f"{tmp_path / 't.nc'}::{name}"), wanted)
+
+
+def test_roles_are_decoded_as_the_matrix_is(tmp_path):
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        file["x"] = VALUES[:, :3]
+        file["y"] = np.arange(N_ROWS, dtype="i2")
+        file["y"].attrs.update({"_FillValue": I2(3), "scale_factor": 0.5})
+        file["age"] = np.arange(N_ROWS, dtype="f4")
+        file["age"].attrs["missing_value"] = F4(5)
+        file["number"] = np.arange(N_ROWS) + 2**60
+        file["number"].attrs["_FillValue"] = np.int64(-1)
+        file.create_dataset("sex", data=["m", "f", "gone"] * 10, dtype=TEXT)
+        file["sex"].attrs["missing_value"] = "gone"
+    options = ("--target", "y", "--task", "regression", "--covariates", "age,sex")
+    said = srs_ooc(
+        "ingest", tmp_path / "t.nc", tmp_path / "t.zarr", *options, "--row-ids", "number"
+    )
+    store = open_store(tmp_path / "t.zarr")
+    rows = [row for row in range(N_ROWS) if row != 3]
+    assert store.manifest.n_rows == len(rows), said
+    assert store.target().tolist() == [row / 2 for row in rows]
+    age, sex = (one.values for one in store.covariates())
+    np.testing.assert_array_equal(age, [np.nan if row == 5 else row for row in rows])
+    assert [*np.isnan(sex)] == [row % 3 == 2 for row in rows]
+    ids = Names(store.path, store.manifest, "row_ids")
+    assert [*ids] == [str(row + 2**60) for row in rows]
+
+
+def test_texts_of_netcdf_may_be_lines_of_characters(tmp_path):
+    """As netCDF 1.7.5 for Python writes them: joined without the zeros at their ends."""
+    texts = {"station": ["s1", "s22", "s3", "s4"], "note": ["a", "", "caf\u00e9", "d"]}
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        file["x"] = VALUES[:4, :1]
+        for name, items in {**texts, "gene": ["g1"]}.items():
+            cells = np.array([item.encode() for item in items], "S6")
+            file[name] = cells.view("S1").reshape(-1, 6)
+            file[name].attrs["_Netcdf4Coordinates"] = [0, 1]
+        file["letters"] = np.array([list("ab")] * 4, "S1")  # of no netCDF
+        file["empty"] = np.zeros((4, 0), "S1")
+        file["empty"].attrs["DIMENSION_LIST"] = [0, 1]
+    table = opened(tmp_path / "t.nc::x")
+    assert {name: [*one] for name, one in table.annotations.items()} == texts
+    assert [*table.names] == ["g1"]
+
+
+def test_a_scale_that_is_no_number_is_refused_where_it_is_needed(tmp_path):
+    with h5py.File(tmp_path / "t.nc", "w") as file:
+        file["x"], file["y"] = VALUES[:, :3], np.arange(N_ROWS)
+        file["y"].attrs["scale_factor"] = [1.0, 2.0]
+    table = opened(tmp_path / "t.nc")
+    with pytest.raises(
+        InputError, match=r"t\.nc, /y: expected one number as scale_factor, found a"
+    ):
+        list(table.annotations["y"])
+
+
 # Files of AnnData: older ones, other matrices, and what they say of cells.
 
 
@@ -252,6 +381,73 @@ def test_what_a_file_says_of_cells_is_read_as_any_version_wrote_it(tmp_path):
     assert list(known["numbers"])[:4] == [0, 1, None, 3]
     for name in ("new", "old", "referring"):
         assert (list(known[name]), known[name][5]) == (some, some[5])
+
+
+def nullable(group, name, values):
+    """Write a column that may miss items: their values, and a mask."""
+    one = group.create_group(name)
+    is_text = any(isinstance(value, str) for value in values)
+    one.attrs["encoding-type"] = f"nullable-{'string-array' if is_text else 'integer'}"
+    some = next(value for value in values if value is not None)
+    filled = [type(some)() if value is None else value for value in values]
+    one.create_dataset("values", data=filled, dtype=TEXT if is_text else None)
+    one["mask"] = [value is None for value in values]
+
+
+def pandas_3(path, levels, codes, **columns):
+    """Write cells as AnnData 0.12.6 does of what pandas 3.1.1 holds."""
+    with h5py.File(path, "w") as file:
+        file["X"] = VALUES[: len(codes)]
+        for name, stem, n in (("obs", "c", len(codes)), ("var", "g", N_FEATURES)):
+            frame = file.create_group(name)
+            frame.attrs["_index"] = "_index"
+            nullable(frame, "_index", [f"{stem}{i}" for i in range(n)])
+        known = file.create_group("obs/kind")
+        known.attrs["encoding-type"] = "categorical"
+        known["codes"] = np.array(codes, "i1")
+        if isinstance(levels[0], str):
+            nullable(known, "categories", levels)
+        else:
+            known["categories"] = levels
+        for name, values in columns.items():
+            nullable(file["obs"], name, values)
+    return path
+
+
+@pytest.mark.parametrize("levels", [["no", "yes"], [3, 10], [False, True], [0.5, 1.5]])
+@pytest.mark.parametrize("on_zarr", [False, True])
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+def test_cells_that_pandas_3_held_are_read(tmp_path, levels, on_zarr):
+    more = {"n": [1, None, 3, 4], "flag": [True, False, None, True], "note": ["a", None, "b", ""]}
+    path = pandas_3(tmp_path / "t.h5ad", levels, [1, 0, -1, 1], **more)
+    if on_zarr:
+        with h5py.File(path) as file:
+            copied(file, zarr.open_group(tmp_path / "t.zarr", mode="w"))
+        path = tmp_path / "t.zarr"
+    table = opened(path)
+    low, high = levels
+    assert [*table.annotations.pop("kind")] == [high, low, None, high]
+    assert [*table.annotations.pop("_index")] == ["c0", "c1", "c2", "c3"]
+    assert {name: [*one] for name, one in table.annotations.items()} == more
+    assert [*table.names] == [f"g{i}" for i in range(N_FEATURES)]
+
+
+def test_columns_of_an_encoding_that_is_not_known_are_passed_over(tmp_path):
+    path = pandas_3(tmp_path / "t.h5ad", ["no", "yes"], [1, 0] * 9)
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+        ragged = obs.create_group("ragged")
+        ragged.attrs["encoding-type"] = "awkward-array"
+        ragged["node0-offsets"] = np.arange(19)
+        del file["obs/kind/categories"]
+        sparse(obs, "kind/categories", "csr", np.eye(2))
+        nullable(obs, "values", list(range(18)))
+        obs["codes"] = np.arange(18)
+        obs["categories"] = np.arange(18)
+    assert {*opened(path).annotations} == {"_index", "values", "codes", "categories"}
+    said = error_of("ingest", path, tmp_path / "t.zarr", "--target", "ragged")
+    assert "no such column 'ragged' (--target); expected a feature, or one of" in said
+    srs_ooc("ingest", path, tmp_path / "t.zarr", "--target", "values")
 
 
 def test_files_before_anndata_07_are_read(tmp_path):
@@ -307,6 +503,33 @@ def test_cells_that_are_written_twice_are_added_up(tmp_path):
         file["X/indices"][:2] = 0
         file["X/indptr"][:3] = [0, 2, 2]
     assert opened(path).read(np.arange(2), None)[:, 0].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_line_may_have_more_cells_written_than_it_has(tmp_path, monkeypatch, kind, dtype):
+    """In any order, zeros among them; SciPy sums in the dtype of the cells, and so is it here."""
+    monkeypatch.setattr(hdf5, "_TOGETHER", 7)
+    rng, shape = np.random.default_rng(5), (6, 4)
+    n_lines, n_items = shape[:: 1 if kind == "csr" else -1]
+    ends = np.cumsum([0, *rng.integers(0, 5 * n_items, n_lines)])
+    parts = rng.integers(-90, 90, ends[-1]).astype(dtype), rng.integers(0, n_items, ends[-1]), ends
+    matrix = getattr(scipy.sparse, f"{kind}_matrix")(parts, shape=shape)
+    wanted = matrix.toarray().astype(float)
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        group = sparse(file, "m", kind, np.zeros(shape))
+        for name, values in zip(("data", "indices", "indptr"), parts, strict=True):
+            del group[name]
+            group[name] = values
+    scipy.sparse.save_npz(tmp_path / "t.npz", matrix)
+    columns = np.arange(shape[1])
+    for place in ("t.h5", "t.npz"):
+        np.testing.assert_array_equal(opened(tmp_path / place).read(columns, None), wanted.T)
+    turned = opened(f"{tmp_path / 't.h5'}::m.T").read(np.arange(shape[0]), None)
+    np.testing.assert_array_equal(turned, wanted)
+    for one in (matrix, matrix.tocoo(), matrix.tocsr(), matrix.tocsc()):
+        np.testing.assert_array_equal(open_object(one).read(columns, None), wanted.T)
+    assert matrix.nnz == ends[-1]  # what was given stays as it was
 
 
 @pytest.mark.parametrize(
@@ -602,3 +825,27 @@ def test_the_peak_stays_under_the_smallest_cap(tmp_path, kind):
     least = int(re.search(named, srs_ooc(*arguments, 300, "--dry-run").stdout)[1])
     assert str(least) in error_of(*arguments, least - 1)
     assert peak_kb(*arguments, least) * 1024 < least * 10**6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_line_of_many_repeats_takes_no_more_memory(tmp_path, kind):
+    """Twelve million cells of a line are 144 MB, and the same one."""
+    n_repeats, n_lines = 12_000_000, 100
+    with h5py.File(tmp_path / "t.h5ad", "w") as file:
+        group, more = file.create_group("X"), {"compression": "gzip", "compression_opts": 1}
+        group.create_dataset("data", data=np.ones(n_repeats, "i4"), **more)
+        group.create_dataset("indices", data=np.full(n_repeats, 7, "i4"), **more)
+        group["indptr"] = np.where(np.arange(n_lines + 1) > 3, n_repeats, 0)
+        group.attrs["encoding-type"], group.attrs["shape"] = f"{kind}_matrix", (100, 100)
+        for name in ("obs", "var"):
+            frame = file.create_group(name)
+            frame.attrs["_index"] = "_index"
+            frame.create_dataset("_index", data=[f"{name}{i}" for i in range(100)], dtype=TEXT)
+        file["obs/state"] = np.arange(100) % 2
+    arguments = ("ingest", tmp_path / "t.h5ad", tmp_path / "t.zarr", "--target", "state")
+    said = error_of(*arguments, "--memory-mb", 80)
+    least = int(re.search(r"works is --memory-mb (\d+)", said)[1])
+    assert peak_kb(*arguments, "--memory-mb", least) * 1024 < least * 10**6
+    place = (7, 3) if kind == "csr" else (3, 7)
+    assert values_of(tmp_path / "t.zarr")[place] == n_repeats

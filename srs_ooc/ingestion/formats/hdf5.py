@@ -28,6 +28,8 @@ _CACHE = 32 * MB
 _TOGETHER = 1 << 18
 """Cells of a sparse matrix that are turned together."""
 _MOST = np.iinfo(np.uint32).max
+_NETCDF = {"DIMENSION_LIST", "_Netcdf4Coordinates"}
+"""One of them has a variable of netCDF of two dimensions."""
 _LOCK = RLock()  # HDF5 does one thing at a time
 
 
@@ -154,8 +156,13 @@ def _matrix_in(group: Any, what: str) -> Any:
 
 
 def _length(node: Any) -> int | None:
-    """Return how many items a dataset of one dimension has, or a vector of MATLAB's."""
-    shape = getattr(node, "shape", None) or ()
+    """Return how many items a dataset of one dimension has, or a vector of MATLAB's.
+
+    Of netCDF a text may be a line of characters.
+    """
+    shape = getattr(node, "shape", None) or (0, 0, 0)
+    if len(shape) == 2 and node.dtype == "S1" and _NETCDF & node.attrs.keys():
+        return int(shape[0]) if shape[1] else None
     is_vector = len(shape) == 2 and min(shape) == 1 and "MATLAB_class" in node.attrs
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
@@ -163,7 +170,8 @@ def _length(node: Any) -> int | None:
 class _Items(Items):
     """Items of a dataset.
 
-    Those with ``levels`` are places among them, those with ``field`` part of records.
+    Those with ``levels``, items themselves, are places among them, those with ``field`` part of
+    records.
     """
 
     def __init__(
@@ -174,24 +182,22 @@ class _Items(Items):
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         dtype = node.dtype if field is None else node.dtype[field]
-        self.is_text = (dtype if levels is None else levels.dtype).kind in "SOTU"
+        self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
             if self._levels is not None and not self._known:
-                self._known = _texts(self._levels[()])
-            is_row = self._node.ndim == 2 and self._node.shape[0] == 1
-            items = _texts(np.ravel(self._cells[(0, some) if is_row else some]))
+                self._known = [*self._levels]
+            is_row = self._node.ndim == 2 and self._node.shape[0] != len(self)
+            cells = self._cells[(0, some) if is_row else some]
+            if cells.ndim == 2 and cells.dtype == "S1":
+                cells = cells.view(f"S{cells.shape[1]}")
+            decoder = in_memory.Decoder(cells.dtype, self._node.attrs, self._what)
+            items = decoder.items(np.ravel(cells))
             if self._levels is not None:
                 items = [None if code < 0 else self._known[code] for code in items]
             gone = [False] * len(items) if self._mask is None else self._mask[some].tolist()
         return [None if is_gone else item for item, is_gone in zip(items, gone, strict=True)]
-
-
-def _texts(cells: Any) -> list[Any]:
-    """Return items, bytes among them as texts."""
-    items = cells.tolist()
-    return [one.decode(errors="replace") if isinstance(one, bytes) else one for one in items]
 
 
 _Frame = tuple[dict[str, _Items], str | None]
@@ -201,9 +207,8 @@ _Frame = tuple[dict[str, _Items], str | None]
 def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
     parts = _members(node)
-    if {"codes", "categories"} <= parts.keys():
-        return _Items(parts["codes"], what, parts["categories"])
-    node = parts.get("values", node)
+    levels = parts.get("categories", levels)
+    node = parts.get("values", parts.get("codes", node))
     dtype = getattr(node, "dtype", np.dtype("V1"))
     is_known = dtype.kind in "biufTU" or (dtype.kind in "SO" and _is_text(dtype))
     if not is_known or _length(node) is None:
@@ -211,7 +216,9 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     reference = node.attrs.get("categories")
     if reference is not None and not isinstance(reference, str):
         levels = node_at(node.file, node.file[reference].name, what)
-    return _Items(node, what, levels, parts.get("mask"))
+    known = None if levels is None else _column(levels, what)
+    is_known = levels is None or known is not None
+    return _Items(node, what, known, parts.get("mask")) if is_known else None
 
 
 def _is_text(dtype: np.dtype[Any]) -> bool:
@@ -225,7 +232,8 @@ def _frame(frame: Any, what: str) -> _Frame:
     members = _members(frame)
     if fields := getattr(getattr(frame, "dtype", None), "names", None):  # before 0.7
         known = _members(_members(frame.file).get("uns"))
-        levels = {name: known.get(f"{name}_categories") for name in fields}
+        known = {name: known.get(f"{name}_categories") for name in fields}
+        levels = {name: None if one is None else _column(one, what) for name, one in known.items()}
         return {name: _Items(frame, what, levels[name], field=name) for name in fields}, fields[0]
     levels = _members(members.pop("__categories", {}))
     columns = {name: _column(one, what, levels.get(name)) for name, one in members.items()}
@@ -318,7 +326,8 @@ class Matrix(Table):
         node, what = self._node, self._what
         in_memory.check_shape(node.shape or (), what)
         in_memory.check_dtype(node.dtype, what)
-        self.narrow = in_memory.is_narrow(node.dtype)
+        self._decoder = in_memory.Decoder(node.dtype, node.attrs, what)
+        self.narrow = in_memory.is_narrow(self._decoder.dtype)
         self.shape: tuple[int, int] = node.shape[:: -1 if self._turned else 1]
         self.work_nbytes, self.by_rows = 8 * MB, not self._turned
         if node.chunks is None:
@@ -350,7 +359,7 @@ class Matrix(Table):
         with _reading(self._what):
             is_first = self.by_rows != self._turned
             cells = self._node[first:stop] if is_first else self._node[:, first:stop].T
-        return in_memory.as_floats(cells, self._what)
+        return self._decoder.numbers(cells)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
@@ -387,7 +396,7 @@ class SparseMatrix(Matrix):
         self.shape, self.by_rows = (n_rows, n_columns), False
         in_memory.check_shape(self.shape, what)
         is_by_row = (kind == "csr") != self._turned
-        n_lines, n_items = self.shape[:: 1 if is_by_row else -1]
+        n_lines = self.shape[0 if is_by_row else 1]
         parts = [node_at(node, name, what) for name in ("data", "indices", "indptr")]
         self._data, self._indices, ends = parts
         in_memory.check_dtype(self._data.dtype, what)
@@ -400,7 +409,7 @@ class SparseMatrix(Matrix):
             in_memory.memory_of(self, self._options).check(what)
         self._ends = ends[: n_lines + 2].astype(np.int64)
         counts = np.diff(self._ends)
-        is_right = len(counts) == n_lines and 0 <= counts.min() <= counts.max() <= n_items
+        is_right = len(counts) == n_lines and counts.min() >= 0
         lengths = {int(self._ends[-1]), len(self._data), len(self._indices)}
         if not is_right or self._ends[0] != 0 or len(lengths) > 1:
             raise _bad(what, f"{n_lines:,} lines of cells", "lengths that do not agree")
@@ -422,23 +431,21 @@ class SparseMatrix(Matrix):
         return super().read(positions, pool)
 
     def _lines(self, first: int, stop: int) -> Floats:
-        start, end = int(self._ends[first]), int(self._ends[stop])
-        n_rows, counts = self.shape[0], np.diff(self._ends[first : stop + 1])
-        if self._copy is None:
-            places, found = self._places(start, end, n_rows), self._cells(start, end)
-        else:
-            at = start * self._record.itemsize
-            records = np.fromfile(self._copy, self._record, end - start, offset=at)
-            found = in_memory.as_floats(records["cell"], self._what)
-            places = records["item"].astype(np.int64)
-        places += np.repeat(np.arange(stop - first) * n_rows, counts)
-        dense = np.zeros((stop - first) * n_rows, found.dtype)
-        np.add.at(dense, places, found)  # cells written twice are summed
-        return dense.reshape(stop - first, n_rows)
-
-    def _cells(self, start: int, end: int) -> Floats:
-        with _reading(self._what):
-            return in_memory.as_floats(self._data[start:end], self._what)
+        n_rows, ends = self.shape[0], self._ends[first : stop + 1]
+        dense = np.zeros((stop - first) * n_rows, self._data.dtype)
+        for start in range(int(ends[0]), int(ends[-1]), _TOGETHER):
+            end = min(start + _TOGETHER, int(ends[-1]))
+            if self._copy is None:
+                with _reading(self._what):
+                    places, found = self._places(start, end, n_rows), self._data[start:end]
+            else:
+                at = start * self._record.itemsize
+                records = np.fromfile(self._copy, self._record, end - start, offset=at)
+                places, found = records["item"].astype(np.int64), records["cell"]
+            each = np.diff(np.clip(ends, start, end))
+            places += np.repeat(np.arange(stop - first) * n_rows, each)
+            np.add.at(dense, places, found)  # cells written twice are summed, as SciPy does
+        return in_memory.as_floats(dense.reshape(stop - first, n_rows), self._what)
 
     def _places(self, start: int, end: int, n_items: int) -> NDArray[np.int64]:
         """Return where cells start .. end - 1 stand in their lines."""
@@ -453,7 +460,8 @@ class SparseMatrix(Matrix):
         """Write the cells in the order of columns, those of a column in the order of rows.
 
         They are counted by column first, and so go where they belong but for the order in a band of
-        columns; bands are sorted one by one.
+        columns; bands are sorted one by one. A column that is a band of its own, as all long ones
+        are, is in order already.
         """
         n_cells, n_columns, size = int(self._ends[-1]), self.shape[1], self._record.itemsize
         parts = [(at, min(at + _TOGETHER, n_cells)) for at in range(0, n_cells, _TOGETHER)]
@@ -461,7 +469,8 @@ class SparseMatrix(Matrix):
         for start, end in parts:
             ends[1:] += np.bincount(self._places(start, end, n_columns), minlength=n_columns)
         np.cumsum(ends, out=ends)
-        firsts, band = np.unique(ends[:-1] // _TOGETHER, return_index=True, return_inverse=True)[1:]
+        bands = ends[:-1] // _TOGETHER + ends[1:] // _TOGETHER
+        firsts, band = np.unique(bands, return_index=True, return_inverse=True)[1:]
         band = band.astype(np.min_scalar_type(len(firsts)))  # two bytes are fast to sort
         to = ends[firsts]
         assert self._copy is not None
@@ -475,6 +484,8 @@ class SparseMatrix(Matrix):
                     file.write(cells[first : first + count].data)
                     first, to[one] = first + count, to[one] + count
             for start, end in pairwise([*ends[firsts].tolist(), n_cells]):
+                if end - start > _TOGETHER:
+                    continue
                 file.seek(start * size)
                 cells = np.frombuffer(file.read((end - start) * size), self._record)
                 lines = cells["line"] - cells["line"].min(initial=_MOST)

@@ -78,6 +78,92 @@ def too_large(found: int, what: str) -> InputError:
     )
 
 
+# Cells that attributes of netCDF say how to take.
+
+
+class Decoder:
+    """What attributes say of cells, as xarray takes it; without any, cells stay what they are.
+
+    ``_FillValue`` and ``missing_value`` mark those that are missing, ``_Unsigned`` tells how
+    integers are meant, ``scale_factor`` and ``add_offset`` what packed numbers stand for.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the cells as they are stored.
+    attrs : mapping of str to object
+        Their attributes.
+    what : str
+        Their name for messages.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        Of the numbers that are not missing.
+
+    Raises
+    ------
+    InputError
+        If numbers are scaled or shifted by anything but one number.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], attrs: Mapping[str, Any], what: str) -> None:
+        self._what, self._stored, is_text = what, dtype, dtype.kind not in "biuf"
+        kind = {"true": "u", "false": "i"}.get(str(decoded(attrs.get("_Unsigned"))).lower())
+        if kind and dtype.kind in "iu":
+            self._stored = np.dtype(f"{kind}{dtype.itemsize}")
+        named = [np.ravel(attrs.get(name, ())).tolist() for name in ("_FillValue", "missing_value")]
+        kinds = str if is_text else (int, float)
+        found = map(decoded, chain(*named))
+        self._marks = {one for one in found if isinstance(one, kinds) and not is_missing(one)}
+        if dtype.kind == "f" or dtype != self._stored:  # -1 and 255 are the same byte
+            with np.errstate(all="ignore"):
+                cast = {np.asarray(one).astype(self._stored).item() for one in self._marks}
+            self._marks = cast if dtype.kind == "f" else self._marks | cast
+        names = () if is_text else ("scale_factor", "add_offset")
+        self._terms = {name: np.ravel(attrs[name]) for name in names if name in attrs}
+        for name, term in self._terms.items():
+            if term.size != 1 or term.dtype.kind not in "iuf":
+                said = f"{what}: expected one number as {name}, found {repr(attrs[name])[:80]}"
+                raise InputError(f"{said}. Mend it.")
+        self.dtype = self._float_dtype() if self._terms else self._stored
+
+    def _float_dtype(self) -> np.dtype[Any]:
+        """Return the dtype that xarray unpacks to."""
+        is_long = self._stored.kind in "iu" and self._stored.itemsize == 4
+        is_safe = "add_offset" not in self._terms or (len(self._terms) == 2 and not is_long)
+        kinds = {term.dtype.type for term in self._terms.values()}
+        return np.dtype(np.float32 if is_safe and kinds == {np.float32} else np.float64)
+
+    def numbers(self, cells: NDArray[Any]) -> Floats:
+        """Return what stored cells stand for, NaN where missing; ``cells`` are written over."""
+        cells, gone = cells.astype(self._stored, copy=False), np.zeros((), np.bool_)
+        for mark in self._marks:
+            gone = gone | (cells == mark)
+        if self._marks:
+            cells[gone] = 0  # what is missing need not be a number that can be held
+        values = as_floats(cells, self._what)
+        if self._terms:
+            values = values.astype(self.dtype, copy=False)
+            values *= self._terms.get("scale_factor", 1)
+            values += self._terms.get("add_offset", 0)
+        if self._marks:
+            values[gone] = np.nan
+        return values
+
+    def items(self, cells: NDArray[Any]) -> list[Any]:
+        """Return what stored cells stand for, bytes as texts; None or NaN where missing."""
+        if self._terms:
+            return [*map(float, self.numbers(cells))]
+        items = map(decoded, cells.astype(self._stored, copy=False).tolist())
+        return [None if item in self._marks else item for item in items]
+
+
+def decoded(item: Any) -> Any:
+    """Return bytes as a text, anything else as it is."""
+    return item.decode(errors="replace") if isinstance(item, bytes) else item
+
+
 # The header of a ``.npy`` file, checked against the file before anything is made of it.
 
 BAD_HEADER = (
@@ -446,7 +532,9 @@ class SparseTable(Table):
         if matrix.format in ("lil", "dok"):
             matrix = matrix.tocsr()
         _check_indices(matrix, what)
-        self._columns, self._what = matrix.tocsc(), what
+        is_plain = getattr(matrix, "has_canonical_format", True)
+        self._columns, self._what = matrix.tocsc(copy=not is_plain), what
+        self._columns.sum_duplicates()  # a column takes no more memory than its cells
         self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:

@@ -12,6 +12,7 @@ import re
 import struct
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from threading import RLock
@@ -112,21 +113,19 @@ class _Cells:
         self.is_number = kind in "biuf" and size <= 8
         self.is_text = kind in "SUT" or (kind == "O" and "vlen-utf8" in used)
         self.nbytes = math.prod(self.chunks) * (size + _TEXT_NBYTES * (kind in "TO"))
-        self.scale = float(noted.get("scale_factor", 1)), float(noted.get("add_offset", 0))
-        self.marks = self._marks(noted, metadata["zarr_format"]) if self.is_number else np.zeros(0)
+        if self.dtype.kind == "f":  # xarray writes them as base64
+            for name in {"_FillValue", "missing_value"} & noted.keys():
+                if str(one := noted[name]).endswith("="):
+                    noted[name] = struct.unpack("<d", base64.standard_b64decode(one))
+        # where xarray writes `_FillValue`, if it is none by default
+        if metadata["zarr_format"] == 2 and self.dims and array.fill_value:
+            noted["_FillValue"] = [*np.ravel(noted.get("_FillValue", ())), array.fill_value]
 
-    def _marks(self, noted: Mapping[str, Any], form: int) -> NDArray[Any]:
-        """Return the numbers that mark missing cells; xarray writes floats as base64."""
-        found = [noted[name] for name in ("_FillValue", "missing_value") if name in noted]
-        found = [
-            struct.unpack("<d", base64.standard_b64decode(one)) if str(one).endswith("=") else one
-            for one in found
-        ]
-        if form == 2 and self.dims:  # where xarray writes `_FillValue`, if it is none by default
-            found.append(self._array.fill_value or np.nan)
-        marks = np.hstack([np.nan, *found]).astype(np.float64)
-        marks = marks[~np.isnan(marks)]
-        return marks.astype(self.dtype) if self.dtype.kind == "f" else marks
+    @cached_property
+    def decoder(self) -> in_memory.Decoder:
+        """What takes the stored cells as they are meant."""
+        with _reading(self.what):
+            return in_memory.Decoder(self.dtype, self.attrs, self.what)
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -139,25 +138,9 @@ class _Cells:
         with _reading(self.what):
             return np.asarray(self._array[parts])
 
-    def numbers(self, cells: NDArray[Any]) -> Floats:
-        """Return cells as numbers, NaN where an attribute says that one is missing."""
-        gone = np.isin(cells, self.marks)  # these need not be numbers that can be held
-        values = in_memory.as_floats(np.where(gone, cells.dtype.type(0), cells), self.what)
-        if self.scale != (1, 0):
-            values = values.astype(np.float64) * self.scale[0] + self.scale[1]
-        values[gone] = np.nan
-        return values
-
     def items(self) -> Items:
         """Return the numbers or texts of an array of one dimension, read some at a time."""
-
-        def read(part: slice) -> list[Any]:
-            cells = self.read(part)
-            if len(self.marks) or self.scale != (1, 0):
-                cells = self.numbers(cells)
-            return [one.decode() if isinstance(one, bytes) else one for one in cells.tolist()]
-
-        return Items(self.shape[0], read)
+        return Items(self.shape[0], lambda part: self.decoder.items(self.read(part)))
 
 
 class ZarrTable(Table):
@@ -245,7 +228,7 @@ class ZarrTable(Table):
         in_memory.check_shape(self._cells.shape, self._what)
         in_memory.check_dtype(self._cells.dtype, self._what)
         self._dtype = self._cells.dtype.newbyteorder("=")
-        self.narrow = in_memory.is_narrow(self._dtype) and self._cells.scale == (1, 0)
+        self.narrow = in_memory.is_narrow(self._cells.decoder.dtype)
 
     def _name(self, arrays: Mapping[str, _Cells], rows: str | None, features: str | None) -> None:
         """Take names, row ids and annotations from the arrays along the two dimensions."""
@@ -313,7 +296,7 @@ class ZarrTable(Table):
         return self._numbers(np.concatenate(parts))
 
     def _numbers(self, lines: NDArray[Any]) -> Floats:
-        return self._cells.numbers(lines)
+        return self._cells.decoder.numbers(lines)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""

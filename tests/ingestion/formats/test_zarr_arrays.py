@@ -126,6 +126,46 @@ def test_what_an_attribute_marks_is_missing(tmp_path, form, dtype):
     check_table(opened(path, tmp_path / "scratch"), wanted.T.tolist(), GENES)
 
 
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize(
+    ("dtype", "attrs"),
+    [
+        ("int8", {"_Unsigned": "true"}),
+        ("int8", {"_Unsigned": "true", "scale_factor": 0.5, "add_offset": 10.0}),
+        ("uint8", {"_Unsigned": "false"}),
+        ("int16", {"scale_factor": 0.1}),
+        ("int32", {"scale_factor": 3, "add_offset": -2}),
+        ("int32", {"missing_value": [12, 13]}),
+        ("int16", {"missing_value": 12}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:variable 'x' has")
+def test_attributes_are_taken_as_xarray_takes_them(tmp_path, form, dtype, attrs):
+    xarray = pytest.importorskip("xarray")
+    path = dataset(tmp_path, form, np.arange(23 * 11).reshape(23, 11).astype(dtype), **attrs)
+    wanted = xarray.open_zarr(path)["x"].values
+    table = opened(path, tmp_path / "scratch")
+    check_table(table, wanted.T.tolist(), GENES)
+    assert table.narrow == ("scale_factor" not in attrs and dtype != "int32")
+
+
+def test_what_lies_beside_is_decoded_and_a_bad_attribute_refused_where_it_is_needed(tmp_path):
+    path = dataset(tmp_path, 3)
+    group = zarr.open_group(path, mode="r+")
+    group["age"].attrs["missing_value"] = 3
+    group["y"].attrs["missing_value"] = "u"
+    zarr.consolidate_metadata(path)
+    known = opened(path, tmp_path / "scratch").annotations
+    assert [*known["age"]] == [None if age == 3 else age for age in range(23)]
+    assert [*known["y"]] == [None if label == "u" else label for label in LABELS]
+    for wrong in ([1, 2], "two", {"a": 1}):
+        group["age"].attrs["scale_factor"] = wrong
+        zarr.consolidate_metadata(path)
+        known = opened(path, tmp_path / "other").annotations
+        with pytest.raises(InputError, match="age: expected one number as scale_factor, found"):
+            list(known["age"])
+
+
 def test_packed_numbers_are_unpacked_and_absent_chunks_are_filled(tmp_path):
     array = as_array(tmp_path / "a.zarr", np.full((4, 3), 7, "int16"), chunks=(2, 3))
     array.attrs.update({"scale_factor": 0.5, "add_offset": 1, "missing_value": [9]})
