@@ -264,14 +264,15 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
     )
 
 
-def said_of_missing(labels: Sequence[str]) -> str:
+def said_of_missing(labels: Sequence[str], remedy: str = "") -> str:
     """Say that some labels stand for missing values, and what to do then.
 
-    The option takes them for missing beside what is so by default.
+    Without a remedy said, the option takes them for missing beside what is so by default.
     """
     verb = "stands" if len(labels) == 1 else "stand"
     options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
-    return f"{_named(labels)} {verb} for missing values: empty such cells, or say {options}"
+    remedy = remedy or f"empty such cells, or say {options}"
+    return f"{_named(labels)} {verb} for missing values: {remedy}"
 
 
 def _named(labels: Sequence[str]) -> str:
