@@ -13,7 +13,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import is_date, parse_decimal
 from srs_ooc.ingestion.formats import TO_DAYS
-from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
+from srs_ooc.ingestion.rows import NINES, said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (
     CATEGORICAL,
@@ -34,7 +34,6 @@ MOST_CODES = 12
 """Different whole numbers of a covariate that may be names of groups."""
 MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
-_NINES = {sign * (10.0**digits - 1) for digits in range(1, 8) for sign in (-1, 1)} - {9.0}
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
@@ -222,6 +221,8 @@ def far_out(store: Store, *, features: bool) -> Iterator[str]:
             labels = np.array([*(parse_decimal(one.encode()) or 0 for one in levels), np.nan])
         lines = labels[np.nan_to_num(cells, nan=-1).astype(np.intp)] if levels else cells
         found.update((name, end) for _, end in _ends(lines[None], [0]))
+    for code in m.inferred.get("events", {}).get("nines", ()):
+        found[m.row_columns["events"][0]] = float(code)
     if features and m.values_dtype is not None:
         numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
         _native.reuse_blocks()
@@ -234,14 +235,14 @@ def far_out(store: Store, *, features: bool) -> Iterator[str]:
         words = _said(store, sorted({f"{end:.0f}" for end in found.values()}))
         yield (
             f"{counted(len(found), 'column')} ({_named(names)}): far from all other numbers, "
-            f"{words}, if nobody measured that."
+            f"{words}, if nobody measured that; a text table may write -9.0 for -9."
         )
 
 
 def _ends(chunk: NDArray[np.floating[Any]], at: Any) -> Iterator[tuple[int, float]]:
     """Yield which of some lines of a chunk have such a number, and the number."""
     ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
-    for i, side in np.argwhere(np.isin(np.transpose(ends), list(_NINES))).tolist():
+    for i, side in np.argwhere(np.isin(np.transpose(ends), list(NINES))).tolist():
         end, cells = float(ends[side][i]), chunk[at[i]]
         part = cells[~np.isnan(cells)]
         rest = part[part != end]
