@@ -251,6 +251,8 @@ class TextReading:
             for what, column, slot in roles.texts()
         ]
 
+        raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
+
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             for slot, what, spool in spools:
@@ -258,9 +260,8 @@ class TextReading:
                 if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
                 if self._is_raw:
-                    role, ids = (what, spool.label), count(len(spool) + 1)
-                    cells = [text.decode() for text in texts]
-                    texts = texts_of(in_role(self.options, role, cells, ids, self.side.inferred))
+                    role, cells = (what, spool.label), [*map(bytes.decode, texts)]
+                    texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
         return take

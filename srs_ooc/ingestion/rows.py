@@ -258,7 +258,8 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
     keep = "--min-class-rows 1 takes classes as they are."
     if texts := texts_among_numbers(labels):
         return f"If the target is a number, {said_of_missing(texts)}. {keep}"
-    if words := words_for_missing(rare):
+    nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
+    if words := words_for_missing(rare) or nines:
         return f"Perhaps {said_of_missing(words)}. {keep}"
     return (
         "Name another column with --target if this is none of classes; if the target is a number, "

@@ -244,8 +244,8 @@ def _with_annotations(
             columns[what] = [(default, column(what, default))]
             inferred[what] = f"{default!r} of the file"
     name, cells = columns.get("target", [("", ())])[0]
-    is_whole = not is_plink or options.append_rows or len({*cells, None, ""}) > 3
-    if not (is_whole if name else options.target or options.no_target):
+    is_whole = not is_plink or "target" in side.columns or len({*cells, None, ""}) > 3
+    if not (is_whole or options.append_rows if name else options.target or options.no_target):
         others = ", ".join(other for other in known if other != name)
         found = f"{name!r}, in all rows {' or '.join([*({*cells} - {None, ''}), 'missing'])}"
         raise InputError(

@@ -387,6 +387,12 @@ def test_numbers_for_missing_are_pointed_out_of_rows_too(tmp_path, name):
     assert "far from all" not in said
 
 
+def test_a_number_for_missing_in_one_row_is_no_class_unasked(tmp_path):
+    code, said = ingested(tmp_path, {"x": numbers(), "y": [*["1", "2"] * 11, "1", NINE]})
+    assert code
+    assert "Perhaps '-9' stands for missing values: empty such cells, or say --missing" in said
+
+
 def test_a_number_for_an_event_that_is_not_known_is_pointed_out(tmp_path):
     table = {"x": numbers(), "days": range(1, 25), "died": CODED["died"]}
     _, said = ingested(tmp_path, table, "--time", "days", "--event", "died=1")

@@ -40,7 +40,7 @@ _STATUS = {b"1": "control", b"2": "case"}
 _UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 """The first columns of a ``.raw`` file, which is a text table."""
-_KIN, _NOBODY = {"FID", "PAT", "MAT", "father", "mother"}, {"0", ".", "", None}
+_KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
 class BedTable(Table):
@@ -179,25 +179,26 @@ def in_role(
     inferred : dict
         For the manifest: below ``plink`` rows are counted by what is said of them.
     """
-    (what, name), gone = role, next(iter(options.text.missing or ("",)))
+    (what, name), form = role, options.text
     alone, is_target = what in ("groups", "strata"), what in ("target", "targets", "events")
     if name.lstrip("#") in _KIN:
-        lost = [cell in _NOBODY for cell in cells]
-        said = f"with 0 as {name!r}, which is none: {'each stands alone' if alone else 'missing'}"
+        codes, lot = {"0", ".", ""}, "each stands alone" if alone else "missing"
+        said = f"with 0 as {name!r}, which is none: {lot}"
     elif is_target or what == "covariates":
-        lost = [parse_decimal((cell or "").encode()) == -9 for cell in cells]
-        known = {cell for cell, is_lost in zip(cells, lost, strict=True) if cell and not is_lost}
+        texts = {*cells} - {None, ""}
+        codes = {text for text in texts if parse_decimal(text.encode()) == -9}
+        known = {text for text in texts - codes if not form.is_missing(text.encode())}
         is_number = options.task == "regression" or options.censored or not is_target
         if is_status := {"0", "2"} <= known <= {"0", "1", "2"} and not is_number:
-            lost = [is_lost or cell == "0" for cell, is_lost in zip(cells, lost, strict=True)]
+            codes.add("0")
         said = f"with -9{' or 0' * is_status} as {name!r}: missing, as PLINK has it"
     else:
         return cells
-    if any(lost):
+    if n_lost := sum(cell in codes for cell in cells):
         counts = inferred.setdefault("plink", {})
-        counts[said] = counts.get(said, 0) + sum(lost)
-    each = zip(cells, ids, lost, strict=False)
-    return [(f"0:{one}" if alone else gone) if is_lost else cell for cell, one, is_lost in each]
+        counts[said] = counts.get(said, 0) + n_lost
+    gone, pairs = next(iter(form.missing or ("",))), zip(cells, ids, strict=False)
+    return [(f"0:{one}" if alone else gone) if cell in codes else cell for cell, one in pairs]
 
 
 def _beside(path: Path, suffix: str) -> Path:

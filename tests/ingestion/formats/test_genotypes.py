@@ -410,6 +410,51 @@ def test_a_zero_is_missing_where_the_other_phenotypes_are_one_and_two(tmp_path, 
     assert not np.isnan(covariate.values).any()  # as of PLINK 2, where it is one
 
 
+def test_a_zero_of_samples_is_missing_as_a_status_alone(tmp_path, capsys):
+    """Where it is 0 and 1 it is a class, in a table that need not be PLINK's."""
+    columns = {
+        "status": ["0", "1", "2", "NA", "-9"],
+        "coded": ["0", "1", "0", "NA", "1"],
+        "steps": ["0", "1", "2", "3", "NA"],
+    }
+    some = {name: [cells[i % 5] for i in range(N_ROWS)] for name, cells in columns.items()}
+    store, options = tmp_path / "g.zarr", people_of(tmp_path, some)
+    for name, classes in (("status", "12"), ("coded", "01"), ("steps", "0123")):
+        said = said_of(capsys, write_bed(tmp_path), store, *options, "--target", name)
+        assert Store.open(store).manifest.classes == tuple(classes)
+        assert ("-9 or 0 as" in said) == (name == "status")
+
+
+def test_a_zero_of_a_raw_file_is_a_number_in_whatever_block_it_is(tmp_path, capsys):
+    doses = ["0", "1", "2"] * 4000 + ["3.5", "-9"] * 40
+    rows = [f"F{i} I{i} 0 0 1 {one} {i % 2}\n" for i, one in enumerate(doses)]
+    (tmp_path / "g.raw").write_text("FID IID PAT MAT SEX PHENOTYPE rs0_A\n" + "".join(rows))
+    options = ["--target", "PHENOTYPE", "--ignore", "FID,IID"]
+    said_of(capsys, tmp_path / "g.raw", tmp_path / "g.zarr", *options)
+    found = Store.open(tmp_path / "g.zarr").target()
+    assert found.tolist() == [float(one) for one in doses if one != "-9"]
+
+
+def test_samples_without_a_line_have_no_family_that_is_known(tmp_path, capsys):
+    options = people_of(tmp_path, {"FID": ["A"] * N_ROWS})
+    lines = options[1].read_text().splitlines()
+    options[1].write_text("\n".join(lines[:-1]) + "\n")
+    ends_with(2, "ingest", write_bed(tmp_path), tmp_path / "g.zarr", *options, "--groups", "FID")
+    assert "(--groups): expected a text, found an empty cell" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["file", "values"])
+def test_a_target_given_apart_stands_for_phenotypes_that_are_missing(tmp_path, given):
+    path = write_bed(tmp_path, fam=[f"F{i} I{i} 0 0 1 -9" for i in range(N_ROWS)])
+    if given == "values":
+        manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", target=np.arange(N_ROWS) % 2)
+    else:
+        (tmp_path / "y.txt").write_text("\n".join(STATUS))
+        ends_with(0, "ingest", path, tmp_path / "g.zarr", "--target-file", tmp_path / "y.txt")
+        manifest = read_manifest(tmp_path / "g.zarr")
+    assert len(manifest.classes) == 2
+
+
 @pytest.mark.parametrize("one", [-9, 0])
 def test_where_all_phenotypes_are_missing_others_are_offered(tmp_path, one):
     path = write_bed(tmp_path, fam=[f"0 I{i} 0 0 {1 + i % 2} {one}" for i in range(N_ROWS)])
