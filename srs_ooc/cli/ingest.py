@@ -11,7 +11,7 @@ import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import names_in
-from srs_ooc.base.text import describe_nbytes
+from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
     FILE,
@@ -36,7 +36,7 @@ from srs_ooc.ingestion.ingest import (
     make_store,
 )
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
-from srs_ooc.ingestion.remarks import remarks_of
+from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
@@ -145,6 +145,8 @@ def _report_unmatched(
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    for words, n_rows in inferred.get("plink", {}).items():
+        say(f"{counted(n_rows, 'row')} {words}")
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
@@ -365,6 +367,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         options = options.with_targets(sample_columns(options)[2])
         words = "rows without a line in the table", "lines without a row, left out"
         _report_unmatched(add_columns(opened, options), *words)
+        for remark in far_out(opened, features=False):
+            say(f"note: {remark}")
     own, n_rows = opened.manifest, opened.n_rows
     if opened.own_target:
         kind = kind_of(len(own.classes), 0)

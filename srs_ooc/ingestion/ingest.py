@@ -29,6 +29,7 @@ from srs_ooc.base.options import (
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
+from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
@@ -503,12 +504,15 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             "the column that holds them with --id; `srs-ooc inspect STORE --row-ids` lists them."
         )
     gone = 0, [next(iter(options.text.missing or ("",)))] * len(asked)
+    inferred, of_plink = unmatched(known, ids), is_plink(store.manifest.source)
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():
         rows = RowColumns(Path(scratch))
         rows.number_rows(len(ids))
         for place, (what, name) in enumerate(asked):
             spool = rows.open("covariates" if what == "covariates" else "targets", name)
-            spool.append(texts_of(known.get(one, gone)[1][place] for one in ids))
+            cells = [known.get(one, gone)[1][place] for one in ids]
+            column = (options, (what, name), cells, ids, inferred)
+            spool.append(texts_of(in_role(*column) if of_plink else cells))
         how = replace(options, no_target=True)
         rows.settle(table, lambda row: f"{table}, line {known[ids[row]][0]}", how)
         values = rows.facts.arrays.get("covariates", np.empty(0))[:].reshape(-1, len(ids))
@@ -516,7 +520,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             write_column(store.path, store.fingerprint, "target", target)
         for one in zip(options.covariates, values, rows.facts.levels, strict=True):
             write_column(store.path, store.fingerprint, "covariate", Covariate(*one))
-    return unmatched(known, ids)
+    return inferred
 
 
 def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:

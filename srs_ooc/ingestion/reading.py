@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats.genotypes import RAW, in_role
 from srs_ooc.ingestion.formats.in_memory import (
     check_items,
     item_blocks,
@@ -125,6 +127,7 @@ class TextReading:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=text_tables.ROW_NAMES)
+        self._is_raw = list(islice(header, len(RAW))) == RAW
         if text.separator is None:
             inferred["separator"] = text_tables.name_of(self._stream.separator)
         return inferred
@@ -160,7 +163,7 @@ class TextReading:
         n_rows, has_missing = text_tables.count_rows(
             self.source, self.options.text, roles.n_columns, roles.target
         )
-        has_missing |= self.options.drops_more
+        has_missing |= self.options.drops_more or self._is_raw
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
     def look(self, roles: Roles, target: int) -> Iterator[str]:
@@ -248,12 +251,17 @@ class TextReading:
             for what, column, slot in roles.texts()
         ]
 
+        raw, found = replace(self.options, task="regression"), self.side.inferred  # no 0 is lost
+
         def take(reader: text_tables.TableReader) -> None:
             self._lines.append(reader.take_lines())
             for slot, what, spool in spools:
                 texts = reader.take_texts(slot)
-                if what in ("row_ids", "groups"):
+                if what in ("row_ids", "groups") or self._is_raw:
                     text_tables.check_utf8(texts, f"{self.source}: the {what.replace('_', ' ')}")
+                if self._is_raw:
+                    role, cells = (what, spool.label), [*map(bytes.decode, texts)]
+                    texts = texts_of(in_role(raw, role, cells, count(len(spool) + 1), found))
                 spool.append(texts)
 
         return take

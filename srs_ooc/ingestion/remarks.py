@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted
 from srs_ooc.evidence.exchangeability import strata_instead
 from srs_ooc.ingestion.csv import is_date, parse_decimal
 from srs_ooc.ingestion.formats import TO_DAYS
-from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
+from srs_ooc.ingestion.rows import NINES, said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (
     CATEGORICAL,
@@ -30,7 +34,6 @@ MOST_CODES = 12
 """Different whole numbers of a covariate that may be names of groups."""
 MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
-_NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1)}
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
@@ -54,7 +57,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
-    yield from _classes(list(manifest.classes))
+    yield from _classes(store)
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") == LAST_COLUMN
     if is_guess and task.startswith("regression"):
@@ -75,16 +78,24 @@ def remarks_of(store: Store) -> Iterator[str]:
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
         yield from _texts(store)
-        yield from _far_out(store)
+    yield from far_out(store, features=store.n_features <= MOST_FEATURES)
 
 
-def _classes(labels: list[str]) -> Iterator[str]:
+def _classes(store: Store) -> Iterator[str]:
+    labels = list(store.manifest.classes)
     if texts := texts_among_numbers(labels):
-        yield (
-            f"most class labels are numbers: if the target is a number, {said_of_missing(texts)}."
-        )
+        said = _said(store, texts)
+        yield f"most class labels are numbers: if the target is a number, {said}."
     elif words := words_for_missing(labels):
-        yield f"{said_of_missing(words)}, if they are no classes."
+        yield f"{_said(store, words)}, if they are no classes."
+
+
+def _said(store: Store, labels: list[str]) -> str:
+    """Say that some labels stand for missing values, and what to do with such a table then."""
+    if str(store.manifest.source.get("format", "csv")).startswith("csv"):
+        return said_of_missing(labels)
+    how = "pandas does by `frame.replace(VALUE, float('nan'))`; those of `--samples` by `--missing`"
+    return said_of_missing(labels, f"make such cells missing, as {how}")
 
 
 def _groups(store: Store) -> Iterator[str]:
@@ -184,33 +195,61 @@ def _texts(store: Store) -> Iterator[str]:
             f"categories. Leave them out with --ignore, or {TO_DAYS}."
         )
     if others:
-        yield f"{_named(others)}: {said_of_missing(sorted(words))}, if they are no categories."
+        yield f"{_named(others)}: {_said(store, sorted(words))}, if they are no categories."
 
 
-def _far_out(store: Store) -> Iterator[str]:
-    """Look for a number such as -999 that is repeated, far from all others of its column."""
-    if store.manifest.values_dtype is None:
-        return
-    numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
-    found: dict[int, float] = {}
-    _native.reuse_blocks()
-    for start, at, _, chunk in store.values().chunks(numbers):
-        ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
-        for i, side in np.argwhere(np.isin(np.transpose(ends), list(_NINES))).tolist():
-            end, cells = float(ends[side][i]), chunk[at[i]]
-            part = cells[~np.isnan(cells)]
-            rest = part[part != end]
-            gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
-            if 0 < len(rest) < len(part) - 1 and 0 < rest.max() / 2 - rest.min() / 2 < gap / 2:
-                found[int(numbers[start + i])] = end
-    _native.return_large_blocks()
+def far_out(store: Store, *, features: bool) -> Iterator[str]:
+    """Look for a number such as -999 that is repeated, far from all others of its column.
+
+    Parameters
+    ----------
+    store : Store
+        The store, of which targets, times and covariates are looked at.
+    features : bool
+        Look at features, too.
+
+    Yields
+    ------
+    str
+        What was found, and what to do if it is not meant.
+    """
+    found: dict[int | str, float] = {}
+    m, target = store.manifest, store.target().astype(np.float64)
+    own = Covariate(m.target_name, target, m.classes)
+    for name, cells, levels in chain([own], store.added("target"), store.each_covariate()):
+        if levels:  # of texts that are no numbers 0
+            labels = np.array([*(parse_decimal(one.encode()) or 0 for one in levels), np.nan])
+        lines = labels[np.nan_to_num(cells, nan=-1).astype(np.intp)] if levels else cells
+        found.update((name, end) for _, end in _ends(lines[None], [0]))
+    for code in m.inferred.get("events", {}).get("nines", ()):
+        found[m.row_columns["events"][0]] = float(code)
+    if features and m.values_dtype is not None:
+        numbers = np.flatnonzero(store.kinds() <= INTEGER)[: MOST_CELLS // (1000 + store.n_rows)]
+        _native.reuse_blocks()
+        for start, at, _, chunk in store.values().chunks(numbers):
+            found.update((int(numbers[start + i]), end) for i, end in _ends(chunk, at))
+        _native.return_large_blocks()
     if found:
-        places, labels = store.array("positions"), {f"{end:.0f}" for end in found.values()}
-        first = _named([store.names[int(places[feature])] for feature in list(found)[:6]])
+        places, first = store.array("positions"), list(found)[:6]
+        names = [one if isinstance(one, str) else store.names[int(places[one])] for one in first]
+        words = _said(store, sorted({f"{end:.0f}" for end in found.values()}))
         yield (
-            f"{counted(len(found), 'column')} ({first}): far from all other numbers, "
-            f"{said_of_missing(sorted(labels))}, if nobody measured that."
+            f"{counted(len(found), 'column')} ({_named(names)}): far from all other numbers, "
+            f"{words}, if nobody measured that; a text table may write -9.0 for -9."
         )
+
+
+def _ends(chunk: NDArray[np.floating[Any]], at: Any) -> Iterator[tuple[int, float]]:
+    """Yield which of some lines of a chunk have such a number, and the number."""
+    ends = [end.reduce(chunk, axis=1, initial=0)[at] for end in (np.fmin, np.fmax)]
+    for i, side in np.argwhere(np.isin(np.transpose(ends), list(NINES))).tolist():
+        end, cells = float(ends[side][i]), chunk[at[i]]
+        part = cells[~np.isnan(cells)]
+        rest = part[part != end]
+        gap = np.abs(rest - end).min(initial=np.inf) / (1 if end < 0 else 2)
+        is_far = len(rest) and (0 < np.ptp(rest / 2) < gap / 2 or end < 0 <= rest.min())
+        if is_far and len(rest) < len(part) - 1:
+            yield i, end
 
 
 def _named(names: Sequence[str]) -> str:

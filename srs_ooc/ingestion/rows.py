@@ -206,6 +206,8 @@ NAMED = 5
 """Labels that a message names."""
 FEW_ROWS = 20
 """In tables of fewer rows classes of one are nothing unusual."""
+NINES = {sign * (10.0**digits - 1) for digits in range(1, 8) for sign in (-1, 1)} - {9.0}
+"""Numbers that often stand for missing values."""
 _WORDS = frozenset(
     ("?", "-", "--", ".", "null", "none", "nil", "n/a", "#n/a", "nan", "<na>", "na", "missing",
      "unknown", "unk", "not available", "not known", "undefined")
@@ -256,7 +258,8 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
     keep = "--min-class-rows 1 takes classes as they are."
     if texts := texts_among_numbers(labels):
         return f"If the target is a number, {said_of_missing(texts)}. {keep}"
-    if words := words_for_missing(rare):
+    nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
+    if words := words_for_missing(rare) or nines:
         return f"Perhaps {said_of_missing(words)}. {keep}"
     return (
         "Name another column with --target if this is none of classes; if the target is a number, "
@@ -264,14 +267,15 @@ def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
     )
 
 
-def said_of_missing(labels: Sequence[str]) -> str:
+def said_of_missing(labels: Sequence[str], remedy: str = "") -> str:
     """Say that some labels stand for missing values, and what to do then.
 
-    The option takes them for missing beside what is so by default.
+    Without a remedy said, the option takes them for missing beside what is so by default.
     """
     verb = "stands" if len(labels) == 1 else "stand"
     options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
-    return f"{_named(labels)} {verb} for missing values: empty such cells, or say {options}"
+    remedy = remedy or f"empty such cells, or say {options}"
+    return f"{_named(labels)} {verb} for missing values: {remedy}"
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -691,11 +695,12 @@ class RowColumns:
         said = [self._plain(text) for text in texts]
         where, asked = f"{self._source}, column {column.label!r} (--event)", self._options
         listed = f"{', '.join(map(repr, texts[:NAMED]))}{', ...' * (len(texts) > NAMED)}"
+        nines = [text for text in texts if self._form.number(text.encode()) in NINES]
         if len(set(said)) > 2:
             raise InputError(
                 f"{where}: expected two values, found {len(set(said)):,}: {listed}. Competing "
                 "risks are not covered: give a column of 1 where the one event was seen, 0 "
-                "where not."
+                f"where not.{f' Perhaps {said_of_missing(nines)}.' if nines else ''}"
             )
         pairs = ({*pair}.issuperset(said) and pair[0] for pair in _EVENTS.items())
         value = next(filter(None, pairs), None)
@@ -714,6 +719,7 @@ class RowColumns:
             n_events += int(is_event[block].sum())
         shown_value = texts[int(is_event.argmax())] if n_events else asked.event_value
         self._inferred["events"] = {"value": shown_value, "n": n_events}
+        self._inferred["events"] |= {"nines": nines} if nines else {}
         return events
 
     def _plain(self, text: str) -> str:

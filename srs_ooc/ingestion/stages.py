@@ -24,6 +24,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Items, Table
+from srs_ooc.ingestion.formats.genotypes import BedTable, in_role
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -45,6 +46,10 @@ from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest, Shape
 
 # Which reading a table gets: by rows or by columns, by its format.
+
+_ZERO = (
+    " Of phenotypes that are 0 and 1, 0 is missing: `plink2 --1 --make-bed` makes 1 and 2 of them."
+)
 
 
 def open_reading(
@@ -82,7 +87,8 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         from srs_ooc.ingestion.feature_rows import open_feature_rows
 
         return open_feature_rows(text, options, work)
-    _check_no_text_form(path, options)
+    if options.samples is None or not options.text.header:
+        _check_no_text_form(path, options)
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
@@ -98,6 +104,8 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
         options, side = _with_samples(opened, path, options, side)
     if getattr(opened, "annotations", None):  # formats of others need not have any
         options, side = _with_annotations(opened, path, options, side)
+    if missing := options.text.missing:  # in the table of samples; in the file those that are empty
+        options = replace(options, text=replace(options.text, missing=(*missing, "")))
     return TableReading(opened, source, options, side, work, _origin_of(source, work))
 
 
@@ -138,10 +146,12 @@ def _with_samples(
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    for place, (what, name) in enumerate(asked_of(asked)):
-        cells = [known[one][1][place] if one in known else None for one in ids]
-        columns.setdefault(what, []).append((name, cells))
     inferred = side.inferred | unmatched(known, ids)
+    for place, (what, name) in enumerate(asked_of(asked)):
+        cells: Any = [known[one][1][place] if one in known else None for one in ids]
+        if isinstance(table, BedTable):
+            cells = in_role(options, (what, name), cells, ids, inferred)
+        columns.setdefault(what, []).append((name, cells))
     return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
 
 
@@ -204,10 +214,15 @@ def _with_annotations(
         If no target is named, and the file has none, or a column is not there.
     """
     known, inferred = dict(table.annotations), dict(side.inferred)
-    options = options.with_targets(known)
+    options, is_plink = options.with_targets(known), isinstance(table, BedTable)
+
+    def column(what: str, name: str) -> Any:
+        cells, role = known[name], (what, name)
+        return in_role(options, role, cells, known["id"], inferred) if is_plink else cells
+
     names = names_in(options.groups) if options.groups and options.groups not in known else ()
     if names and known.keys() >= set(names):
-        parts = [known[name] for name in names]
+        parts = [column("groups", name) for name in names]
         known[str(options.groups)] = Items(len(parts[0]), partial(_combined, parts))
     for what, name in options.columns():
         if name not in known and table.names is not None and name not in table.names:
@@ -218,7 +233,7 @@ def _with_annotations(
     columns = {what: list(given) for what, given in side.columns.items()}
     for what, name in options.columns():
         if name in known:
-            columns.setdefault(what, []).append((name, known[name]))
+            columns.setdefault(what, []).append((name, column(what, name)))
     named = [name for _, name in options.columns()]
     ids = None if options.aggregate else table.default_ids  # those of the groups
     defaults = {"row_ids": ids, "target": table.default_target}
@@ -226,12 +241,17 @@ def _with_annotations(
         is_free = what not in columns and getattr(options, what) is None
         is_free &= default not in named
         if default is not None and is_free and not (what == "target" and options.no_target):
-            columns[what] = [(default, known[default])]
+            columns[what] = [(default, column(what, default))]
             inferred[what] = f"{default!r} of the file"
-    if "target" not in columns and options.target is None and not options.no_target:
+    name, cells = columns.get("target", [("", ())])[0]
+    is_whole = not is_plink or "target" in side.columns or len({*cells, None, ""}) > 3
+    if not (is_whole or options.append_rows if name else options.target or options.no_target):
+        others = ", ".join(other for other in known if other != name)
+        found = f"{name!r}, in all rows {' or '.join([*({*cells} - {None, ''}), 'missing'])}"
         raise InputError(
-            f"{path}: expected --target, as no column of this format is the last, found none. Name "
-            f"one of {', '.join(known)}, or a feature."
+            f"{path}: expected --target, as no column of this format is the last, found "
+            f"{found if name else 'none'}. Name one of {others}, a feature, or a column of "
+            f"--samples FILE --id NAME; or say --no-target.{_ZERO * is_plink}"
         )
     side = replace(side, columns=columns, inferred=inferred)
     return options.without_columns(known), side

@@ -348,6 +348,87 @@ def test_numbers_for_missing_are_pointed_out(tmp_path, number):
     assert "missing: 40 cells in 8 features" in said
 
 
+NINE = "-9"
+CODED = {
+    "classes": ["1", "2", NINE] * 8,
+    "number": [*map(str, numbers()[4:]), *[NINE] * 4],
+    "days": ["999", *map(str, range(1, 22)), "999", "999"],
+    "age": [NINE if i % 5 == 0 else str(20 + 2 * i) for i in range(N)],
+    "site": ["A", "B", NINE] * 8,
+    "died": ["1", NINE] * 12,
+    "many": [NINE if i % 5 == 0 else str(i % 4) for i in range(N)],
+}
+ROLES = {
+    "classes": ["--target"], "number": ["--target"], "age": ["--target"], "many": ["--covariates"],
+    "site": ["--covariates"], "days": ["--event", "seen=1", "--time"],
+}  # fmt: skip
+
+
+def note_of(said: str, name: str, number: str) -> re.Match[str] | None:
+    stands = rf"'{number}' stands for missing values"
+    return re.search(rf"note: \d columns? \(.*'{name}'.*\): far from all .*{stands}", said)
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_numbers_for_missing_are_pointed_out_of_rows_too(tmp_path, name):
+    number = "999" if name == "days" else NINE
+    table = {"x": numbers(), name: CODED[name], "seen": [0, 1] * 12, "y": CLASSES}
+    given = [*ROLES[name], name, "--ignore", "seen,y"]
+    if name == "days":
+        given[-1] = "y"
+    if "--covariates" in given:
+        given[-1:] = ["seen", "--target", "y"]
+    code, said = ingested(tmp_path, table, *given)
+    assert code == 0
+    assert note_of(said, name, number)
+    options = [text for item in ("", "NA", "nan", number) for text in ("--missing", item)]
+    code, said = ingested(tmp_path, table, *given, *options, "--overwrite")
+    assert code == 0
+    assert "far from all" not in said
+
+
+def test_a_number_for_missing_in_one_row_is_no_class_unasked(tmp_path):
+    code, said = ingested(tmp_path, {"x": numbers(), "y": [*["1", "2"] * 11, "1", NINE]})
+    assert code
+    assert "Perhaps '-9' stands for missing values: empty such cells, or say --missing" in said
+
+
+def test_a_number_for_an_event_that_is_not_known_is_pointed_out(tmp_path):
+    table = {"x": numbers(), "days": range(1, 25), "died": CODED["died"]}
+    _, said = ingested(tmp_path, table, "--time", "days", "--event", "died=1")
+    assert note_of(said, "died", NINE)
+    table["died"] = ["0", "1", NINE] * 8
+    code, said = ingested(tmp_path, table, "--time", "days", "--event", "died", "--overwrite")
+    assert code
+    assert "Perhaps '-9' stands for missing values: empty such cells, or say --missing" in said
+
+
+@pytest.mark.parametrize("suffix", ["frame", "parquet"])
+def test_of_other_formats_the_note_on_a_number_for_missing_names_what_works(
+    tmp_path, caplog, suffix
+):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": numbers(), "ill": np.array(CODED["classes"], int)})
+    frame["age"] = np.array(CODED["age"], float)
+
+    def ingest() -> int:
+        caplog.clear()
+        table, path = frame, tmp_path / f"t.{suffix}"
+        if suffix == "parquet":
+            frame.to_parquet(path)
+        how = {"target": "ill", "covariates": ["age"], "overwrite": True}
+        table = table if suffix == "frame" else path
+        return srs_ooc.ingest(table, tmp_path / "t.zarr", **how).n_rows
+
+    assert ingest() == N
+    assert "2 columns ('age', 'ill'): far from all other numbers, '-9' stands" in caplog.text
+    assert "missing, as pandas does by `frame.replace(VALUE, float('nan'))`;" in caplog.text
+    assert "empty such cells" not in caplog.text
+    frame = frame.replace(-9, float("nan"))
+    assert ingest() == 16
+    assert "far from all" not in caplog.text
+
+
 HONEST = {
     "one alone": [*range(1, N), 999],
     "near the others": [*range(-990, -990 + 20), *[-999] * 4],
@@ -355,6 +436,7 @@ HONEST = {
     "a score to 99": [*range(80, 100), 99, 99, 99, 99],
     "far, and no nines": [*range(1, N - 4), *[500] * 5],
     "a long tail": [*range(1, 21), 50, 60, 99, 99],
+    "a score from -9": [*[-9] * 4, *range(-8, 12)],
 }
 
 

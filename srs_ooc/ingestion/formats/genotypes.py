@@ -5,7 +5,8 @@ at https://www.cog-genomics.org/plink/2.0/formats.
 """
 
 import os
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -18,6 +19,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import (
     FINDING_REPEATED,
     REPEATED,
@@ -27,6 +29,7 @@ from srs_ooc.ingestion.formats import (
     distinct_names,
 )
 from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
 _BIM, _FAM = b"CHROM ID CM POS ALT REF".split(), b"FID IID PAT MAT SEX PHENO1".split()
@@ -34,8 +37,10 @@ _NEEDED = {b"CHROM", b"ID", b"POS", b"ALT", b"REF", b"IID"}
 _CALLED = {"PAT": "father", "MAT": "mother", "SEX": "sex", "PHENO1": "phenotype"}
 _SEXES = {b"1": "male", b"2": "female", b"M": "male", b"F": "female"}
 _STATUS = {b"1": "control", b"2": "case"}
-_IDS = ("FID", "IID")
 _UNKNOWN = {b"0", b"-9", b"NA", b"na", b"nan"}
+RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
+"""The first columns of a ``.raw`` file, which is a text table."""
+_KIN = {"FID", "PAT", "MAT", "father", "mother"}
 
 
 class BedTable(Table):
@@ -61,8 +66,7 @@ class BedTable(Table):
         self._path = path
         variants, samples = (_beside(path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
-        if any(cell is not None for cell in self.annotations.get("phenotype", ())):
-            self.default_target = "phenotype"
+        self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
             lambda: map(_by_place, _records_of(variants, _BIM)),
@@ -149,6 +153,54 @@ def open_plink(path: Path) -> Table:
     return PgenTable(path) if path.suffix == ".pgen" else BedTable(path)
 
 
+def is_plink(source: Mapping[str, Any]) -> bool:
+    """Tell by what a manifest says of its source whether that was such files."""
+    said = f"{source.get('name')} .{source.get('format')}"
+    return re.search(r"\.(bed|pgen)(?![.\w])", said) is not None
+
+
+def in_role(
+    options: IngestOptions, role: tuple[str, str], cells: Any, ids: Any, inferred: dict[str, Any]
+) -> Any:
+    """Return the cells of a column as PLINK 1.9 and 2 take them beside genotypes.
+
+    -9 is missing in targets and covariates; 0 is in a target that else holds 2, or 1 and 2. Of a
+    family or parent 0 says that there is none: the row is a group or stratum by itself.
+
+    Parameters
+    ----------
+    options : IngestOptions
+        With the task.
+    role : (str, str)
+        What the column is (target, targets, events, covariates, groups, strata), and its name.
+    cells, ids : sequence of str
+        The cells, None where missing, and ids of their rows. Those that become missing get the
+        first text that says so.
+    inferred : dict
+        For the manifest: below ``plink`` rows are counted by what is said of them.
+    """
+    (what, name), form = role, options.text
+    alone, is_target = what in ("groups", "strata"), what in ("target", "targets", "events")
+    if name.lstrip("#") in _KIN:
+        codes, lot = {"0", ".", ""}, "each stands alone" if alone else "missing"
+        said = f"with 0 as {name!r}, which is none: {lot}"
+    elif is_target or what == "covariates":
+        texts = {*cells} - {None, ""}
+        codes = {text for text in texts if parse_decimal(text.encode()) == -9}
+        known = {text for text in texts - codes if not form.is_missing(text.encode())}
+        is_number = options.task == "regression" or options.censored or not is_target
+        if is_status := {"0", "2"} <= known <= {"0", "1", "2"} and not is_number:
+            codes.add("0")
+        said = f"with -9{' or 0' * is_status} as {name!r}: missing, as PLINK has it"
+    else:
+        return cells
+    if n_lost := sum(cell in codes for cell in cells):
+        counts = inferred.setdefault("plink", {})
+        counts[said] = counts.get(said, 0) + n_lost
+    gone, pairs = next(iter(form.missing or ("",))), zip(cells, ids, strict=False)
+    return [(f"0:{one}" if alone else gone) if cell in codes else cell for cell, one in pairs]
+
+
 def _beside(path: Path, suffix: str) -> Path:
     beside = path.with_suffix(suffix)
     if not beside.is_file():
@@ -208,8 +260,8 @@ def _annotations(path: Path) -> dict[str, list[str | None]]:
             return [_SEXES.get(cell) for cell in cells]
         if name == "PHENO1" and set(cells) <= _STATUS.keys() | _UNKNOWN:
             return [_STATUS.get(cell) for cell in cells]
-        unknown = {b"0"} if name in ("PAT", "MAT") else _UNKNOWN - {b"0"}
-        return [None if cell in unknown and name not in _IDS else _text(cell) for cell in cells]
+        unknown = () if name in ("FID", "IID", "PAT", "MAT") else _UNKNOWN - {b"0"}
+        return [None if cell in unknown else _text(cell) for cell in cells]
 
     found = {_text(name): known(_text(name), cells) for name, cells in columns.items()}
     ids = found.get("IID", [])

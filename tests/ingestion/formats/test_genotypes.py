@@ -305,3 +305,211 @@ def test_a_file_that_ends_before_what_is_asked_for_is_told(tmp_path, read):
     np.testing.assert_array_equal(read(bed, np.array([5, 2, 3, 0])), found)
     with pytest.raises(InputError, match="expected as many bytes as when it was opened"):
         read(bed, np.array([0, N_VARIANTS - 1]))
+
+
+# What PLINK takes for missing: -9, and 0 where it is a status, a family or a parent.
+
+
+def said_of(capsys, *command) -> str:
+    ends_with(0, "ingest", "--overwrite", *command)
+    return capsys.readouterr().out
+
+
+def people_of(folder: Path, columns: dict[str, list]) -> list:
+    """Write a table of samples; return the options that name it."""
+    table = {"IID": [f"I{i}" for i in range(N_ROWS)], **columns}
+    rows = zip(*table.values(), strict=True)
+    lines = ["\t".join(table), *("\t".join(map(str, row)) for row in rows)]
+    (folder / "people.tsv").write_text("\n".join(lines) + "\n")
+    return ["--samples", folder / "people.tsv", "--id", "IID"]
+
+
+CODES = [("1", "2", "-9", "-9.0")[i % 4] for i in range(N_ROWS)]
+NUMBERS = [f"{i}.5" if i % 3 else "-9" for i in range(N_ROWS)]
+N_CODES, N_NUMBERS = sum(one[0] == "-" for one in CODES), NUMBERS.count("-9")
+
+
+@pytest.mark.parametrize("write", ["bed", "pgen"])
+def test_minus_nine_of_samples_is_missing_in_targets_and_covariates(tmp_path, capsys, write):
+    """PLINK 1.9 and 2 take it so in --pheno and in --covar, -9.0 too, but not -9.5."""
+    path = write_bed(tmp_path) if write == "bed" else write_pgen(tmp_path)
+    ages = ["-9" if i == 4 else "-9.5" if i == 5 else str(40 + i) for i in range(N_ROWS)]
+    options = people_of(tmp_path, {"ill": CODES, "bmi": NUMBERS, "age": ages})
+    store = tmp_path / "g.zarr"
+    said = said_of(capsys, path, store, *options, "--target", "ill,bmi", "--covariates", "age")
+    assert f"{N_CODES} rows with -9 as 'ill': missing, as PLINK has it" in said
+    assert f"{N_NUMBERS} rows with -9 as 'bmi'" in said
+    assert "1 row with -9 as 'age'" in said
+    opened = Store.open(store)
+    assert opened.manifest.classes == ("1", "2")
+    assert opened.n_rows == N_ROWS - N_CODES
+    (bmi,), (age,) = opened.added("target"), opened.each_covariate()
+    kept = [i for i in range(N_ROWS) if CODES[i] in "12"]
+    assert np.isnan(bmi.values).tolist() == [NUMBERS[i] == "-9" for i in kept]
+    assert age.values[3] == -9.5
+    assert np.isnan(age.values).sum() == (4 in kept)
+    said_of(capsys, path, store, *options, "--target", "bmi")
+    assert Store.open(store).target().min() == 1.5
+
+
+def test_minus_nine_of_targets_added_to_genotypes_is_missing(tmp_path, capsys):
+    store, twin = tmp_path / "g.zarr", tmp_path / "c.zarr"
+    options = people_of(tmp_path, {"ill": CODES, "bmi": NUMBERS})
+    added = [options[1], "--id", "IID", "--target", "ill,bmi"]
+    said_of(capsys, write_bed(tmp_path), store)
+    ends_with(0, "targets", store, *added)
+    said = capsys.readouterr().out
+    assert f"{N_CODES} rows with -9 as 'ill': missing, as PLINK has it" in said
+    assert f"target 'bmi' (numbers): {N_ROWS - N_NUMBERS} of {N_ROWS} rows" in said
+    said_of(capsys, write_csv(tmp_path), twin, "--row-ids", "id", "--target", "status")
+    ends_with(0, "targets", twin, *added)
+    said = capsys.readouterr().out
+    assert "note: 2 columns ('bmi', 'ill'): far from all other numbers, '-9' stands for" in said
+    assert f"target 'bmi' (numbers): {N_ROWS} of {N_ROWS} rows" in said
+    ends_with(0, "targets", twin, *added, "--missing", "-9", "--missing", "-9.0")
+    said = capsys.readouterr().out
+    assert "note:" not in said
+    assert f"target 'ill' (2 levels): {N_ROWS - N_CODES} of {N_ROWS} rows" in said
+
+
+def test_minus_nine_as_the_phenotype_of_a_raw_file_is_missing(tmp_path, capsys):
+    header = "FID IID PAT MAT SEX PHENOTYPE rs0_A rs1_A\n"
+    rows = [
+        f"{(0, 'A', 'B')[i % 3]} I{i} 0 0 1 {(1, 2, -9)[i % 3]} {i % 2} NA" for i in range(N_ROWS)
+    ]
+    (tmp_path / "g.raw").write_text(header + "\n".join(rows) + "\n")
+    options = ["--target", "PHENOTYPE", "--ignore", "IID", "--groups", "FID"]
+    said = said_of(capsys, tmp_path / "g.raw", tmp_path / "g.zarr", *options)
+    assert "7 rows with -9 as 'PHENOTYPE': missing, as PLINK has it" in said
+    assert "8 rows with 0 as 'FID', which is none: each stands alone" in said
+    assert Store.open(tmp_path / "g.zarr").manifest.classes == ("1", "2")
+    (tmp_path / "g.csv").write_text(header.replace("MAT ", "Mat ") + "\n".join(rows) + "\n")
+    said = said_of(capsys, tmp_path / "g.csv", tmp_path / "g.zarr", *options)
+    assert "as PLINK has it" not in said
+    assert "'-9' stands for missing values: empty such cells, or say --missing ''" in said
+
+
+def test_a_zero_is_missing_where_the_other_phenotypes_are_one_and_two(tmp_path, capsys):
+    """PLINK 2 takes it so in each column of .psam, and for a number among other numbers."""
+    store, path = tmp_path / "g.zarr", write_pgen(tmp_path)
+    psam = path.with_suffix(".psam")
+    header, *rows = psam.read_text().splitlines()
+    more = [f"{row}\t{i % 3}\t{i % 4}\t{i % 2}\n" for i, row in enumerate(rows)]
+    psam.write_text(f"{header}\till\tsteps\tsmoker\n" + "".join(more))
+    said = said_of(capsys, path, store, "--target", "ill", "--covariates", "smoker")
+    assert "8 rows with -9 or 0 as 'ill': missing, as PLINK has it" in said
+    assert Store.open(store).manifest.classes == ("1", "2")
+    assert "as 'smoker'" not in said
+    said_of(capsys, path, store, "--target", "ill", "--task", "regression")
+    assert Store.open(store).n_rows == N_ROWS
+    for name, classes in (("steps", ("0", "1", "2", "3")), ("smoker", ("0", "1"))):
+        said_of(capsys, path, store, "--target", name, "--task", "classification")
+        assert Store.open(store).manifest.classes == classes
+    said_of(capsys, path, store, "--target", "sex", "--covariates", "ill")
+    (covariate,) = Store.open(store).each_covariate()
+    assert not np.isnan(covariate.values).any()  # as of PLINK 2, where it is one
+
+
+def test_a_zero_of_samples_is_missing_as_a_status_alone(tmp_path, capsys):
+    """Where it is 0 and 1 it is a class, in a table that need not be PLINK's."""
+    columns = {
+        "status": ["0", "1", "2", "NA", "-9"],
+        "coded": ["0", "1", "0", "NA", "1"],
+        "steps": ["0", "1", "2", "3", "NA"],
+    }
+    some = {name: [cells[i % 5] for i in range(N_ROWS)] for name, cells in columns.items()}
+    store, options = tmp_path / "g.zarr", people_of(tmp_path, some)
+    for name, classes in (("status", "12"), ("coded", "01"), ("steps", "0123")):
+        said = said_of(capsys, write_bed(tmp_path), store, *options, "--target", name)
+        assert Store.open(store).manifest.classes == tuple(classes)
+        assert ("-9 or 0 as" in said) == (name == "status")
+
+
+def test_a_zero_of_a_raw_file_is_a_number_in_whatever_block_it_is(tmp_path, capsys):
+    doses = ["0", "1", "2"] * 4000 + ["3.5", "-9"] * 40
+    rows = [f"F{i} I{i} 0 0 1 {one} {i % 2}\n" for i, one in enumerate(doses)]
+    (tmp_path / "g.raw").write_text("FID IID PAT MAT SEX PHENOTYPE rs0_A\n" + "".join(rows))
+    options = ["--target", "PHENOTYPE", "--ignore", "FID,IID"]
+    said_of(capsys, tmp_path / "g.raw", tmp_path / "g.zarr", *options)
+    found = Store.open(tmp_path / "g.zarr").target()
+    assert found.tolist() == [float(one) for one in doses if one != "-9"]
+
+
+def test_samples_without_a_line_have_no_family_that_is_known(tmp_path, capsys):
+    options = people_of(tmp_path, {"FID": ["A"] * N_ROWS})
+    lines = options[1].read_text().splitlines()
+    options[1].write_text("\n".join(lines[:-1]) + "\n")
+    ends_with(2, "ingest", write_bed(tmp_path), tmp_path / "g.zarr", *options, "--groups", "FID")
+    assert "(--groups): expected a text, found an empty cell" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["file", "values"])
+def test_a_target_given_apart_stands_for_phenotypes_that_are_missing(tmp_path, given):
+    path = write_bed(tmp_path, fam=[f"F{i} I{i} 0 0 1 -9" for i in range(N_ROWS)])
+    if given == "values":
+        manifest = srs_ooc.ingest(path, tmp_path / "g.zarr", target=np.arange(N_ROWS) % 2)
+    else:
+        (tmp_path / "y.txt").write_text("\n".join(STATUS))
+        ends_with(0, "ingest", path, tmp_path / "g.zarr", "--target-file", tmp_path / "y.txt")
+        manifest = read_manifest(tmp_path / "g.zarr")
+    assert len(manifest.classes) == 2
+
+
+@pytest.mark.parametrize("one", [-9, 0])
+def test_where_all_phenotypes_are_missing_others_are_offered(tmp_path, one):
+    path = write_bed(tmp_path, fam=[f"0 I{i} 0 0 {1 + i % 2} {one}" for i in range(N_ROWS)])
+    for target in (None, "phenotype"):
+        with pytest.raises(InputError, match="'phenotype', in all rows missing") as error:
+            srs_ooc.ingest(path, tmp_path / "g.zarr", target=target)
+        offered = str(error.value).partition("Name one of")[2]
+        assert "phenotype," not in offered
+        assert "samples FILE" in offered
+        assert "no_target" in offered
+
+
+def test_phenotypes_of_zero_and_one_are_refused_with_the_remedy(tmp_path):
+    path = write_bed(tmp_path, fam=[f"F{i} I{i} 0 0 1 {i % 2}" for i in range(N_ROWS)])
+    with pytest.raises(InputError, match=r"control or missing.*0 is missing: `plink2 --1"):
+        srs_ooc.ingest(path, tmp_path / "g.zarr")
+
+
+FAMILIES = ["0" if i % 3 else f"F{i // 6}" for i in range(N_ROWS)]
+N_ALONE = FAMILIES.count("0")
+N_FAMILIES = len({*FAMILIES}) - 1
+
+
+def test_who_has_no_family_is_a_group_of_his_own(tmp_path, capsys):
+    fam = [f"{FAMILIES[i]} I{i} 0 0 {1 + i % 2} {STATUS[i]}" for i in range(N_ROWS)]
+    path, store = write_bed(tmp_path, fam=fam), tmp_path / "g.zarr"
+    words = f"{N_ALONE} rows with 0 as 'FID', which is none: "
+    own = people_of(tmp_path, {"#FID": [one.replace("0", ".") for one in FAMILIES]})
+    for name, options in (("FID", ()), ("#FID", own)):
+        for what in ("groups", "strata"):
+            said = said_of(capsys, path, store, f"--{what}", name, *options)
+            assert f"{words.replace('FID', name)}each stands alone" in said
+            found = getattr(Store.open(store), what)()
+            assert len(np.unique(found)) == N_ALONE + N_FAMILIES
+    assert words + "each" in said_of(capsys, path, store, "--groups", "FID,sex")
+    assert len(np.unique(Store.open(store).groups())) > N_ALONE + N_FAMILIES
+    whole = ["--no-target", "--code-dtype", "uint8", "--aggregate", "mean"]
+    said_of(capsys, path, store, *whole, "--groups", "FID")
+    assert list(Store.open(store).row_ids)[:3] == ["F0", "0:I1", "0:I2"]
+    said = said_of(capsys, path, store, "--groups", "father")
+    assert f"{N_ROWS} rows with 0 as 'father', which is none: each stands alone" in said
+    assert words + "missing" in said_of(capsys, path, store, "--covariates", "FID")
+    (covariate,) = Store.open(store).each_covariate()
+    assert np.isnan(covariate.values).sum() == N_ALONE
+
+
+def test_missing_texts_are_said_of_samples_beside_genotypes(tmp_path, capsys):
+    path, store = write_bed(tmp_path), tmp_path / "g.zarr"
+    table = people_of(tmp_path, {"dose": ["-99" if i == 3 else str(i) for i in range(N_ROWS)]})
+    options = [path, store, *table, "--target", "dose", "--task", "regression"]
+    said_of(capsys, *options, "--missing", "-99", "--missing", "0")
+    assert Store.open(store).target().tolist() == [i for i in range(1, N_ROWS) if i != 3]
+    text = table[1].read_text().splitlines()
+    table[1].write_text("\n".join(text[:-2]) + "\n")  # rows that it lacks are missing as well
+    said_of(capsys, *options, "--missing", "-99")
+    assert Store.open(store).n_rows == N_ROWS - 3
+    ends_with(2, "ingest", *options, "--overwrite", "--no-header")
+    assert "only for text tables" in capsys.readouterr().err
