@@ -467,10 +467,8 @@ def disk_errors(target_path: Path) -> Iterator[None]:
             ) from error
         named = Path(str(error.filename or target_path))
         scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
-        if named not in (target_path, target_path.parent) and scratch not in (
-            named,
-            *named.parents,
-        ):
+        ours = {target_path, scratch}
+        if named != target_path.parent and ours.isdisjoint((named, *named.parents)):
             raise InputError(
                 f"{error.filename}: reading failed: {error.strerror}. Leave the file in its place, "
                 "readable, until the ingest has ended."
