@@ -60,7 +60,7 @@ def _class_counts(manifest: Manifest) -> str:
     return ", ".join(shown)
 
 
-def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False) -> None:
+def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> None:
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
@@ -90,12 +90,12 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     for line in inferred.get("appended", ()):
         say(f"appended: {line}")
     say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    _report_found(manifest, has_samples=has_samples)
+    _report_found(manifest, has_samples=options.samples is not None)
     if manifest.n_missing_cells:
         say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
     say(_kept(manifest))
     if isinstance(store, Path):
-        for remark in remarks_of(Store.open(store)):
+        for remark in remarks_of(Store.open(store), options.text.missing):
             say(f"note: {remark}")
 
 
@@ -335,7 +335,7 @@ def ingest_command(
 
     with closing(progress):
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
-    report_store(store, manifest, has_samples=options.samples is not None)
+    report_store(store, manifest, options)
 
 
 @click.command("targets")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 import numpy as np
 
@@ -34,13 +35,15 @@ _NINES = {sign * (10.0**digits - 1) for digits in range(2, 8) for sign in (-1, 1
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
 
-def remarks_of(store: Store) -> Iterator[str]:
+def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str]:
     """Yield sentences on what of a store, new and on this disk, may be a mistake.
 
     Parameters
     ----------
     store : Store
         The store.
+    known : sequence of str, optional
+        Texts that ``--missing`` named when it was made.
 
     Yields
     ------
@@ -54,7 +57,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
-    yield from _classes(list(manifest.classes))
+    yield from _classes(list(manifest.classes), known)
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") == LAST_COLUMN
     if is_guess and task.startswith("regression"):
@@ -74,17 +77,18 @@ def remarks_of(store: Store) -> Iterator[str]:
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
-        yield from _texts(store)
-        yield from _far_out(store)
+        yield from _texts(store, known)
+        yield from _far_out(store, known)
 
 
-def _classes(labels: list[str]) -> Iterator[str]:
+def _classes(labels: list[str], known: Sequence[str] | None) -> Iterator[str]:
     if texts := texts_among_numbers(labels):
         yield (
-            f"most class labels are numbers: if the target is a number, {said_of_missing(texts)}."
+            "most class labels are numbers: if the target is a number, "
+            f"{said_of_missing(texts, known)}."
         )
     elif words := words_for_missing(labels):
-        yield f"{said_of_missing(words)}, if they are no classes."
+        yield f"{said_of_missing(words, known)}, if they are no classes."
 
 
 def _groups(store: Store) -> Iterator[str]:
@@ -124,7 +128,7 @@ def _of_rows(store: Store) -> Iterator[str]:
         if not levels and 2 < len(found) <= MOST_CODES and (found == np.floor(found)).all():
             yield (
                 f"covariate {name!r} has {len(found)} different whole numbers: if they are names "
-                f"(of batches, sites), say --kind {name}=categorical."
+                f"(of batches, sites), say --kind {quote(name)}=categorical."
             )
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
@@ -165,7 +169,7 @@ def _first_stored(store: Store) -> int | None:
     return None
 
 
-def _texts(store: Store) -> Iterator[str]:
+def _texts(store: Store, known: Sequence[str] | None) -> Iterator[str]:
     """Look at the first categorical features."""
     texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
     categories, positions = store.categories(), store.array("positions")
@@ -184,10 +188,11 @@ def _texts(store: Store) -> Iterator[str]:
             f"categories. Leave them out with --ignore, or {TO_DAYS}."
         )
     if others:
-        yield f"{_named(others)}: {said_of_missing(sorted(words))}, if they are no categories."
+        said = said_of_missing(sorted(words), known)
+        yield f"{_named(others)}: {said}, if they are no categories."
 
 
-def _far_out(store: Store) -> Iterator[str]:
+def _far_out(store: Store, known: Sequence[str] | None) -> Iterator[str]:
     """Look for a number such as -999 that is repeated, far from all others of its column."""
     if store.manifest.values_dtype is None:
         return
@@ -209,7 +214,7 @@ def _far_out(store: Store) -> Iterator[str]:
         first = _named([store.names[int(places[feature])] for feature in list(found)[:6]])
         yield (
             f"{counted(len(found), 'column')} ({first}): far from all other numbers, "
-            f"{said_of_missing(sorted(labels))}, if nobody measured that."
+            f"{said_of_missing(sorted(labels), known)}, if nobody measured that."
         )
 
 

@@ -224,7 +224,9 @@ def texts_among_numbers(labels: Sequence[str]) -> list[str]:
     return texts if 0 < len(texts) < len(labels) / 2 else []
 
 
-def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) -> None:
+def check_counts(
+    where: str, rows: Mapping[str, int], least: int | None = None, known: Sequence[str] | None = ()
+) -> None:
     """Refuse classes of too few rows.
 
     Parameters
@@ -235,6 +237,8 @@ def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) 
         Rows of each class.
     least : int, optional
         Rows that a class must have; by default two, where there are :data:`FEW_ROWS` or more.
+    known : sequence of str, optional
+        Texts that ``--missing`` named, beside which it can name more; not if it is empty.
 
     Raises
     ------
@@ -248,30 +252,32 @@ def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) 
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
         raise InputError(
             f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {_remedy(list(rows), rare)}"
+            f"fewer: {_named(rare)}. {_remedy(list(rows), rare, known)}"
         )
 
 
-def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
+def _remedy(labels: Sequence[str], rare: Sequence[str], known: Sequence[str] | None) -> str:
     keep = "--min-class-rows 1 takes classes as they are."
     if texts := texts_among_numbers(labels):
-        return f"If the target is a number, {said_of_missing(texts)}. {keep}"
+        return f"If the target is a number, {said_of_missing(texts, known)}. {keep}"
     if words := words_for_missing(rare):
-        return f"Perhaps {said_of_missing(words)}. {keep}"
+        return f"Perhaps {said_of_missing(words, known)}. {keep}"
     return (
         "Name another column with --target if this is none of classes; if the target is a number, "
         f"say --task regression; merge the classes, or leave their rows out. {keep}"
     )
 
 
-def said_of_missing(labels: Sequence[str]) -> str:
+def said_of_missing(labels: Sequence[str], known: Sequence[str] | None = None) -> str:
     """Say that some labels stand for missing values, and what to do then.
 
-    The option takes them for missing beside what is so by default.
+    The option takes them for missing beside what is so by default, or those it named, ``known``.
     """
     verb = "stands" if len(labels) == 1 else "stand"
-    options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
-    return f"{_named(labels)} {verb} for missing values: empty such cells, or say {options}"
+    words = ("", "NA", "nan") if known is None else known
+    options = " ".join(f"--missing {quote(word)}" for word in (*words, *labels[:NAMED]))
+    more = f", or, of a text table, say {options}" * bool(words)
+    return f"{_named(labels)} {verb} for missing values: empty such cells{more}"
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -507,7 +513,7 @@ class RowColumns:
             )
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
-        check_counts(where, n_rows, self._options.min_class_rows)
+        check_counts(where, n_rows, self._options.min_class_rows, self._form.missing)
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
