@@ -384,7 +384,7 @@ _SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)(\.zarr\b)?")
 _TEXT = r"--(?:comment|decimal|id|missing(?!-)|no-header|orient|samples?|separator)\b"
 _INSTEAD = " (Options of `srs-ooc ingest` alone: in Python read the table so with pandas.)"
 _OTHERS = {"kind": "kinds", "dask": "client", "no_values": "keep_values=False",
-           "target_file": "target"}  # fmt: skip
+           "target_file": "target=numpy.load(FILE)"}  # fmt: skip
 """Options of text tables, which Python does not have, what to do instead, and other names."""
 _FLAG = re.compile(
     rf"(?<![\w-])(?!{_TEXT})--([a-z][a-z-]*[a-z]|[a-z])"
@@ -397,8 +397,7 @@ def spelled(message: str) -> str:
     message = re.sub(r"--kind (\S+)=(\w+)", r"kinds={'\1': '\2'}", message)
     parts = _COMMAND.split(_SCRATCH.sub(r"\1", message))
     text = "".join(part if part.startswith("`") else _FLAG.sub(_keyword, part) for part in parts)
-    has_left = _INSTEAD not in text and any(re.search(_TEXT, part) for part in parts[::2])
-    return text + _INSTEAD * has_left
+    return text + _INSTEAD * (_INSTEAD not in text and bool(re.search(_TEXT, " ".join(parts[::2]))))
 
 
 def _keyword(match: "re.Match[str]") -> str:

@@ -441,5 +441,6 @@ def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> N
     if orient == "features" and None in map(given.get, ("samples", "id_name", "target")):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
-            "and --event), which say where the target of each sample stands. Give all three."
+            "and --event), which say where the target of each sample stands. Give all three. Turn "
+            "an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )

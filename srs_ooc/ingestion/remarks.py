@@ -83,10 +83,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
 
 def _classes(labels: list[str], known: Sequence[str] | None) -> Iterator[str]:
     if texts := texts_among_numbers(labels):
-        yield (
-            "most class labels are numbers: if the target is a number, "
-            f"{said_of_missing(texts, known)}."
-        )
+        yield f"most labels are numbers: if the target is one, {said_of_missing(texts, known)}."
     elif words := words_for_missing(labels):
         yield f"{said_of_missing(words, known)}, if they are no classes."
 

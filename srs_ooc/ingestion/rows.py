@@ -274,10 +274,9 @@ def said_of_missing(labels: Sequence[str], known: Sequence[str] | None = None) -
     The option takes them for missing beside what is so by default, or those it named, ``known``.
     """
     verb = "stands" if len(labels) == 1 else "stand"
-    words = ("", "NA", "nan") if known is None else known
-    options = " ".join(f"--missing {quote(word)}" for word in (*words, *labels[:NAMED]))
-    more = f", or, of a text table, say {options}" * bool(words)
-    return f"{_named(labels)} {verb} for missing values: empty such cells{more}"
+    words = (*(("", "NA", "nan") if known is None else known), *labels[:NAMED])
+    options = ", or, of a text table, say " + " ".join(f"--missing {quote(one)}" for one in words)
+    return f"{_named(labels)} {verb} for missing values: empty such cells{options * (known != ())}"
 
 
 def _named(labels: Sequence[str]) -> str:

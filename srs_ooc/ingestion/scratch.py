@@ -4,7 +4,6 @@ Panels of rows are filled in memory and lie column-major in a file.
 """
 
 import contextlib
-import errno
 import math
 import mmap
 import shutil
@@ -371,8 +370,6 @@ class Panels(Closing):
 
 # The disk of an ingest: room for it, and its errors in the user's terms.
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def disk_of(
     shape: Shape,
@@ -460,11 +457,6 @@ def disk_errors(target_path: Path) -> Iterator[None]:
             f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
         ) from None
     except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise StoreError(
-                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
-                "store. Free some space, or choose a path on another disk."
-            ) from error
         named = Path(str(error.filename or target_path))
         scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
         ours = {target_path, scratch}
@@ -475,5 +467,5 @@ def disk_errors(target_path: Path) -> Iterator[None]:
             ) from error
         raise StoreError(
             f"{target_path}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists and can be written."
+            "Choose a path in a folder that exists, can be written, and has room."
         ) from error

@@ -62,10 +62,8 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
     """Yield the names of a query's columns, and what asks for their cells."""
     source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
     try:
-        with (
-            closing((_sqlite if is_sqlite else _duckdb)(path, scratch)) as database,
-            ThreadPoolExecutor(1) as worker,
-        ):
+        opens = _sqlite if is_sqlite else _duckdb
+        with closing(opens(path, scratch)) as database, ThreadPoolExecutor(1) as worker:
 
             def done(call: Callable[..., Any], *arguments: Any) -> Any:
                 """Call in the other thread: no signal is heeded where the database works."""
