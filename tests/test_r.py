@@ -83,7 +83,7 @@ refused("expected names of columns", kept(frame, "b.zarr", covariates = c("age",
 stopifnot(kept(frame, "b.zarr", covariates = both)$n_features == 3)
 x[3, 2] <- NA
 whole <- matrix(c(NA, 2:60), 20)
-refused("R's NA", kept(whole, "c.zarr"))
+refused("in R, `x + 0`", kept(whole, "c.zarr"))
 for (one in list(x, whole + 0)) stopifnot(kept(one, "c.zarr")$n_missing_cells == 1)
 flags <- matrix(c(NA, rep(TRUE, 19)), 20, 2)
 stopifnot(kept(flags, "d.zarr")$n_missing_cells == 0)

@@ -94,26 +94,32 @@ def published_folder(target: Path, *, replaces: bool = False) -> Iterator[Path]:
         ours lies where the scratch folder has to be.
     OSError
         If the parent cannot be written.
+    StoreError
+        If ``target`` was replaced, but what was there cannot be removed.
     """
     scratch = _scratch_of(target, replaces=replaces)
     _refuse_foreign(scratch)
     scratch.mkdir(exist_ok=True)
     with _held(scratch, target, os.O_RDONLY, replaces=replaces):
-        marker = scratch / MARKER
-        marker.touch()
-        for entry in scratch.iterdir():
-            if entry != marker:
-                _remove(entry)
+        (scratch / MARKER).touch()
+        _empty(scratch)
         yield scratch
         sync_folder(scratch)
-        if replaces and target.exists():
+        if is_replaced := replaces and target.exists():
             (target / MARKER).touch()  # before it is the scratch folder: that is never without it
             _exchange(scratch, target)
-            _remove(scratch)
         else:
             scratch.rename(target)
         (target / MARKER).unlink()  # last, so that a scratch folder is never without it
-    sync_folder(target.parent)
+        sync_folder(target.parent)
+        try:
+            if is_replaced:
+                _remove(scratch)
+        except OSError as error:
+            raise StoreError(
+                f"{target}: the new one is there, whole, but the old one could not be removed: "
+                f"{error.strerror}. Remove what is left of it: {scratch}."
+            ) from error
 
 
 def _exchange(scratch: Path, target: Path) -> None:
@@ -229,8 +235,16 @@ def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) ->
         release_lock(lock)
 
 
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder but the marker, which goes with the folder."""
+    for entry in folder.iterdir():
+        if entry.name != MARKER:
+            _remove(entry)
+
+
 def _remove(entry: Path) -> None:
     if entry.is_dir() and not entry.is_symlink():
+        _empty(entry)
         shutil.rmtree(entry)
     else:
         entry.unlink(missing_ok=True)

@@ -381,21 +381,28 @@ def unexpected(name: str, expected: str, value: Any) -> UsageError:
 _COMMAND = re.compile("(`[^`]*`)")
 _SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)(\.zarr\b)?")
 """A file that an argument was written to: called as the argument is."""
+_TEXT = r"--(?:comment|decimal|id|missing(?!-)|no-header|orient|samples?|separator)\b"
+_INSTEAD = " (Options of `srs-ooc ingest` alone: in Python read the table so with pandas.)"
+_OTHERS = {"kind": "kinds", "dask": "client", "no_values": "keep_values=False",
+           "target_file": "target=numpy.load(FILE)"}  # fmt: skip
+"""Options of text tables, which Python does not have, what to do instead, and other names."""
 _FLAG = re.compile(
-    r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])"
+    rf"(?<![\w-])(?!{_TEXT})--([a-z][a-z-]*[a-z]|[a-z])"
     r"(?: (?:(?=[0-9])|(regression|classification|uint16|drop)\b))?"
 )
 
 
 def spelled(message: str) -> str:
     """Return a message with options spelt as keyword arguments, but for commands it quotes."""
+    message = re.sub(r"--kind (\S+)=(\w+)", r"kinds={'\1': '\2'}", message)
     parts = _COMMAND.split(_SCRATCH.sub(r"\1", message))
-    return "".join(part if part.startswith("`") else _FLAG.sub(_keyword, part) for part in parts)
+    text = "".join(part if part.startswith("`") else _FLAG.sub(_keyword, part) for part in parts)
+    return text + _INSTEAD * (_INSTEAD not in text and bool(re.search(_TEXT, " ".join(parts[::2]))))
 
 
 def _keyword(match: "re.Match[str]") -> str:
     value = f'="{match[2]}"' if match[2] else "=" * match[0].endswith(" ")
-    return match[1].replace("-", "_") + value
+    return _OTHERS.get(name := match[1].replace("-", "_"), name) + value
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -37,6 +38,7 @@ from srs_ooc.ingestion.ingest import (
 )
 from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import far_out, remarks_of
+from srs_ooc.ingestion.rows import said_of_missing
 from srs_ooc.ingestion.stages import forecast
 from srs_ooc.results.live import RunProgress
 from srs_ooc.store.manifest import LAST_COLUMN, NO_TARGET, Manifest
@@ -60,7 +62,7 @@ def _class_counts(manifest: Manifest) -> str:
     return ", ".join(shown)
 
 
-def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False) -> None:
+def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> None:
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
@@ -90,12 +92,12 @@ def report_store(store: Place, manifest: Manifest, *, has_samples: bool = False)
     for line in inferred.get("appended", ()):
         say(f"appended: {line}")
     say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    _report_found(manifest, has_samples=has_samples)
+    _report_found(manifest, has_samples=options.samples is not None)
     if manifest.n_missing_cells:
         say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
     say(_kept(manifest))
     if isinstance(store, Path):
-        for remark in remarks_of(Store.open(store)):
+        for remark in remarks_of(Store.open(store), options.text.missing):
             say(f"note: {remark}")
 
 
@@ -337,7 +339,7 @@ def ingest_command(
 
     with closing(progress):
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
-    report_store(store, manifest, has_samples=options.samples is not None)
+    report_store(store, manifest, options)
 
 
 @click.command("targets")
@@ -367,7 +369,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         options = options.with_targets(sample_columns(options)[2])
         words = "rows without a line in the table", "lines without a row, left out"
         _report_unmatched(add_columns(opened, options), *words)
-        for remark in far_out(opened, features=False):
+        said = partial(said_of_missing, known=options.text.missing)
+        for remark in far_out(opened, said, features=False):
             say(f"note: {remark}")
     own, n_rows = opened.manifest, opened.n_rows
     if opened.own_target:
@@ -445,5 +448,6 @@ def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> N
     if orient == "features" and None in map(given.get, ("samples", "id_name", "target")):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
-            "and --event), which say where the target of each sample stands. Give all three."
+            "and --event), which say where the target of each sample stands. Give all three. Turn "
+            "an array by `numpy.save(NEW, numpy.load(FILE).T)` for --target-file and --names."
         )

@@ -377,9 +377,8 @@ def raise_fault(
 def explain(fault: str, cell: bytes, where: str, form: TextForm) -> str:
     """Say what was expected at ``where``, what was found, and what to do."""
     text = cell.decode("utf-8", "replace")
-    missing = "an empty cell, NA or nan"
-    if form.missing is not None:
-        missing = " or ".join(repr(word) if word else "an empty cell" for word in form.missing)
+    words = ("", "NA", "nan") if form.missing is None else form.missing
+    missing = " or ".join(repr(word) if word else "an empty cell" for word in words)
     return {
         "not_a_number": f"{where}: expected a number (or {missing} for a missing value), "
         f"found {text!r}. Mend the cell, leave the column out with --ignore, or take all its cells "

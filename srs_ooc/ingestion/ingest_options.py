@@ -572,6 +572,8 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
         raise InputError(
             f"{source}: no such column {name!r} ({option}); expected one of its {len(header)} "
             f"columns: {', '.join(shown)}{more}."
+            + " A file: --target-file."
+            * (option == "--target" and Path(name).is_file())
         )
     return position
 

@@ -1,8 +1,10 @@
 """What of a table may be a mistake, in sentences: an index, words for what is missing, dates."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -36,14 +38,19 @@ MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
+Said = Callable[[list[str]], str]
+"""Says of some labels that they stand for missing values, and what to do then."""
 
-def remarks_of(store: Store) -> Iterator[str]:
+
+def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str]:
     """Yield sentences on what of a store, new and on this disk, may be a mistake.
 
     Parameters
     ----------
     store : Store
         The store.
+    known : sequence of str, optional
+        Texts that ``--missing`` named when it was made.
 
     Yields
     ------
@@ -57,7 +64,8 @@ def remarks_of(store: Store) -> Iterator[str]:
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
-    yield from _classes(store)
+    said = partial(_said, store, known)
+    yield from _classes(list(manifest.classes), said)
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") == LAST_COLUMN
     if is_guess and task.startswith("regression"):
@@ -77,25 +85,23 @@ def remarks_of(store: Store) -> Iterator[str]:
     if _look_like_cells(store.names.between(0, min(MOST_LOOKED_AT, store.n_features))):
         yield "the names of columns are numbers: if the first line holds data, say --no-header."
     if store.n_features <= MOST_FEATURES:
-        yield from _texts(store)
-    yield from far_out(store, features=store.n_features <= MOST_FEATURES)
+        yield from _texts(store, said)
+    yield from far_out(store, said, features=store.n_features <= MOST_FEATURES)
 
 
-def _classes(store: Store) -> Iterator[str]:
-    labels = list(store.manifest.classes)
-    if texts := texts_among_numbers(labels):
-        said = _said(store, texts)
-        yield f"most class labels are numbers: if the target is a number, {said}."
-    elif words := words_for_missing(labels):
-        yield f"{_said(store, words)}, if they are no classes."
-
-
-def _said(store: Store, labels: list[str]) -> str:
+def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
     """Say that some labels stand for missing values, and what to do with such a table then."""
     if str(store.manifest.source.get("format", "csv")).startswith("csv"):
-        return said_of_missing(labels)
+        return said_of_missing(labels, known)
     how = "pandas does by `frame.replace(VALUE, float('nan'))`; those of `--samples` by `--missing`"
-    return said_of_missing(labels, f"make such cells missing, as {how}")
+    return said_of_missing(labels, (), f"make such cells missing, as {how}")
+
+
+def _classes(labels: list[str], said: Said) -> Iterator[str]:
+    if texts := texts_among_numbers(labels):
+        yield f"most class labels are numbers: if the target is a number, {said(texts)}."
+    elif words := words_for_missing(labels):
+        yield f"{said(words)}, if they are no classes."
 
 
 def _groups(store: Store) -> Iterator[str]:
@@ -135,7 +141,7 @@ def _of_rows(store: Store) -> Iterator[str]:
         if not levels and 2 < len(found) <= MOST_CODES and (found == np.floor(found)).all():
             yield (
                 f"covariate {name!r} has {len(found)} different whole numbers: if they are names "
-                f"(of batches, sites), say --kind {name}=categorical."
+                f"(of batches, sites), say --kind {quote(name)}=categorical."
             )
         if np.nanmin(values) == np.nanmax(values):
             yield f"covariate {name!r} is the same in all rows that have one: it explains nothing."
@@ -176,7 +182,7 @@ def _first_stored(store: Store) -> int | None:
     return None
 
 
-def _texts(store: Store) -> Iterator[str]:
+def _texts(store: Store, said: Said) -> Iterator[str]:
     """Look at the first categorical features."""
     texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
     categories, positions = store.categories(), store.array("positions")
@@ -195,16 +201,18 @@ def _texts(store: Store) -> Iterator[str]:
             f"categories. Leave them out with --ignore, or {TO_DAYS}."
         )
     if others:
-        yield f"{_named(others)}: {_said(store, sorted(words))}, if they are no categories."
+        yield f"{_named(others)}: {said(sorted(words))}, if they are no categories."
 
 
-def far_out(store: Store, *, features: bool) -> Iterator[str]:
+def far_out(store: Store, said: Said, *, features: bool) -> Iterator[str]:
     """Look for a number such as -999 that is repeated, far from all others of its column.
 
     Parameters
     ----------
     store : Store
         The store, of which targets, times and covariates are looked at.
+    said : callable
+        Says of some labels that they stand for missing values, and what to do then.
     features : bool
         Look at features, too.
 
@@ -232,7 +240,7 @@ def far_out(store: Store, *, features: bool) -> Iterator[str]:
     if found:
         places, first = store.array("positions"), list(found)[:6]
         names = [one if isinstance(one, str) else store.names[int(places[one])] for one in first]
-        words = _said(store, sorted({f"{end:.0f}" for end in found.values()}))
+        words = said(sorted({f"{end:.0f}" for end in found.values()}))
         yield (
             f"{counted(len(found), 'column')} ({_named(names)}): far from all other numbers, "
             f"{words}, if nobody measured that; a text table may write -9.0 for -9."

@@ -226,7 +226,9 @@ def texts_among_numbers(labels: Sequence[str]) -> list[str]:
     return texts if 0 < len(texts) < len(labels) / 2 else []
 
 
-def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) -> None:
+def check_counts(
+    where: str, rows: Mapping[str, int], least: int | None = None, known: Sequence[str] | None = ()
+) -> None:
     """Refuse classes of too few rows.
 
     Parameters
@@ -237,6 +239,8 @@ def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) 
         Rows of each class.
     least : int, optional
         Rows that a class must have; by default two, where there are :data:`FEW_ROWS` or more.
+    known : sequence of str, optional
+        Texts that ``--missing`` named, beside which it can name more; not if it is empty.
 
     Raises
     ------
@@ -250,32 +254,35 @@ def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) 
         classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
         raise InputError(
             f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
-            f"fewer: {_named(rare)}. {_remedy(list(rows), rare)}"
+            f"fewer: {_named(rare)}. {_remedy(list(rows), rare, known)}"
         )
 
 
-def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
+def _remedy(labels: Sequence[str], rare: Sequence[str], known: Sequence[str] | None) -> str:
     keep = "--min-class-rows 1 takes classes as they are."
     if texts := texts_among_numbers(labels):
-        return f"If the target is a number, {said_of_missing(texts)}. {keep}"
+        return f"If the target is a number, {said_of_missing(texts, known)}. {keep}"
     nines = [label for label in rare if parse_decimal(label.encode()) in NINES]
     if words := words_for_missing(rare) or nines:
-        return f"Perhaps {said_of_missing(words)}. {keep}"
+        return f"Perhaps {said_of_missing(words, known)}. {keep}"
     return (
         "Name another column with --target if this is none of classes; if the target is a number, "
         f"say --task regression; merge the classes, or leave their rows out. {keep}"
     )
 
 
-def said_of_missing(labels: Sequence[str], remedy: str = "") -> str:
+def said_of_missing(
+    labels: Sequence[str], known: Sequence[str] | None = None, remedy: str = "empty such cells"
+) -> str:
     """Say that some labels stand for missing values, and what to do then.
 
-    Without a remedy said, the option takes them for missing beside what is so by default.
+    The option takes them for missing beside what is so by default, or those it named, ``known``; it
+    is not proposed where that is empty.
     """
     verb = "stands" if len(labels) == 1 else "stand"
-    options = " ".join(f"--missing {quote(word)}" for word in ("", "NA", "nan", *labels[:NAMED]))
-    remedy = remedy or f"empty such cells, or say {options}"
-    return f"{_named(labels)} {verb} for missing values: {remedy}"
+    words = (*(("", "NA", "nan") if known is None else known), *labels[:NAMED])
+    options = ", or, of a text table, say " + " ".join(f"--missing {quote(one)}" for one in words)
+    return f"{_named(labels)} {verb} for missing values: {remedy}{options * (known != ())}"
 
 
 def _named(labels: Sequence[str]) -> str:
@@ -511,7 +518,7 @@ class RowColumns:
             )
         where = f"{self._source}, column {self._column.label!r}"
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
-        check_counts(where, n_rows, self._options.min_class_rows)
+        check_counts(where, n_rows, self._options.min_class_rows, self._form.missing)
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
@@ -700,7 +707,7 @@ class RowColumns:
             raise InputError(
                 f"{where}: expected two values, found {len(set(said)):,}: {listed}. Competing "
                 "risks are not covered: give a column of 1 where the one event was seen, 0 "
-                f"where not.{f' Perhaps {said_of_missing(nines)}.' if nines else ''}"
+                f"where not.{f' Perhaps {said_of_missing(nines, self._form.missing)}.' if nines else ''}"
             )
         pairs = ({*pair}.issuperset(said) and pair[0] for pair in _EVENTS.items())
         value = next(filter(None, pairs), None)

@@ -4,7 +4,6 @@ Panels of rows are filled in memory and lie column-major in a file.
 """
 
 import contextlib
-import errno
 import math
 import mmap
 import shutil
@@ -371,8 +370,6 @@ class Panels(Closing):
 
 # The disk of an ingest: room for it, and its errors in the user's terms.
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def disk_of(
     shape: Shape,
@@ -460,22 +457,15 @@ def disk_errors(target_path: Path) -> Iterator[None]:
             f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
         ) from None
     except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise StoreError(
-                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
-                "store. Free some space, or choose a path on another disk."
-            ) from error
         named = Path(str(error.filename or target_path))
         scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
-        if named not in (target_path, target_path.parent) and scratch not in (
-            named,
-            *named.parents,
-        ):
+        ours = {target_path, scratch}
+        if named != target_path.parent and ours.isdisjoint((named, *named.parents)):
             raise InputError(
                 f"{error.filename}: reading failed: {error.strerror}. Leave the file in its place, "
                 "readable, until the ingest has ended."
             ) from error
         raise StoreError(
             f"{target_path}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists and can be written."
+            "Choose a path in a folder that exists, can be written, and has room."
         ) from error

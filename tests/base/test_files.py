@@ -1,5 +1,6 @@
 """A published folder or file appears complete or not at all, wherever its writer died."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from srs_ooc.base import files
+from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import (
     MARKER,
     SCRATCH_SUFFIX,
@@ -317,6 +319,32 @@ def test_a_folder_that_could_not_be_replaced_is_kept(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         fail()
     assert read(tmp_path / "out") == "first"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_what_was_replaced_and_cannot_be_removed_is_named_beside_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded", str(path))
+
+    def replace() -> None:
+        with published_folder(target, replaces=True) as scratch:
+            write(scratch, "second")
+
+    target, left = tmp_path / "out", tmp_path / "out.partial"
+    with published_folder(target) as scratch:
+        write(scratch, "first")
+        (scratch / "part").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", refuse)
+        with pytest.raises(StoreError, match=f"whole, but the old one .* quota .*: {left}") as said:
+            replace()
+    assert str(target) in str(said.value)
+    assert read(target) == "second"
+    assert entries(target) == ["data"]
+    assert (left / MARKER).exists()
+    replace()
     assert entries(tmp_path) == ["out"]
 
 

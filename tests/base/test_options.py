@@ -1,13 +1,17 @@
 """floor(alpha q) is taken on alpha's decimal text, everywhere by one function (law 9); spelling."""
 
+import inspect
+import re
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share, floor_share, python_spelling, share_text, spelled
 from srs_ooc.base.records import Outcome
@@ -84,6 +88,9 @@ def test_what_is_no_share_is_refused(wrong):
         ProbeJudge.settle({"probe_min_wins": wrong}, None)
 
 
+IN_PYTHON = " (Options of `srs-ooc ingest` alone: in Python read the table so with pandas.)"
+
+
 @pytest.mark.parametrize(
     ("said", "spelt"),
     [
@@ -92,10 +99,28 @@ def test_what_is_no_share_is_refused(wrong):
         ("--class-weight NAME", "class_weight NAME"),
         ("`srs-ooc run --seed 5` goes on", "`srs-ooc run --seed 5` goes on"),
         ("a--b and -- alone", "a--b and -- alone"),
+        ("say --kind a=integer.", "say kinds={'a': 'integer'}."),
+        ("leave --no-values out", "leave keep_values=False out"),
+        (
+            "say --missing ? --missing-target drop",
+            f'say --missing ? missing_target="drop"{IN_PYTHON}',
+        ),
     ],
 )
 def test_options_are_spelt_as_keywords_but_in_commands(said, spelt):
     assert spelled(said) == spelt
+    assert spelled(spelt) == spelt
+
+
+def test_what_python_spells_as_a_keyword_of_ingest_is_one():
+    """Of each option that a message of an ingest names, but what the command line alone reaches."""
+    known = {*inspect.signature(srs_ooc.ingest).parameters, "dry_run", "memory_mb"}
+    for file in (Path(srs_ooc.__file__).parent / "ingestion").rglob("*.py"):
+        for flag in re.findall(
+            r"(?<![\w-])--[a-z][a-z-]*[a-z]", re.sub("`.*?`", "", file.read_text())
+        ):
+            name, _, _ = spelled(flag).partition(" (")
+            assert name == flag or name.partition("=")[0] in known, (file.name, flag)
 
 
 def test_only_errors_of_this_package_are_spelt_anew():

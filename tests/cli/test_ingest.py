@@ -231,7 +231,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path, run, monkeypatch):
     monkeypatch.setattr(writing.SyncedFile, "write", full)
     source = make(tmp_path, GOOD)
     result = run("ingest", source, tmp_path / "t.zarr", "--ignore", "id")
-    assert_refused(result, "the disk is full", "No space left")
+    assert_refused(result, "cannot be written: No space left", "has room")
     assert listing(tmp_path) == ["t.csv"]
 
 
@@ -259,7 +259,7 @@ def test_a_limit_met_by_the_spool_itself_leaves_nothing(tmp_path):
         text=True,
         check=False,
     )
-    assert_refused((done.returncode, done.stdout, done.stderr), "the disk is full")
+    assert_refused((done.returncode, done.stdout, done.stderr), "cannot be written: File too")
     assert listing(tmp_path) == ["t.csv"]
 
 

@@ -270,6 +270,17 @@ def test_words_for_missing_are_not_taken_for_classes_unasked(tmp_path):
     assert "note: '?', 'NULL' stand for missing values" in said
 
 
+def test_words_for_missing_are_proposed_beside_those_that_were_said(tmp_path):
+    table = {"x": ["low", "high", "NULL", "X"] * 6, "z": numbers(), "y": [*CLASSES[2:], "?", "X"]}
+    code, said = ingested(tmp_path, table, "--missing", "X")
+    assert code
+    assert "say --missing X --missing '?'. --min" in said
+    code, said = ingested(tmp_path, table, "--missing", "X", "--min-class-rows", "1")
+    assert code == 0
+    assert "say --missing X --missing '?', if" in said
+    assert "say --missing X --missing NULL, if" in said
+
+
 def test_all_columns_of_texts_are_named_at_once(tmp_path):
     texts = {f"text{i}": [f"words {i} {j}" for j in range(N)] for i in range(3)}
     code, said = ingested(tmp_path, {**texts, "x": numbers(), "y": CLASSES})
@@ -543,7 +554,8 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     srs_ooc.ingest(frame, tmp_path / "t.zarr", target=CLASSES)
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
-    assert "'code': '?' stands for missing values" in caplog.text
+    assert "'code': '?' stands for missing values: empty such cells, or" in caplog.text
+    assert "in Python read the table so with pandas" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -573,7 +585,7 @@ def test_the_largest_numbers_are_looked_at_without_a_warning(tmp_path):
 
 def test_words_for_missing_among_numbers_are_said_to_be_such(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\nmissing,a\n1,b\n")
-    with pytest.raises(InputError, match="stands for a missing value, name it with missing"):
+    with pytest.raises(InputError, match="stands for a missing value, name it with --missing,"):
         srs_ooc.ingest(tmp_path / "t.csv", tmp_path / "t.zarr")
 
 

@@ -6,6 +6,7 @@ for each feature. The connection can read and nothing else, whatever the query s
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from itertools import pairwise
@@ -41,7 +42,7 @@ Ask = Callable[..., Iterator[list[tuple[Any, ...]]]]
 
 def _sqlite(path: Path, scratch: Path) -> Any:
     uri, folder = f"{path.absolute().as_uri()}?mode=ro", str(scratch).replace("'", "''")
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute(f"pragma temp_store_directory = '{folder}'")
     connection.execute("begin")  # what others write meanwhile is not seen
     connection.set_authorizer(lambda action, *_: int(action not in _ALLOWED))
@@ -61,16 +62,29 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
     """Yield the names of a query's columns, and what asks for their cells."""
     source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
     try:
-        with closing((_sqlite if is_sqlite else _duckdb)(path, scratch)) as database:
+        opens = _sqlite if is_sqlite else _duckdb
+        with closing(opens(path, scratch)) as database, ThreadPoolExecutor(1) as worker:
+
+            def done(call: Callable[..., Any], *arguments: Any) -> Any:
+                """Call in the other thread: no signal is heeded where the database works."""
+                future = worker.submit(call, *arguments)
+                try:
+                    return future.result()
+                except BaseException:
+                    while not future.done():  # it may not have begun to work
+                        database.interrupt()
+                        wait([future], 0.1)
+                    raise
 
             def ask(names: Sequence[str], order: str, distinct: str = "") -> Iterator[Any]:
                 quoted = (name.replace('"', '""') for name in names)
                 columns = ", ".join(f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
-                cursor = database.execute(f"select {distinct} {columns} {source} order by {order}")
-                while rows := cursor.fetchmany(max(1, PIECE_NBYTES // (32 * len(names)))):
+                text = f"select {distinct} {columns} {source} order by {order}"
+                cursor, n_rows = done(database.execute, text), PIECE_NBYTES // (32 * len(names))
+                while rows := done(cursor.fetchmany, max(1, n_rows)):
                     yield list(zip(*rows, strict=True))
 
-            found = database.execute(f"select * {source} limit 0").description
+            found = done(database.execute, f"select * {source} limit 0").description
             yield [str(one[0]) for one in found], ask
     except (SrsOocError, OSError):
         raise

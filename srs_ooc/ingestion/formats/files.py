@@ -588,6 +588,10 @@ _BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
 }
 """What opens a file, by its first bytes."""
 _DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
+_TO_CONVERT = {
+    rb"\xff{4}": "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`",
+    rb"\x80[\2-\5]": "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`",
+}
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512
 """HDF5 may begin after so many bytes, as that of MATLAB does."""
@@ -652,6 +656,9 @@ def opener_of(
     for magic, opens in _BY_MAGIC.items():
         if start.startswith(magic):
             return partial(opens, path)
+    for magic, found in _TO_CONVERT.items():
+        if re.match(magic, start):
+            raise InputError(f"{what}: expected a table, found a {found} converts.")
     return _opener_by_name(path, inner, start)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Floats, Table, TextCoder
+from srs_ooc.ingestion.formats import NAMED, REQUIRED, Floats, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -66,7 +66,10 @@ def as_floats(array: NDArray[Any], what: str) -> Floats:
     if is_long and abs(found := max(int(array.min()), int(array.max()), key=abs)) > EXACT:
         raise too_large(found, what)
     if array.dtype == np.int32 and np.any(array == np.iinfo(np.int32).min):
-        raise InputError(f"{what}: expected doubles, found -2147483648, R's NA. Give `x + 0`.")
+        raise InputError(
+            f"{what}: expected numbers, found -2147483648, the lowest of int32, which stands for a "
+            "missing one in R. Give `numpy.where(x == -2**31, numpy.nan, x)`; in R, `x + 0`."
+        )
     return wide
 
 
@@ -651,7 +654,6 @@ def _is_text(kind: str) -> bool:
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
-_DATES = re.compile(r"date|timestamp")
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
@@ -675,11 +677,18 @@ def _is_number(kind: str) -> bool:
     return _NUMERIC.fullmatch(kind.removesuffix("[pyarrow]")) is not None
 
 
-_DAYS = {
-    "pandas": "df[{0!r}] = (df[{0!r}] - df[{0!r}].min()).dt.days",
-    "polars": "df = df.with_columns((pl.col({0!r}) - pl.col({0!r}).min()).dt.total_days())",
-}
-"""What makes days since the first of them of a column of dates."""
+_AS_NUMBERS = {
+    "pandas date|pandas timestamp": "({0} - {0}.min()).dt.days", "pandas interval": "{0}.array.mid",
+    "pandas (timedelta|duration)|polars duration": "{0}.dt.total_seconds()",
+    "pandas period": "{0}.astype(int)", "pandas decimal": "{0}.astype(float)",
+    "polars date": "({0} - {0}.min()).dt.total_days()", "pandas sparse": "{0}.sparse.to_dense()",
+    "polars time": "{0}.cast(pl.Int64)", "polars (decimal|u?int128)": "{0}.cast(pl.Float64)",
+    "pyarrow (date|timestamp)": "{0}.cast('date32').cast('int32')",
+    "pyarrow (duration|time64)": "{0}.cast('int64')", "pyarrow decimal": "{0}.cast('float64')",
+}  # fmt: skip
+_CHANGED = {"pandas": "df[{0!r}] = {1}", "polars": "df = df.with_columns({1})",
+            "pyarrow": "df = df.set_column({2}, {0!r}, {1})"}  # fmt: skip
+"""What makes numbers of a column, by library and dtype, and what puts them in its place."""
 
 
 def refuse_others(
@@ -690,7 +699,7 @@ def refuse_others(
     Raises
     ------
     InputError
-        Naming all of them, and how dates become numbers.
+        Naming all of them, and how those of some kinds become numbers.
     """
     wrong = [place for place in asked.tolist() if place in found] if found else []
     if not wrong:
@@ -699,10 +708,11 @@ def refuse_others(
     more = ", ".join(f"{names[place]!r} ({found[place]})" for place in rest[:NAMED])
     more = f" The same holds of {more}{', ...' * (len(rest) > NAMED)}." if more else ""
     said = f"{what}, column {names[first]!r}: expected numbers, found {found[first]}.{more}"
-    dates = [names[place] for place in (first, *rest) if _DATES.match(found[place])]
-    if dates:
-        days = _DAYS.get(library, "").format(dates[0])
-        said += f" Dates: {TO_DAYS}{': ' * bool(days)}{days}."
+    for kind, line in _AS_NUMBERS.items():
+        for place in [i for i in (first, *rest) if re.match(kind, f"{library} {found[i]}")][:1]:
+            numbers = line.format(f"df[{names[place]!r}]")
+            change = _CHANGED[library].format(names[place], numbers, place)
+            said += f" As numbers, by {library}: {change}."
     raise no_features((said, "Or leave such columns out with --ignore."))
 
 

@@ -1,9 +1,12 @@
 """Queries of SQLite and DuckDB become the stores of their CSVs, and can do nothing but read."""
 
 import math
+import os
 import shutil
+import signal
 import sqlite3
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -288,6 +291,38 @@ def test_the_rows_of_others_do_not_matter_while_it_reads(tmp_path):
     table = table_of(path, tmp_path, LONG)
     assert table.shape == (N_ROWS, N_FEATURES)
     assert not list((tmp_path / "scratch").glob("etilqs*"))
+
+
+ENDLESS = {
+    "sqlite": "with recursive c(n) as (select 1 union all select n+1 from c) select max(n) from c",
+    "duckdb": "select sum(sqrt(a.range * b.range)) from range(1000000000) a, range(1000000000) b",
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("columns", ["sample, gene", "sample"])  # of a long table, a wide one
+def test_a_query_ends_with_the_signal_that_interrupts_it(tmp_path, database, columns, number):
+    table = "counts" if "gene" in columns else "wide"
+    query = f"select {columns}, ({ENDLESS[database.suffix[1:]]}) as value from {table}"
+    arguments = ["ingest", str(database), str(tmp_path / "d.zarr"), "--query", query, "--no-target"]
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have had it ignored
+    presses = [threading.Timer(0.3, os.kill, (os.getpid(), one)) for one in (number, signal.SIGINT)]
+    try:
+        presses[0].start()
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 128 + number
+        presses[1].start()
+        with pytest.raises(KeyboardInterrupt):
+            srs_ooc.ingest(database, tmp_path / "d.zarr", query=query, no_target=True)
+    finally:
+        for press in presses:
+            press.cancel()
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert list(tmp_path.iterdir()) == [database]
 
 
 def test_a_small_cap_is_refused_with_one_that_works(tmp_path, database):

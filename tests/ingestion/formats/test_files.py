@@ -448,3 +448,43 @@ def test_lines_of_a_file_in_any_order(tmp_path):
     path.unlink()
     with pytest.raises(InputError, match="it: reading failed: No such file"):
         in_memory.read_lines(path, lines.dtype, 4, 5, np.array([0]), "it")
+
+
+def test_a_stream_of_arrow_and_a_pickle_are_named_with_the_line_that_makes_a_table(tmp_path):
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    from pyarrow import ipc, parquet
+
+    table = arrow.table({"x": range(8), "y": ["a", "b"] * 4})
+    with ipc.new_stream(tmp_path / "t.arrows", table.schema) as stream:
+        stream.write_table(table)
+    for protocol in range(2, 6):
+        table.to_pandas().to_pickle(tmp_path / f"t{protocol}.pkl", protocol=protocol)
+    for file in sorted(tmp_path.iterdir()):
+        kind = "a stream of Arrow" if file.suffix == ".arrows" else "a pickle"
+        with pytest.raises(InputError, match=f"{file}: expected a table, found {kind}") as why:
+            srs_ooc.ingest(file, tmp_path / "u.zarr")
+        assert "iconv" not in str(why.value)
+        line, new = str(why.value).split("`")[1], tmp_path / "new.parquet"
+        exec(line, {"FILE": file, "NEW": new, "pandas": pandas, "ipc": ipc, "parquet": parquet})
+        assert srs_ooc.ingest(new, tmp_path / "t.zarr", overwrite=True).n_features == 1
+
+
+def test_of_arrays_the_options_are_named_that_take_files_for_them(tmp_path, capsys):
+    def said(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["ingest", *map(str, arguments)])
+        return f"{ended.value.code} {capsys.readouterr().err}"
+
+    cells = {"x": VALUES, "turned": VALUES.T, "y": np.arange(31) % 2, "names": np.array(NAMES)}
+    x, turned, y, names = (tmp_path / f"{name}.npy" for name in cells)
+    for name, array in cells.items():
+        np.save(tmp_path / name, array)
+    assert "--target-file" in said(x, tmp_path / "t.zarr", "--target", y)
+    with pytest.raises(InputError, match=r"A file: target=numpy\.load\(FILE\)"):
+        srs_ooc.ingest(x, tmp_path / "t.zarr", target=str(y))
+    refused = said(turned, tmp_path / "t.zarr", "--orient", "features", "--target-file", y)
+    assert "--target-file and --names" in refused
+    exec(refused.split("`")[1], {"numpy": np, "FILE": turned, "NEW": turned})
+    options = ("--target-file", y, "--names", names)
+    assert said(turned, tmp_path / "t.zarr", *options).startswith("0")
+    holds(tmp_path / "t.zarr", labels=[str(i % 2) for i in range(31)])
