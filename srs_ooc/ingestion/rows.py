@@ -703,11 +703,12 @@ class RowColumns:
         where, asked = f"{self._source}, column {column.label!r} (--event)", self._options
         listed = f"{', '.join(map(repr, texts[:NAMED]))}{', ...' * (len(texts) > NAMED)}"
         nines = [text for text in texts if self._form.number(text.encode()) in NINES]
+        perhaps = f" Perhaps {said_of_missing(nines, self._form.missing)}." * bool(nines)
         if len(set(said)) > 2:
             raise InputError(
                 f"{where}: expected two values, found {len(set(said)):,}: {listed}. Competing "
                 "risks are not covered: give a column of 1 where the one event was seen, 0 "
-                f"where not.{f' Perhaps {said_of_missing(nines, self._form.missing)}.' if nines else ''}"
+                f"where not.{perhaps}"
             )
         pairs = ({*pair}.issuperset(said) and pair[0] for pair in _EVENTS.items())
         value = next(filter(None, pairs), None)
