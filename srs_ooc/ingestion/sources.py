@@ -239,17 +239,18 @@ def part_of(source: SourceFile, text_nbytes: int, n_rows: int, scratch: Path) ->
     copy, size = scratch / "part", f"of {describe_nbytes(text_nbytes)}"
     if PieceReader(source).suffix or text_nbytes > MB * n_rows:
         return SourceFile(source.path, f"{source}, first {describe_nbytes(WHOLE_NBYTES)} {size}")
-    start = np.fromfile(source.path, np.uint8, _END_NBYTES)
-    end = np.fromfile(source.path, np.uint8, offset=text_nbytes - _END_NBYTES)
-    np.append(_whole_lines(start), _whole_lines(end[::-1])[::-1]).tofile(copy)
+    with copy.open("wb") as file:
+        _whole_lines(np.fromfile(source.path, np.uint8, _END_NBYTES)).tofile(file)
+        end = np.fromfile(source.path, np.uint8, offset=text_nbytes - _END_NBYTES)
+        _whole_lines(end[::-1])[::-1].tofile(file)
     return SourceFile(copy, f"{source}, first and last {describe_nbytes(_END_NBYTES)} {size}")
 
 
 def _whole_lines(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a text up to the last end of a line before which quotes are closed."""
-    is_closed = np.cumsum(text == ord('"'), dtype=np.uint8) % 2 == 0
-    ends = np.flatnonzero((text == ord("\n")) & is_closed)
-    return text[: ends[-1] + 1 if len(ends) else 0]
+    ends = np.flatnonzero(text == ord("\n"))
+    is_closed = np.cumsum(text == ord('"'), dtype=np.uint8)[ends] % 2 == 0
+    return text[: ends[is_closed].max(initial=-1) + 1]
 
 
 # The bytes of a source file in bounded pieces, decompressed where its magic bytes say so.
