@@ -20,6 +20,8 @@ VENV := .venv
 # Versions that the tests passed with; `make CONSTRAINTS= ...` takes the newest there are.
 CONSTRAINTS ?= .ci/constraints.txt
 WORKERS ?= 2
+# What `make test` runs, as seen from .venv: `make TESTS=../tests/samplers test`.
+TESTS ?= ../tests
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 	-n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -41,7 +43,7 @@ dev: $(VENV)/.equipped
 		--config-settings=cmake.define.SRS_ALL_ISAS=OFF .
 
 test: lint
-	export SRS_OOC_EXAMPLES=0.2; $(PYTEST) -m "not slow and not campaign" ../tests
+	export SRS_OOC_EXAMPLES=0.2; $(PYTEST) -m "not slow and not campaign" $(TESTS)
 
 test-slow: $(VENV)/.installed-test
 	$(PYTEST) -m "(slow or property) and not campaign" ../tests

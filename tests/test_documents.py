@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -33,6 +34,7 @@ ELSEWHERE = {
 }
 """Pages whose blocks other tests run, or that this one cannot."""
 NOT_RUN = {
+    "make demo": "the test below does it in a copy",
     "python3 -m venv venv": "sets up the environment that the tests run in",
     "srs-ooc compact data.run --max-features 20": "minutes; docs/compact.md has a small one",
 }
@@ -324,6 +326,40 @@ def terms():
     return re.findall(
         r"^\| (?!here)(\w[\w -]*) \|", PAGES["docs/words.md"].read_text(), re.MULTILINE
     )
+
+
+def made_by_readme():
+    """Return the first commands below the second heading of README."""
+    _, _, second, *_ = re.split("^##? ", PAGES["README.md"].read_text(), flags=re.MULTILINE)
+    _, block, _ = BLOCK.findall(second)[0]
+    return [line.partition("#")[0].strip() for line in block.splitlines()]
+
+
+def test_readme_names_one_command_for_the_main_job_and_one_for_the_tests():
+    assert made_by_readme() == ["make demo", "make test"]
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"demo", "test"} <= {*targets}
+
+
+@pytest.mark.campaign
+def test_the_two_commands_of_readme_install_what_they_need_and_run(tmp_path):
+    """Of the tests a few: all of them are what this one is among."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    named = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL")  # of the make that runs this
+    bare = {name: value for name, value in os.environ.items() if name not in named}
+    how = {"cwd": tmp_path, "env": bare, "capture_output": True, "text": True}
+    demo, test = (
+        subprocess.run([*command.split(), "TESTS=../tests/base"], check=False, **how)
+        for command in made_by_readme()
+    )
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert test.returncode == 0, test.stdout + test.stderr
+    assert " passed" in test.stdout
 
 
 def test_pages_for_a_first_look_are_short():

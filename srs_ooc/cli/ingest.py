@@ -133,7 +133,7 @@ def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
         say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
     _report_unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
-    for what in ("row_ids", "index", "names", "separator"):
+    for what in ("row_ids", "index", "names", "renamed", "separator"):
         if found := inferred.get(what):
             say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
 
@@ -222,6 +222,7 @@ _OPTIONS = [
     _choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5."),
     _text("--missing", "TEXT", "A cell with exactly this text is missing; repeatable. "
           "[default: empty, NA and nan]", multiple=True),
+    _flag("--rename-repeated", "Of columns of one name all but the first end in -1, -2, ..."),
     click.option("--names", **_FILE, help="Names of the columns of .npy, .npz: one a line, or a "
                  ".npy. [default: f0, f1, ...]"),
     click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "

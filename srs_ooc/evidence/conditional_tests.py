@@ -434,7 +434,7 @@ def beside_others(
         costs = cost(n_others, 1 + n_leading), cost(n_others, n_tested)
         charges = partial(_charges, leads, costs)
         proposed = by_others(looked.propose(ways, charges, tell))
-        for done, (way, some) in enumerate(proposed):
+        for done, (way, some) in enumerate(proposed, 1):
             tell(done, len(proposed))
             columns = np.ascontiguousarray(codes[some])
             kinds = None if categorical is None else categorical[some]

@@ -228,6 +228,7 @@ def ingest(
     task: str = "auto",
     missing_target: str = "drop",
     min_class_rows: int | None = None,
+    rename_repeated: bool = False,
     kinds: Mapping[str, str] | None = None,
     weights: Any = None,
     strata: Any = None,
@@ -278,6 +279,9 @@ def ingest(
     min_class_rows : int, optional
         Classes of fewer rows are refused: they are often no classes. 1 takes them all; by default 2
         of a table of 20 rows or more.
+    rename_repeated : bool
+        Of columns with the same name the first keeps it, later ones end in -1, -2, ...; they are
+        refused if not.
     kinds : mapping of str to str, optional
         Kinds (``numeric``, ``integer``, ``boolean``, ``categorical``) of columns by name; the
         others are found out.
@@ -353,6 +357,7 @@ def ingest(
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
+    flags["rename_repeated"] = rename_repeated
     wholes = {"min_class_rows": min_class_rows, "threads": threads}
     olds = {"append_rows": append_rows, "append_features": append_features}
     settled = words | _checked(flags | {"overwrite": overwrite}, wholes, olds)

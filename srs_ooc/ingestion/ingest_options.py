@@ -17,6 +17,7 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
+from srs_ooc.ingestion.formats import Names
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.manifest import CATEGORICAL, KINDS
@@ -245,7 +246,7 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 
 _LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
           "event_value", "aggregate", "link", "query", "targets", "append_rows",
-          "append_features", "threads")  # fmt: skip
+          "append_features", "threads", "rename_repeated")  # fmt: skip
 """Options that came later: folders of pieces of older versions know none of them."""
 
 
@@ -313,6 +314,8 @@ class IngestOptions:
         The store of which the new one is a version with more rows, or features: those of the table.
     threads : int or None
         Threads that code at most, as far as the cap has room for them; the cores there are if None.
+    rename_repeated : bool
+        Columns whose names were there before get -1, -2, ... after them, instead of a refusal.
     """
 
     target: str | None = None
@@ -347,6 +350,7 @@ class IngestOptions:
     append_rows: str | Place | None = None
     append_features: str | Place | None = None
     threads: int | None = None
+    rename_repeated: bool = False
 
     def with_targets(self, names: Container[str]) -> "IngestOptions":
         """Return options whose ``target`` is one of ``names``, or else the first of several.
@@ -391,6 +395,8 @@ class IngestOptions:
     ) -> IngestMemory:
         """Return what the ingest of a table of so many columns and rows takes."""
         drops = self.drops_more or (self.missing_target == "drop" and not self.no_target)
+        if self.rename_repeated:
+            opening = (*(opening or held), Lease("which names repeat", Names.NUMBERED * n_columns))
         cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
         memory = IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
         return replace(memory, aggregates=self.aggregate is not None)

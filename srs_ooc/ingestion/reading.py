@@ -49,7 +49,7 @@ from srs_ooc.ingestion.scratch import (
     disk_of,
     texts_of,
 )
-from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
+from srs_ooc.ingestion.sources import N_DECODERS, WHOLE_NBYTES, PieceReader, SourceFile, part_of
 from srs_ooc.ingestion.writer import FeatureKinds, as_float32
 from srs_ooc.native import _native
 from srs_ooc.store.bed import BedFile
@@ -121,8 +121,8 @@ class TextReading:
         self._header, text, inferred = header, self.options.text, {}
         self._check_decoder()
         has_names = text_tables.has_row_names(self.source, text, self._check_columns)
-        self._open = partial(text_tables.CsvStream, self.source, text, row_names=has_names)
-        self._stream = self._open(header.append)
+        self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
+        self._stream = self._open(self.source, take_names=header.append)
         if has_names:
             inferred["row_ids"] = "first column, over which the header has no field"
             if self.options.row_ids is None:
@@ -166,30 +166,38 @@ class TextReading:
         has_missing |= self.options.drops_more or self._is_raw
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def look(self, roles: Roles, target: int) -> Iterator[str]:
-        """Yield what the first rows say of the target and of the features."""
-        rows = RowColumns(self._work.scratch)
-        take = rows.open("target", self._header.get(target).decode()).append
-        self._texts_nbytes(roles, take=take)
-        yield f"kind of target: {rows.look(str(self.source), self.options)}"
+    def look(self, roles: Roles, n_rows: int, text_nbytes: int) -> Iterator[str]:
+        """Yield what rows say of the target and of the features: all, or part of a long text.
+
+        Raises
+        ------
+        InputError
+            If one of them cannot be read.
+        """
+        rows, source = RowColumns(self._work.scratch), self.source
+        if text_nbytes > WHOLE_NBYTES:
+            source = part_of(source, text_nbytes, n_rows, self._work.scratch)
+        take = rows.open("target", self._header.get(roles.target or 0).decode()).append
+        self._texts_nbytes(roles, source, most_nbytes=WHOLE_NBYTES, take=take)
+        yield f"looked at: {source}"
+        if roles.target is not None:
+            yield f"kind of target: {rows.look(str(self.source), self.options)}"
         numbers = int(np.count_nonzero(self._are_numbers))
         texts = len(self._are_numbers) - numbers
         yield f"features: {counted(numbers, 'column')} of numbers, {texts} of texts (categories)"
 
-    def _texts_nbytes(self, roles: Roles, **how: Any) -> int | None:
+    def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        forced = self.options.kinds.settle(self.source, self._header)
-        slots, stream = roles.slots(), self._open()
-        first = text_tables.TARGET if "take" in how else text_tables.IGNORED
-        slots[slots < first] = text_tables.IGNORED
+        cells = cells_of(self.options.kinds.settle(self.source, self._header))
+        slots, stream = roles.slots(), self._open(source or self.source)
+        slots[slots < text_tables.TARGET] = text_tables.IGNORED
+        room = ingest_memory.COUNTED_NBYTES
         reader = text_tables.TableReader(
-            slots,
-            stream,
-            cells_of(forced),
-            max_category_nbytes=ingest_memory.COUNTED_NBYTES,
-            counts=True,
+            slots, stream, cells, max_category_nbytes=room, counts=True
         )
         nbytes = reader.counted_nbytes(stream, roles.n_features, **how)
+        if "take" in how:
+            text_tables.raise_fault(stream, reader, self._header.describe)
         numbers = (text_tables.NUMBERS, text_tables.ONLY_NUMBERS)
         self._are_numbers = np.isin(reader.cells()[roles.stored_columns()], numbers)
         return None if self._are_numbers.all() else nbytes

@@ -350,14 +350,14 @@ class RowColumns:
             spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
 
     def look(self, where: str, options: IngestOptions) -> str:
-        """Say the kind of the target, which alone was opened, of the first rows of a table."""
+        """Say the kind of the target, which alone was opened, of some rows of a table."""
         self._where: Callable[[int], str] = lambda row: f"{where}, row {row + 1}"
         self._options, self._form = options, options.text
         (self._column,) = self._columns["target"]
         codes = ScratchArray(self._scratch / "looked at", np.int32)
         labels = self._labels(codes, options.task)
         task = options.task if options.task != "auto" else self._find_task(labels)[0]
-        n_rows = f"in the first {counted(len(self._column), 'row')}"
+        n_rows = f"in {counted(len(self._column), 'row')}"
         if task == "regression" or options.censored:
             return f"numbers, {n_rows}"
         rows = zip(labels, np.bincount(codes[:], minlength=len(labels)).tolist(), strict=True)

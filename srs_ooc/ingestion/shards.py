@@ -46,7 +46,7 @@ from srs_ooc.ingestion.scratch import (
     texts_of,
 )
 from srs_ooc.ingestion.sources import place_in
-from srs_ooc.ingestion.stages import ingest_table, open_reading, takes_target
+from srs_ooc.ingestion.stages import ingest_table, open_reading, read_names, takes_target
 from srs_ooc.ingestion.writer import FACTS, BedWriter, all_numbers, write_facts, write_texts
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.manifest import (
@@ -417,9 +417,7 @@ def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[T
     """Yield the names of a table's columns, and its reading."""
     with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
-        header = TextSpool(work.scratch, "header")
-        reading.read_names(header)
-        yield header, reading
+        yield read_names(reading, work.scratch)[0], reading
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"

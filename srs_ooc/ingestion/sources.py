@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, describe_nbytes
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
@@ -222,6 +225,32 @@ def _stamp_of(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None  # whoever reads it says what is wrong
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+WHOLE_NBYTES, _END_NBYTES = 64 * MB, 8 * MB
+"""A dry run reads all of a text of so many bytes, of a longer one so many at either end."""
+
+
+def part_of(source: SourceFile, text_nbytes: int, n_rows: int, scratch: Path) -> SourceFile:
+    """Return of a long text what a dry run reads: the lines at its ends, copied into ``scratch``.
+
+    Where it is compressed, or rows are long, that is the file, to be read so far.
+    """
+    copy, size = scratch / "part", f"of {describe_nbytes(text_nbytes)}"
+    if PieceReader(source).suffix or text_nbytes > MB * n_rows:
+        return SourceFile(source.path, f"{source}, first {describe_nbytes(WHOLE_NBYTES)} {size}")
+    with copy.open("wb") as file:
+        _whole_lines(np.fromfile(source.path, np.uint8, _END_NBYTES)).tofile(file)
+        end = np.fromfile(source.path, np.uint8, offset=text_nbytes - _END_NBYTES)
+        _whole_lines(end[::-1])[::-1].tofile(file)
+    return SourceFile(copy, f"{source}, first and last {describe_nbytes(_END_NBYTES)} {size}")
+
+
+def _whole_lines(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a text up to the last end of a line before which quotes are closed."""
+    ends = np.flatnonzero(text == ord("\n"))
+    is_closed = np.cumsum(text == ord('"'), dtype=np.uint8)[ends] % 2 == 0
+    return text[: ends[is_closed].max(initial=-1) + 1]
 
 
 # The bytes of a source file in bounded pieces, decompressed where its magic bytes say so.

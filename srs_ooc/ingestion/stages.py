@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
-from srs_ooc.ingestion.formats import Items, Table
+from srs_ooc.ingestion.formats import Items, Names, Table
 from srs_ooc.ingestion.formats.genotypes import BedTable, in_role
-from srs_ooc.ingestion.formats.in_memory import memory_of, open_object, text_of
+from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -38,8 +38,14 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, WorkFolder
 from srs_ooc.ingestion.rows import RowColumns
-from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of
-from srs_ooc.ingestion.sources import SourceFile, check_unchanged, place_in, settle_source
+from srs_ooc.ingestion.scratch import TextSpool, check_replaceable, disk_errors, disk_of, texts_of
+from srs_ooc.ingestion.sources import (
+    WHOLE_NBYTES,
+    SourceFile,
+    check_unchanged,
+    place_in,
+    settle_source,
+)
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.store.arrays import write_column
 from srs_ooc.store.bed import BedFile
@@ -314,9 +320,8 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
 
     Errors as of :func:`ingest_table`.
     """
-    header = TextSpool(work.scratch, "header")
+    header, inferred = read_names(reading, work.scratch)
     rows = RowColumns(work.scratch)
-    inferred = reading.read_names(header)
     options, side = reading.options, reading.side
     has_target = takes_target(reading)
     if options.no_target:
@@ -330,7 +335,6 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         inferred["target"] = LAST_COLUMN
     roles = choose_roles(reading.source, header, options, has_target=has_target)
     memory = reading.share(roles)
-    check_distinct(reading.source, header, "column names", "Rename them.")
     beside = [name for name, _ in side.columns.get("covariates", ())]
     forced = options.kinds.settle(reading.source, header, beside)
     check_kinds(header, roles, forced)
@@ -372,6 +376,26 @@ def ingest_reading(reading: Reading, work: WorkFolder) -> Manifest:
         write_column(work.folder, manifest.fingerprint, "target", further)
     check_unchanged(reading.source)
     return manifest
+
+
+def read_names(reading: Reading, scratch: Path) -> tuple[TextSpool, dict[str, Any]]:
+    """Return the names of the columns of a table, and what was inferred of them.
+
+    Raises
+    ------
+    InputError
+        If some are the same, and are not to be renamed.
+    """
+    header, new = (TextSpool(scratch, name) for name in ("header", "distinct"))
+    inferred = reading.read_names(header)
+    if reading.options.rename_repeated:
+        for block in item_blocks(Names.numbered(header)):
+            new.append(texts_of(block))
+        if n := int((new.hashes() != header.hashes()).sum()):
+            inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
+        vars(header).update(vars(new))  # readings have it
+    check_distinct(reading.source, header, "column names", "Rename, or say --rename-repeated.")
+    return header, inferred
 
 
 def takes_target(reading: Reading) -> bool:
@@ -461,15 +485,13 @@ def forecast(
     from srs_ooc.ingestion.formats.files import opener_of
 
     ingest_memory.load_libraries()
-    has_target = not options.no_target and "target" not in (side or SideColumns()).columns
-    unpacked, by_rows, text_nbytes = 0, True, None
+    side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = opener_of(table, options.query)
         about = "about " if opener is None else ""
         said: list[str] = []
         if opener is None:
-            look = _look_at_text(table, options, work, said, has_target=has_target)
-            n_columns, n_rows, text_nbytes, memory = look
+            n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(getattr(opened, "close", int))
@@ -477,6 +499,8 @@ def forecast(
             memory = memory_of(opened, options.settled(genotypes=is_bed))
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
+            if memory.fits:  # else an ingest refuses no more than the cap
+                read_names(TableReading(opened, table, options, side, work, dict), work.scratch)
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples and opener is None:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
@@ -485,12 +509,19 @@ def forecast(
     if options.link:  # names, ids and counts
         stored = 100 * sum((n_rows, n_columns))
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
+    taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
+    is_short = (taken // 8 if text_nbytes is None else text_nbytes) <= WHOLE_NBYTES
+    if memory.fits and is_short and taken <= room:
+        with tempfile.TemporaryDirectory() as folder:
+            ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
+    elif text_nbytes is None:
+        said.append("looked at: names and shape, not the cells")
     yield f"columns: {n_columns}"
     yield f"rows: {about}{n_rows}"
     yield from said
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
     yield f"store: at most {about}{describe_nbytes(stored)}"
-    words = "enough" if scratch + stored <= free else "NOT enough"
+    words = "enough" if taken <= free else "NOT enough"
     yield f"free disk: {describe_nbytes(free)}, {words}"
     words = "enough" if memory.fits else "NOT enough"
     given = memory.cap_nbytes // MB
@@ -498,23 +529,23 @@ def forecast(
 
 
 def _look_at_text(
-    table: Path, options: IngestOptions, work: WorkFolder, said: list[str], *, has_target: bool
+    table: Path, options: IngestOptions, work: WorkFolder, said: list[str]
 ) -> tuple[int, int, int, ingest_memory.IngestMemory]:
     """Return columns, rows and bytes of a text table, about, and what its ingest takes.
 
     What its columns are is ``said`` in lines.
     """
     source = SourceFile(table)
-    header = TextSpool(work.scratch, "header")
     if options.samples:
         from srs_ooc.ingestion.feature_rows import feature_memory, open_stream
 
+        header = TextSpool(work.scratch, "header")
         open_stream(source, options.text, header)
         memory = feature_memory(source, header, options)
         return len(header), *estimate(source, options.text, len(header)), memory
     reading = TextReading(source, options, work)
-    reading.read_names(header)
-    roles = choose_roles(source, header, reading.options, has_target=has_target)
+    header = read_names(reading, work.scratch)[0]
+    roles = choose_roles(source, header, reading.options, has_target=takes_target(reading))
     memory = reading.memory(roles)
     n_rows, text_nbytes = estimate(source, options.text, len(header))
     if memory.n_rows == rows_at_most(source, len(header)) and memory.depends_on_rows:
@@ -523,6 +554,5 @@ def _look_at_text(
         columns = [header.describe(column) for role, column in roles.named if role == what]
         last = ", the last column" * (what == "target" and options.target is None)
         said.append(f"{what.replace('_', ' ')}: {', '.join(columns)}{last}")
-    if roles.target is not None:
-        said.extend(reading.look(roles, roles.target))
+    said.extend(reading.look(roles, n_rows, text_nbytes))
     return len(header), n_rows, text_nbytes, memory

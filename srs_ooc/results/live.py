@@ -73,7 +73,7 @@ class RunProgress:
 
     def show(self, step: Step) -> None:
         """Show where work stands, if it is time to."""
-        now = time.monotonic()
+        now, self._last = time.monotonic(), step
         stage = step.stage if step.unit in ("iterations", "bytes") else step.unit
         if self._stage != stage or step.done < self._done:
             self._stage, self._begun = stage, (now, step.done)
@@ -117,7 +117,10 @@ class RunProgress:
         self.show(Step(stage, done, total, unit="bytes"))
 
     def close(self) -> None:
-        """Leave the terminal on a fresh line."""
+        """Show the last step, if it was not due, and leave the terminal on a fresh line."""
+        if self._bar is not None:
+            self._next = 0.0
+            self.show(self._last)
         if self._bar is not None and self._bar.live.is_started:
             self._bar.stop()
 

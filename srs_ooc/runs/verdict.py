@@ -298,6 +298,7 @@ def _add_effects(
             if task.groups is None:  # else rows are not independent, and ends would be too close
                 table["low"][i], table["high"][i] = ends
         done += len(columns)
+        resources.tell(Step("effects", done, len(wanted), unit="features"))
 
 
 def _marginal_facts(neg_log10_p: NDArray[np.float32], level: float) -> dict[str, Any]:

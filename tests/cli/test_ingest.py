@@ -1,7 +1,9 @@
 """`ingest` and `inspect` as a user meets them: what they print, and every bad input they refuse."""
 
 import errno
+import gzip
 import json
+import math
 import os
 import re
 import resource
@@ -15,9 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from srs_ooc.base.files import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
+from srs_ooc.ingestion import reading, sources, stages
 from srs_ooc.store import writing
 
 GOOD = "id,a,b,y\nr1,1,2,u\nr2,3,,v\nr3,5,6,u\n"
@@ -324,13 +328,13 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
 
 
 KIND = "kind of target:"
-COUNTS = f"{KIND} 20 classes, in the first 42 rows '0' 3, '1' 3, '10' 2, '11' 2, '12' 2, ..."
+COUNTS = f"{KIND} 20 classes, in 42 rows '0' 3, '1' 3, '10' 2, '11' 2, '12' 2, ..."
 ONE = "features: 1 column of numbers, 0 of texts (categories)"
 FORETOLD = {
-    "classes": ("", "target: 'y', the last column", f"{KIND} 2 classes, in the first 42 rows 'u'"),
+    "classes": ("", "target: 'y', the last column", f"{KIND} 2 classes, in 42 rows 'u'"),
     "numbers": ("--target a", "target: 'a'\n", COUNTS, "2 columns of numbers, 2 of texts (cat"),
-    "said": ("--target a --task regression", f"{KIND} numbers, in the first 42 rows"),
-    "time": ("--time a --event y", "target: 'a'\n", "events: 'y'", f"{KIND} numbers,"),
+    "said": ("--target a --task regression", f"{KIND} numbers, in 42 rows"),
+    "time": ("--time a --event y=v", "target: 'a'\n", "events: 'y'", f"{KIND} numbers,"),
     "beside": ("--covariates a,b --groups t", "covariates: 'a', 'b'", "groups: 't'", ONE),
     "none": ("--no-target", "columns: 5"),
 }  # fmt: skip
@@ -343,6 +347,104 @@ def test_a_dry_run_says_what_the_columns_are(tmp_path, run, options, expected):
     status, out, _ = run("ingest", source, tmp_path / "t.zarr", "--dry-run", *options.split())
     assert status == 0
     assert [text for text in expected if text not in out] == []
+
+
+def feather_and_parquet(folder: Path, names: str, values: NDArray[np.float64]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = pyarrow.Table.from_arrays([*map(pyarrow.array, values.T)], names=[*names])
+    parquet.write_table(table, folder / "t.parquet")
+    feather.write_feather(table, folder / "t.feather")
+
+
+ROWS = [f"r{i},{i % 7},{i / 3},{'uv'[i % 2]}" for i in range(120)]
+MIXED = [*ROWS[:110], "r110,3,oops,u", *ROWS[111:]]
+SAMPLES = "id,y\n" + "".join(f"s{i},{'uv'[i % 2]}\n" for i in range(4))
+NAMED = ("--names", "names.txt")
+BESIDE = ("--orient", "features", "--samples", "samples.csv", "--id", "id", "--target", "y")
+REFUSED = {
+    "a doubled name": ("t.csv", "id,a,a,y", ROWS),
+    "a doubled name, packed": ("t.csv.gz", "id,a,a,y", ROWS),
+    "a doubled name as target": ("t.csv", "id,a,a,y", ROWS, "--target", "a"),
+    "a doubled name beside": ("t.npy", "", [], *NAMED),
+    "a doubled name in Parquet": ("t.parquet", "", []),
+    "a doubled name in Feather": ("t.feather", "", []),
+    "a doubled feature": ("t.csv", "id,s0,s1,s2,s3", ["a,1,2,3,4", "a,1,2,3,5"], *BESIDE),
+    "a mixed column": ("t.csv", "id,a,b,y", MIXED),
+    "a mixed feature": ("t.csv", "id,s0,s1,s2,s3", ["a,1,2,3,4", "b,1,2,x,5"], *BESIDE),
+    "a kind that does not hold": ("t.csv", "id,a,b,y", ROWS, "--kind", "b=integer"),
+    "a ragged row": ("t.csv", "id,a,b,y", [*ROWS, "1,2"]),
+    "an id twice": ("t.csv", "id,a,b,y", [*ROWS, ROWS[3]], "--row-ids", "id"),
+    "a rare class": ("t.csv", "id,a,b,y", [*ROWS, "r120,1,2,w"]),
+    "texts to aggregate": ("t.csv", "id,a,b,y", ROWS, "--groups", "a", "--aggregate", "mean"),
+    "an infinity": ("t.npy", "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_a_dry_run_refuses_what_the_ingest_refuses(tmp_path, run, monkeypatch, fault):
+    name, header, rows, *options = REFUSED[fault]
+    monkeypatch.chdir(tmp_path)
+    values = np.arange(160.0).reshape(40, 4)
+    values[33, 2] = math.inf if fault == "an infinity" else 0
+    np.save("t.npy", values)
+    text = "\n".join([header, *rows]) + "\n"
+    for path, said in (("names.txt", "a\nb\na\ny\n"), ("samples.csv", SAMPLES), ("t.csv", text)):
+        Path(path).write_text(said)
+    if name.endswith(".gz"):
+        Path(name).write_bytes(gzip.compress(text.encode()))
+    if name in ("t.parquet", "t.feather"):
+        feather_and_parquet(tmp_path, "abay", values)
+    before = listing(tmp_path)
+    dry = run("ingest", name, "t.zarr", *options, "--dry-run")
+    assert_refused(dry, name)
+    assert dry == run("ingest", name, "t.zarr", *options)
+    assert listing(tmp_path) == before
+
+
+@pytest.fixture
+def long_from(monkeypatch):
+    """Have texts of so many bytes be long, and so many be read at either end."""
+
+    def set_both(whole: int, end: int) -> None:
+        for module in (sources, reading, stages):
+            monkeypatch.setattr(module, "WHOLE_NBYTES", whole)
+        monkeypatch.setattr(sources, "_END_NBYTES", end)
+
+    return set_both
+
+
+def test_a_dry_run_of_a_long_text_says_what_it_looked_at(tmp_path, run, long_from):
+    lines = [f"{i},{i / 3:.3f},{'uv'[i % 2]}" for i in range(3000)]
+    asked = ("ingest", make(tmp_path, "\n".join(["a,b,y", *lines]) + "\n"), tmp_path / "t.zarr")
+    assert f"looked at: {tmp_path}/t.csv\n" in run(*asked, "--dry-run")[1]
+    long_from(10_000, 2000)
+    out = run(*asked, "--dry-run")[1]
+    assert re.search(r"looked at: .*t.csv, first and last 2.0 kB of [\d.]+ kB\n", out)
+    n_rows = int(re.search(r"kind of target: 2 classes, in (\d+) rows", out)[1])
+    assert 200 < n_rows < 400
+    lines[1500] = "1,oops,u"
+    make(tmp_path, "\n".join(["a,b,y", *lines]) + "\n")
+    assert run(*asked, "--dry-run")[0] == 0  # lies between the two
+    for place in (20, 2990):
+        make(tmp_path, "\n".join(["a,b,y", *lines[:place], "1,oops,u", *lines[place:]]) + "\n")
+        refused = run(*asked, "--dry-run")
+        assert_refused(refused, "first and last 2.0 kB of", "column 'b'", "found 'oops'")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    refused = run("ingest", tmp_path / "t.csv.gz", *asked[2:], "--dry-run")
+    assert_refused(refused, "t.csv.gz, first 10.0 kB of", "found 'oops'")
+
+
+def test_a_dry_run_of_a_long_table_of_another_format_looks_at_names(tmp_path, run, long_from):
+    np.save(tmp_path / "t.npy", np.arange(40_000.0).reshape(1000, 40))
+    asked = ("ingest", tmp_path / "t.npy", tmp_path / "t.zarr", "--names", tmp_path / "names.txt")
+    (tmp_path / "names.txt").write_text("".join(f"n{i}\n" for i in range(40)))
+    assert "looked at" not in run(*asked, "--dry-run")[1]
+    long_from(10_000, 2000)
+    assert "looked at: names and shape" in run(*asked, "--dry-run")[1]
+    (tmp_path / "names.txt").write_text("".join(f"n{i % 39}\n" for i in range(40)))
+    assert_refused(run(*asked, "--dry-run"), "found 'n0' at 1 and 40", "--rename-repeated")
 
 
 def test_a_dry_run_counts_what_an_archive_unpacks_to(tmp_path, run):

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from stores import values_of
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.ingestion import sources
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
@@ -38,7 +39,7 @@ from srs_ooc.ingestion.csv import (
 )
 from srs_ooc.ingestion.formats import hash_text, split_texts
 from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.sources import decoded, decoder_of
+from srs_ooc.ingestion.sources import SourceFile, decoded, decoder_of
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.native import _native
 from srs_ooc.store.arrays import Names
@@ -601,6 +602,28 @@ def test_headers_of_any_bytes(text, stream, cut):
         names.append(reader.take_names()[0])
         found.append((b"".join(names), reader.done, reader.line))
     assert found[0] == found[1]
+
+
+CELLS = st.text('ab",\n', max_size=4)
+
+
+@examples(150)
+@given(
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=8), st.integers(1, 60)
+)
+def test_the_ends_of_a_long_text_are_whole_rows_of_it(tmp_path_factory, rows, n_end):
+    folder = tmp_path_factory.mktemp("ends")
+    with (folder / "t.csv").open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_MINIMAL, lineterminator="\n").writerows(rows)
+    size = (folder / "t.csv").stat().st_size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "_END_NBYTES", min(n_end, size // 2))
+        found = sources.part_of(SourceFile(folder / "t.csv"), size, len(rows), folder)
+    with found.path.open(newline="") as file:
+        there = [row for row in csv.reader(file) if row]
+    n_first = next(n for n in range(len(there) + 1) if n == len(there) or there[n] != rows[n])
+    assert there[n_first:] == rows[len(rows) - len(there) + n_first :]
+    assert str(found).startswith(f"{folder}/t.csv, first and last")
 
 
 # The CSV reader under address and undefined-behaviour sanitizers; its numbers against float().

@@ -16,11 +16,13 @@ from click.testing import CliRunner
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import values_of
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.cli import cli
+from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.rows import FEW_ROWS, check_counts
@@ -610,3 +612,113 @@ def test_the_store_does_not_depend_on_threads_and_cap(tmp_path, suffix):
         found.append({path.relative_to(store): path.read_bytes() for path in files})
     assert found[0] == found[1] == found[2]
     assert len(found[0]) > 20
+
+
+# Names that repeat: refused, or numbered where that is asked.
+
+REPEATED = ["a", "b", "a", "a-1", "a"]
+NUMBERED = ["a", "b", "a-2", "a-1", "a-3"]
+VALUES = np.arange(1.0, 101.0).reshape(20, 5) ** 2
+LABELS = ["uv"[i % 2] for i in range(20)]
+
+
+def unique_of(names: list[str]) -> list[str]:
+    """What anndata.utils.make_index_unique makes of names, step by step."""
+    taken, counts, out = set(names), dict.fromkeys(names, 0), []
+    for name in names:
+        if counts[name]:
+            while f"{name}-{counts[name]}" in taken:
+                counts[name] += 1
+            out.append(f"{name}-{counts[name]}")
+            taken.add(out[-1])
+        else:
+            out.append(name)
+        counts[name] += 1
+    return out
+
+
+@examples(100)
+@given(st.lists(st.sampled_from(["a", "b", "a-1", "a-2", "a-1-1", "b-1", ""]), max_size=12))
+def test_repeated_names_are_numbered_as_anndata_does_and_then_distinct(names):
+    numbered = list(formats.Names.numbered(names))
+    assert numbered == unique_of(names)
+    assert len(set(numbered)) == len(names)
+
+
+def table_with_repeated_names(folder, kind):
+    """A table whose names repeat, by the last of its options with the values beside."""
+    lines = [",".join(map(str, row)) for row in VALUES.tolist()]
+    options = {"target": LABELS, "rename_repeated": True}
+    if kind == "csv":
+        text = "".join(f"{line},{label}\n" for line, label in zip(lines, LABELS, strict=True))
+        (folder / "t.csv").write_text(",".join([*REPEATED, "y"]) + "\n" + text)
+        return folder / "t.csv", {"rename_repeated": True}
+    if kind == "array":
+        return VALUES, options | {"names": REPEATED}
+    if kind == "names":
+        np.save(folder / "t.npy", VALUES)
+        (folder / "names.txt").write_text("\n".join(REPEATED) + "\n")
+        return folder / "t.npy", options | {"names": str(folder / "names.txt")}
+    if kind == "pandas":
+        return pytest.importorskip("pandas").DataFrame(VALUES, columns=REPEATED), options
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.Table.from_arrays([*map(pyarrow.array, VALUES.T)], names=REPEATED)
+    if kind == "arrow":
+        return table, options
+    if kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, folder / "t.parquet")
+    else:
+        pytest.importorskip("pyarrow.feather").write_feather(table, folder / "t.feather")
+    return folder / f"t.{kind}", options
+
+
+KINDS_OF_NAMES = ["csv", "array", "names", "pandas", "arrow", "parquet", "feather"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_NAMES)
+def test_columns_whose_names_repeat_are_refused_or_renamed(tmp_path, kind):
+    table, options = table_with_repeated_names(tmp_path, kind)
+    refused = options | {"rename_repeated": False}
+    with pytest.raises(InputError, match=r"distinct .* 'a' at 1 and 3.*say rename_repeated"):
+        srs_ooc.ingest(table, str(tmp_path / "no.zarr"), **refused)
+    manifest = srs_ooc.ingest(table, str(tmp_path / "t.zarr"), **options)
+    assert manifest.inferred["renamed"] == "2 columns of repeated names, to NAME-1, ..."
+    store = Store.open(tmp_path / "t.zarr")
+    assert list(store.names) == NUMBERED
+    assert np.array_equal(values_of(tmp_path / "t.zarr"), VALUES.T)
+
+
+def test_names_that_do_not_repeat_make_the_same_store_with_the_option(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,2.5,u\n3,4,v\n" * 9)
+    said = {"rename_repeated": True}
+    plain, renamed = (
+        srs_ooc.ingest(tmp_path / "t.csv", str(tmp_path / f"{len(how)}.zarr"), **how)
+        for how in ({}, said)
+    )
+    assert plain.fingerprint == renamed.fingerprint
+
+
+def test_a_role_takes_the_renamed_column_that_it_names(tmp_path):
+    rows = "".join(f"{i},{i * i},{'uv'[i % 2]}\n" for i in range(20))
+    (tmp_path / "t.csv").write_text("a,a,y\n" + rows)
+    for target, left in (("a", ["a-1", "y"]), ("a-1", ["a", "y"])):
+        store = tmp_path / f"{target}.zarr"
+        srs_ooc.ingest(tmp_path / "t.csv", str(store), target=target, rename_repeated=True)
+        assert list(Store.open(store).names) == left
+
+
+def test_pieces_and_appended_rows_have_their_repeated_names_renamed(tmp_path):
+    rows = [f"{i},{i * i},{'uv'[i % 2]}" for i in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,a,y", *rows]) + "\n")
+    (tmp_path / "more.csv").write_text("\n".join(["b,b", *(f"{i},{i}" for i in range(20))]) + "\n")
+    pieces = [tmp_path / "t.csv", tmp_path / "more.csv"]
+    with pytest.raises(InputError, match="say rename_repeated"):
+        srs_ooc.ingest(pieces, str(tmp_path / "no.zarr"), target="y")
+    both = srs_ooc.ingest(pieces, str(tmp_path / "p.zarr"), target="y", rename_repeated=True)
+    assert list(Store.open(tmp_path / "p.zarr").names) == ["a", "a-1", "b", "b-1"]
+    assert "renamed" in both.inferred
+    srs_ooc.ingest(pieces[0], str(tmp_path / "t.zarr"), rename_repeated=True)
+    more = {"append_rows": str(tmp_path / "t.zarr"), "rename_repeated": True}
+    appended = srs_ooc.ingest(pieces[0], str(tmp_path / "a.zarr"), **more)
+    assert appended.n_rows == 40
+    assert list(Store.open(tmp_path / "a.zarr").names) == ["a", "a-1"]

@@ -50,7 +50,7 @@ _PRS = "--models 6 --folds 2 --epochs 8 --inclusion 0.2 --learning-rate 0.02"
 SCRIPTS = {
     "stores": [
         _STORE, _STORE, f"{_STORE} --overwrite --json", f"{_STORE} --overwrite",
-        "ingest table.csv dry.zarr --target label --dry-run -q",
+        "ingest table.csv dry.zarr --target label --row-ids id --dry-run -q",
         "inspect t.zarr", "inspect t.zarr --json", "inspect t.zarr --names",
         "inspect t.zarr --row-ids", "inspect t.zarr --verify",
         _AMOUNTS, "inspect m.zarr", "inspect m.zarr --json",

@@ -4,8 +4,10 @@ import io
 import sys
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
+import srs_ooc
 from srs_ooc.base.records import Step
 from srs_ooc.results import live
 
@@ -65,7 +67,22 @@ def test_in_a_notebook_one_output_is_drawn_anew(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     monkeypatch.setattr(live, "BAR_SECONDS", 0.0)
     assert shown(monkeypatch, is_terminal=False) == ""
-    assert drawn == [1, 3, 4, 1, 2]
+    assert drawn == [1, 3, 4, 1, 2, 2]
+    monkeypatch.setattr(live, "BAR_SECONDS", 60.0)
+    drawn.clear()
+    shown(monkeypatch, is_terminal=False, steps=[Step("", n, 9) for n in (1, 2, 3)])
+    assert drawn == [1, 3]  # the last one at the end
+
+
+def test_the_last_that_a_run_shows_is_that_it_is_done(tmp_path):
+    rng = np.random.default_rng(0)
+    values, steps = rng.standard_normal((120, 60)), []
+    target = (values[:, 0] > 0).astype(int)
+    srs_ooc.ingest(values, str(tmp_path / "t.zarr"), target=target)
+    srs_ooc.run(str(tmp_path / "t.zarr"), iterations=40, progress=steps.append)
+    assert steps[-1].stage == "effects"
+    ends = {step.stage: step for step in steps}.values()
+    assert [step for step in ends if step.done != step.total] == []
 
 
 def test_work_that_tells_no_step_shows_nothing(monkeypatch):

@@ -6,7 +6,7 @@ read by columns or by rows, whichever its layout makes cheap.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -119,6 +119,9 @@ class Names(Collection[str]):
         ``made()`` yields them.
     """
 
+    NUMBERED = 224
+    """Bytes of memory a name takes while repeated ones are numbered."""
+
     def __init__(self, n: int, made: Callable[[], Iterator[str]]) -> None:
         self._n, self._made = n, made
 
@@ -130,6 +133,15 @@ class Names(Collection[str]):
 
     def __iter__(self) -> Iterator[str]:
         return self._made()
+
+    @staticmethod
+    def numbered(names: Collection[str]) -> Iterator[str]:
+        """Yield names of which repeated ones end in -1, -2, ..., as AnnData makes them distinct."""
+        taken, numbers = set(names), dict[str, Iterator[int]]()
+        for name in names:
+            made = (f"{name}-{i}" for i in numbers.get(name, ()))
+            yield next((one for one in made if one not in taken), name)
+            numbers.setdefault(name, count(1))
 
 
 class Items(Sequence[Any]):

@@ -491,7 +491,8 @@ class ArrowFile(Table):
             n_rows = self._count_feather()
         self.index_names = [name for name in _index_names(schema) if name in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
-        fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
+        self._fields = np.argsort(is_column, kind="stable")
+        fields = [schema.field(i) for i in self._fields.tolist()]
         self.names: list[str] = [field.name for field in fields]
         self.text_columns: NDArray[np.bool_] = in_memory.are_texts(f.type for f in fields)
         self.narrow_columns = in_memory.are_narrow(f.type for f in fields)
@@ -508,14 +509,16 @@ class ArrowFile(Table):
             reader = pyarrow.ipc.open_file(file, options=first)
             return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
-    def _columns(self, names: list[str]) -> Any:
+    def _columns(self, positions: list[int]) -> list[Any]:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
+        names = [self.names[position] for position in positions]
+        fields, places = np.unique(self._fields[positions], return_inverse=True)
         try:
             if self._parquet is None:
                 from pyarrow import feather
 
                 table = feather.read_table(
-                    self._path, columns=names, memory_map=False, use_threads=False
+                    self._path, columns=fields.tolist(), memory_map=False, use_threads=False
                 )
             else:
                 table = self._parquet.read(columns=names, use_threads=False)
@@ -525,7 +528,11 @@ class ArrowFile(Table):
                 f"{self._what}: could not read column {names[0]!r} or the next: "
                 f"{_one_line(error)}. Get the file again."
             ) from error
-        return table
+        if self._parquet is None:
+            return [table.column(place) for place in places.tolist()]
+        same = table.schema.get_all_field_indices  # of a name that repeats all are returned
+        found = ((i, self.names[i], same(self.names[i])) for i in positions)
+        return [table.column(at[len(at) > 1 and self.names[:i].count(n)]) for i, n, at in found]
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
@@ -543,18 +550,16 @@ class ArrowFile(Table):
     def _read_some(
         self, out: NDArray[np.float64], positions: NDArray[np.intp], pool: TextCoder
     ) -> None:
-        names = [self.names[position] for position in positions.tolist()]
         with self._lock:  # one file handle
-            table = self._columns(names)
-        are_text = self.text_columns[positions].tolist()
-        for line, name, is_text in zip(out, names, are_text, strict=True):
-            what = f"{self._what}, column {name!r}"
-            in_memory.read_column(line, table.column(name), pool, what, is_text=is_text)
+            columns = self._columns(positions.tolist())
+        for line, position, column in zip(out, positions.tolist(), columns, strict=True):
+            what = f"{self._what}, column {self.names[position]!r}"
+            is_text = bool(self.text_columns[position])
+            in_memory.read_column(line, column, pool, what, is_text=is_text)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        name = self.names[position]
-        return in_memory.item_blocks(self._columns([name]).column(name))
+        return in_memory.item_blocks(self._columns([position])[0])
 
 
 def _index_names(schema: Any) -> list[str]:

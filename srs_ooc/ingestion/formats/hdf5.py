@@ -5,8 +5,8 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html. MATLAB 7.3 files
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
-from itertools import count, pairwise
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -255,8 +255,8 @@ def describe(table: Table, rows: _Frame, columns: _Frame) -> None:
     names = columns[0].get(str(columns[1]))
     if names is not None and len(names) == n_columns:
         is_distinct = not len(repeated(map(str, names))[1])
-        table.names = names if is_distinct else Names(n_columns, lambda: _numbered(names))
-        of_names = Lease("which names repeat", (24 if is_distinct else 224) * n_columns)
+        table.names = names if is_distinct else Names(n_columns, lambda: Names.numbered(names))
+        of_names = Lease("which names repeat", (24 if is_distinct else Names.NUMBERED) * n_columns)
         table.held = (*(table.held or ()), of_names)
 
 
@@ -273,18 +273,6 @@ def _beside(matrix: Any, shape: tuple[int, int], what: str) -> list[_Frame]:
         ids = [name for name in texts if not len(repeated(map(str, items[name]))[1])]
         frames.append((items, ids[0] if len(ids) == 1 and shape[0] != shape[1] else None))
     return frames
-
-
-def _numbered(names: Collection[str]) -> Iterator[str]:
-    """Yield names of which repeated ones end in -1, -2, ..., as AnnData makes them distinct."""
-    taken, numbers = set(names), dict[str, Iterator[int]]()
-    for name in names:
-        own = name
-        if name in numbers:
-            own = next(one for i in numbers[name] if (one := f"{name}-{i}") not in taken)
-            taken.add(own)
-        numbers.setdefault(name, count(1))
-        yield own
 
 
 # Matrices.
