@@ -272,7 +272,11 @@ def table_of(name, cells):
 BAD_COVARIATES = {
     "ids": ([f"p{i}" for i in range(N)], {}, "column 'c' .covariates.: expected numbers, or cat"),
     "mixed": (["1", "2", "3", "4", "1", "2", "3", "unk"], {}, "line 9: column 'c': expected a fin"),
-    "remedy": (["1", "2", "3", "4", "1", "2", "3", "unk"], {}, "missing, or say kind c=categor"),
+    "remedy": (
+        ["1", "2", "3", "4", "1", "2", "3", "unk"],
+        {},
+        "missing, or say kinds={'c': 'categor",
+    ),
     "forced": (
         ["m", "f"] * 4,
         {"kinds": {"c": "numeric"}},

@@ -403,7 +403,10 @@ def test_numbers_for_missing_are_pointed_out_of_rows_too(tmp_path, name):
 def test_a_number_for_missing_in_one_row_is_no_class_unasked(tmp_path):
     code, said = ingested(tmp_path, {"x": numbers(), "y": [*["1", "2"] * 11, "1", NINE]})
     assert code
-    assert "Perhaps '-9' stands for missing values: empty such cells, or say --missing" in said
+    assert (
+        "Perhaps '-9' stands for missing values: empty such cells, or, of a text table, say --missing"
+        in said
+    )
 
 
 def test_a_number_for_an_event_that_is_not_known_is_pointed_out(tmp_path):
@@ -413,7 +416,10 @@ def test_a_number_for_an_event_that_is_not_known_is_pointed_out(tmp_path):
     table["died"] = ["0", "1", NINE] * 8
     code, said = ingested(tmp_path, table, "--time", "days", "--event", "died", "--overwrite")
     assert code
-    assert "Perhaps '-9' stands for missing values: empty such cells, or say --missing" in said
+    assert (
+        "Perhaps '-9' stands for missing values: empty such cells, or, of a text table, say --missing"
+        in said
+    )
 
 
 @pytest.mark.parametrize("suffix", ["frame", "parquet"])
@@ -556,7 +562,9 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     srs_ooc.ingest(frame, tmp_path / "t.zarr", target=CLASSES)
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
-    assert "'code': '?' stands for missing values: empty such cells, or" in caplog.text
+    assert (
+        "'code': '?' stands for missing values: make such cells missing, as pandas" in caplog.text
+    )
     assert "in Python read the table so with pandas" in caplog.text
 
 

@@ -386,7 +386,10 @@ def test_minus_nine_as_the_phenotype_of_a_raw_file_is_missing(tmp_path, capsys):
     (tmp_path / "g.csv").write_text(header.replace("MAT ", "Mat ") + "\n".join(rows) + "\n")
     said = said_of(capsys, tmp_path / "g.csv", tmp_path / "g.zarr", *options)
     assert "as PLINK has it" not in said
-    assert "'-9' stands for missing values: empty such cells, or say --missing ''" in said
+    assert (
+        "'-9' stands for missing values: empty such cells, or, of a text table, say --missing ''"
+        in said
+    )
 
 
 def test_a_zero_is_missing_where_the_other_phenotypes_are_one_and_two(tmp_path, capsys):
