@@ -565,7 +565,6 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     assert (
         "'code': '?' stands for missing values: make such cells missing, as pandas" in caplog.text
     )
-    assert "in Python read the table so with pandas" in caplog.text
 
 
 @pytest.mark.parametrize(
