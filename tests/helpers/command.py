@@ -8,16 +8,22 @@ environment the test has changed.
 import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from types import SimpleNamespace
 
-import pytest
 from forked import Forks
 
-TIME = "/usr/bin/time"
+LAUNCHER = """
+import os, sys
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+unit = 1024 if sys.platform == "darwin" else 1
+print("peak-kb", usage.ru_maxrss // unit, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""A process of its own, as the peak of a child begins at the size of what starts it."""
 HANGS = 3600
 """Seconds after which a process hangs, on the slowest machine too."""
 
@@ -96,9 +102,7 @@ def json_of(*arguments, cwd=None):
 
 def peak_kb(*arguments, cwd=None):
     """Peak resident kilobytes of a command, measured from outside through a bare launcher."""
-    if shutil.which(TIME) is None:
-        pytest.skip("needs /usr/bin/time")
-    done = finished([TIME, "-f", "peak-kb %M", *command_line(*arguments)], cwd)
+    done = finished([sys.executable, "-ISc", LAUNCHER, *command_line(*arguments)], cwd)
     assert done.returncode == 0, done.stderr
     return int(done.stderr.rsplit("peak-kb ", 1)[1])
 

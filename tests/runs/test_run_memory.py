@@ -130,6 +130,35 @@ def test_a_table_whose_features_are_all_relevant_stays_under_the_cap(tmp_path):
     assert json_of("status", run, "--json")["n_selected"] > 20_000
 
 
+LONG = {
+    "two classes": (24_000, 40, 2, ()),
+    "more columns": (20_000, 60, 2, ("--row-sample", 6666)),
+    "twenty classes": (24_000, 40, 20, ()),
+    "a hundred classes": (10_000, 60, 100, ()),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "threads"),
+    [
+        pytest.param(name, n, marks=[] if (name, n) == ("two classes", 4) else [pytest.mark.slow])
+        for name in LONG
+        for n in (1, 4, 8)
+    ],
+)
+def test_long_tables_stay_under_the_cap_named_on_several_threads(tmp_path, name, threads):
+    n_rows, n_features, n_classes, more = LONG[name]
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 99, (n_features, n_rows)) / 8
+    labels = rng.integers(0, n_classes, n_rows)
+    values[:20] += 3 * labels / n_classes
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "t.run"
+    options = ("--out", run, "--iterations", 30, "--threads", threads, *more)
+    cap = cap_named("run", store, *options, cwd=tmp_path)
+    peak = 1024 * peak_kb("run", store, *options, "--memory-mb", cap)
+    assert peak <= cap * 1_000_000
+
+
 @pytest.mark.slow
 def test_tests_within_strata_stay_under_the_cap(tmp_path):
     rng = np.random.default_rng(0)
