@@ -508,5 +508,5 @@ def image_of(report: Report, name: str) -> str:
     text = StringIO()
     with _figure(size) as figure:
         draw(figure.subplots(), report)
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
     return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue().encode()).decode()}"

@@ -3,6 +3,7 @@
 Needs Chromium, its driver and selenium; skipped where one is missing.
 """
 
+import io
 import shutil
 import subprocess
 
@@ -117,6 +118,39 @@ def test_themes_differ_and_a_phone_scrolls_only_down(browser):
     assert browser.execute_script("return document.documentElement.scrollWidth") == 390
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.get_log("browser") == []
+
+
+def pixels(part):
+    """What a part of a page looks like, 0 to 1 (height, width, 3)."""
+    from matplotlib.image import imread
+
+    return imread(io.BytesIO(part.screenshot_as_png))[..., :3]
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_figures_lie_on_the_page_in_both_themes(browser, theme):
+    find = opened(browser, "classes")
+    find(".theme button")[theme].click()
+    paper = pixels(find("h2")[0])[0, -1]
+    assert (paper.mean() > 0.5) == (theme == 0)
+    for image in find("figure img"):
+        drawn = pixels(image)
+        assert abs(drawn[:3, :3] - paper).max() < 0.02
+        assert abs(drawn - paper).max() > 0.6  # what is written there
+
+
+def test_a_table_that_is_cut_shows_on_which_side_it_goes_on(browser):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 800, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    find = opened(browser, "classes")
+    (table,) = find("#features .scroll")
+    for end, side in ((0, -4), (10_000, 3)):
+        browser.execute_script("arguments[0].scrollLeft = arguments[1]", table, end)
+        row = pixels(table)[60]  # of the first line
+        assert row[side].mean() < row[-1 - side].mean() - 0.2
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_printed_page_has_no_controls_but_their_titles(browser):
