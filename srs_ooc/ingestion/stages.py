@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
@@ -115,7 +116,13 @@ def _with_samples(
     UsageError
         If options are given that leave no room for these.
     """
-    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, sample_columns, unmatched
+    from srs_ooc.ingestion.feature_rows import (
+        asked_of,
+        read_samples,
+        sample_columns,
+        samples_lease,
+        unmatched,
+    )
 
     if options.row_ids or options.sample_features:
         raise UsageError(
@@ -129,8 +136,13 @@ def _with_samples(
         )
     in_table = sample_columns(options)[2]
     in_file = [name for name in table.annotations if name not in in_table]
-    asked, ids = options.without_columns(in_file), [str(i) for i in table.annotations[ids_name]]
-    known = read_samples(asked)
+    asked, items = options.without_columns(in_file), table.annotations[ids_name]
+    if getattr(table, "held", None) is not None:
+        lease = samples_lease(asked, len(items), sum(len(str(one)) for one in items))
+        table.held = (*(table.held or ()), lease)
+        is_bed = isinstance(getattr(table, "bed", None), BedFile)
+        memory_of(table, options.settled(genotypes=is_bed)).check(path)
+    ids, known = list(map(str, items)), read_samples(asked)
     if known.keys().isdisjoint(ids):
         raise InputError(
             f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
@@ -228,6 +240,9 @@ def _with_annotations(
         if default is not None and is_free and not (what == "target" and options.no_target):
             columns[what] = [(default, known[default])]
             inferred[what] = f"{default!r} of the file"
+    taken = [one for given in columns.values() for _, one in given]
+    if nbytes := sum(getattr(one, "held_nbytes", 0) for one in taken):  # only of our own
+        table.held = (*(table.held or ()), Lease("texts of categories", nbytes))
     if "target" not in columns and options.target is None and not options.no_target:
         raise InputError(
             f"{path}: expected --target, as no column of this format is the last, found none. Name "

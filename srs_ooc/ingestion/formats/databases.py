@@ -8,35 +8,46 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from operator import ne
 from pathlib import Path
+from sys import getsizeof
 from types import NoneType
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, total_nbytes
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory
 from srs_ooc.ingestion.formats.in_memory import item_blocks
-from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, LOOK_NBYTES, PIECE_NBYTES
+from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, check_disk, texts_of
 
 _LIMIT = "100MB"  # DuckDB's own, of what it sorts and caches
 _TAKES = {"SQLite": (2 * MB, 24 * MB), "DuckDB": (72 * MB, 200 * MB)}  # loaded; while it answers
 _ROW_NBYTES, _AT_ONCE = 300, 100  # columns of a wide table: DuckDB holds a block of each
+_FETCHED = 64  # rows: their texts may be of any length
 _NUMBERS = {int, float, bool, Decimal, NoneType}
 _ALLOWED = {
     getattr(sqlite3, f"SQLITE_{one}") for one in ("SELECT", "READ", "FUNCTION", "RECURSIVE")
 }
 
 Ask = Callable[..., Iterator[list[tuple[Any, ...]]]]
-"""``ask(names, order, distinct)`` yields blocks of cells of some columns, each column a tuple."""
+"""``ask(names, order, distinct)`` yields blocks of cells of some columns, each column a tuple.
+
+With ``about`` it yields what such terms are of all rows, the columns being c0, c1, ..."""
+_NBYTES = {"SQLite": "length(cast({} as blob))", "DuckDB": "strlen(cast({} as varchar))"}
+_TEXTS = ("TEXT", "VARCHAR", "ENUM")  # the types of texts begin so
+
+
+def _row_nbytes(row: Sequence[Any]) -> int:
+    return sum(map(getsizeof, row))
 
 
 def _sqlite(path: Path, scratch: Path) -> Any:
@@ -63,12 +74,18 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
     try:
         with closing((_sqlite if is_sqlite else _duckdb)(path, scratch)) as database:
 
-            def ask(names: Sequence[str], order: str, distinct: str = "") -> Iterator[Any]:
+            def ask(
+                names: Sequence[str], order: str, distinct: str = "", about: str = ""
+            ) -> Iterator[Any]:
                 quoted = (name.replace('"', '""') for name in names)
-                columns = ", ".join(f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
-                cursor = database.execute(f"select {distinct} {columns} {source} order by {order}")
-                while rows := cursor.fetchmany(max(1, PIECE_NBYTES // (32 * len(names)))):
-                    yield list(zip(*rows, strict=True))
+                told = (f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
+                columns = ", ".join(f"{one} as c{at}" for at, one in enumerate(told))
+                inner = f"select {distinct} {columns} {source}"
+                of_all = f"select {about} from ({inner})"  # noqa: S608
+                cursor = database.execute(of_all if about else f"{inner} order by {order}")
+                rows = chain.from_iterable(iter(partial(cursor.fetchmany, _FETCHED), []))
+                for some in bounded(rows, _row_nbytes, PIECE_NBYTES):
+                    yield list(zip(*some, strict=True))
 
             found = database.execute(f"select * {source} limit 0").description
             yield [str(one[0]) for one in found], ask
@@ -116,39 +133,48 @@ class QueryTable(Table):
             )
         self._what, self._scratch, self._options = str(path), scratch, options
         self._ids, self._is_text = list[Any](), dict[int, bool]()
-        loaded, answering = _TAKES[engine]
-        self.opening = (Lease(f"{engine} and its answers", answering),)
-        self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded),)
-        self._hold_ids()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
             _asked(engine, path, options.query, scratch) as (columns, ask),
             (scratch / "columns").open("wb") as file,
         ):
             is_long = len(columns) == 3
+            self._look(engine, columns, ask, is_long=is_long)
+            in_memory.memory_of(self, options).check(self._what)
             self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
             names = self._copy_long(columns, ask, file) if is_long else columns[1:]
             self.names: Collection[str] = names
-            self.shape: tuple[int, int] = (len(self._ids), len(names))
+            self.shape = (len(self._ids), len(names))
             in_memory.check_shape(self.shape, self._what)
             if not is_long:
                 self._copy_wide(columns, ask, file)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         is_text = [self._is_text.get(place, False) for place in range(len(names))]
-        self.text_columns: NDArray[np.bool_] = np.array(is_text)
+        self.text_columns = np.array(is_text)
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
         return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
 
-    def _hold_ids(self) -> None:
-        self.held = (self.held[0], Lease("row ids", _ROW_NBYTES * len(self._ids)))
-        if total_nbytes((*self.opening, self.held[1])) > LOOK_NBYTES:
-            self._options.memory(1, len(self._ids), self.held, self.opening).check(self._what)
+    def _look(self, engine: str, columns: list[str], ask: Ask, *, is_long: bool) -> None:
+        """Ask how many rows and features there are, how long row ids, and whether any is text."""
+        distinct, nbytes = "distinct" * is_long, _NBYTES[engine].format("c0")
+        others = [] if is_long else [f"max(typeof(c{at}))" for at in range(1, len(columns))]
+        about = ", ".join(["count(*)", f"coalesce(sum({nbytes}), 0)", *others])
+        ((n_rows,), (n_bytes,), *kinds) = next(ask(columns[: len(others) + 1], "", distinct, about))
+        n_features = len(others)
+        if is_long:
+            (((n_features,),),) = ask(columns[1:2], "", distinct, "count(*)")
+        self.shape: tuple[int, int] = (n_rows, n_features)
+        holds = any(str(kind).upper().startswith(_TEXTS) for (kind,) in kinds)
+        self.text_columns: NDArray[np.bool_] | None = np.array([holds])
+        loaded, answering = _TAKES[engine]
+        ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
+        self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
+        self.opening = (Lease(f"{engine} and its answers", answering), ids)
 
     def _read_ids(self, name: str, blocks: Iterator[list[tuple[Any, ...]]]) -> None:
         for (ids,) in blocks:
             self._ids.extend(ids)
-            self._hold_ids()
         self.default_ids, self.annotations = name, {name: self._ids}
         if any(map(in_memory.is_missing, self._ids)) or len(set(self._ids)) < len(self._ids):
             remedy = "Name the ids of rows first; a long table has three: row id, feature, value."
@@ -220,7 +246,8 @@ class QueryTable(Table):
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        texts = self.pool.texts() if self.text_columns[position] else []
+        is_text = self.text_columns is not None and self.text_columns[position]
+        texts = self.pool.texts() if is_text else []
         for block in item_blocks(self.read(np.array([position]), self.pool)[0]):
             known = (None if np.isnan(one) else texts[int(one)] for one in block)
             yield list(known) if texts else block

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from itertools import count, pairwise
 from pathlib import Path
+from sys import getsizeof
 from threading import RLock
 from typing import Any
 
@@ -18,7 +19,17 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
+from srs_ooc.ingestion.formats import (
+    BLOCK_NBYTES,
+    FEW,
+    Floats,
+    Items,
+    Names,
+    Table,
+    TextCoder,
+    in_memory,
+    repeated,
+)
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
@@ -160,6 +171,13 @@ def _length(node: Any) -> int | None:
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
 
+def step_of(dtype: np.dtype[Any], chunks: tuple[int, ...] | None) -> int:
+    """Return how many items are read at a time; a chunk is unpacked 8 times at most."""
+    if dtype.kind in "OT":
+        return max(FEW, max(chunks or (0,)) // 8)
+    return max(1, min(1 << 14, BLOCK_NBYTES // dtype.itemsize))
+
+
 class _Items(Items):
     """Items of a dataset.
 
@@ -169,17 +187,23 @@ class _Items(Items):
     def __init__(
         self, node: Any, what: str, levels: Any = None, mask: Any = None, field: str | None = None
     ) -> None:
-        super().__init__(_length(node) or 0, self._some)
+        dtype = node.dtype if field is None else node.dtype[field]
+        super().__init__(_length(node) or 0, self._some, step_of(dtype, node.chunks))
         self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
-        dtype = node.dtype if field is None else node.dtype[field]
         self.is_text = (dtype if levels is None else levels.dtype).kind in "SOTU"
+
+    @property
+    def held_nbytes(self) -> int:
+        """Memory of the levels, which are held once an item is read."""
+        levels = () if self._levels is None else _Items(self._levels, self._what)
+        return sum(8 + getsizeof(one) for one in levels)
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
             if self._levels is not None and not self._known:
-                self._known = _texts(self._levels[()])
+                self._known = [*_Items(self._levels, self._what)]
             is_row = self._node.ndim == 2 and self._node.shape[0] == 1
             items = _texts(np.ravel(self._cells[(0, some) if is_row else some]))
             if self._levels is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
@@ -68,7 +68,7 @@ def _reading(what: str) -> Iterator[None]:
         warnings.simplefilter("ignore")
         try:
             yield
-        except InputError:
+        except SrsOocError:
             raise
         except Exception as error:  # zarr and each codec have errors of their own
             said = " ".join(str(error).split())[:200].rstrip(".")
@@ -157,7 +157,7 @@ class _Cells:
                 cells = self.numbers(cells)
             return [one.decode() if isinstance(one, bytes) else one for one in cells.tolist()]
 
-        return Items(self.shape[0], read)
+        return Items(self.shape[0], read, hdf5.step_of(self.dtype, self.chunks))
 
 
 class ZarrTable(Table):
