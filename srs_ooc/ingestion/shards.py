@@ -22,14 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import (
-    Lease,
-    give_back,
-    growth_counted,
-    refusal,
-    resident_nbytes,
-    total_nbytes,
-)
+from srs_ooc.base import budget
+from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
@@ -114,8 +108,8 @@ def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) ->
     leases = max(([own, *merging_leases(shape, form)] for form in forms), key=total_nbytes)
     left = int(memory_mb * MB) - total_nbytes(leases)
     if left < 0:
-        least_mb = ceil_div(total_nbytes(leases), MB)
-        raise refusal(int(memory_mb * MB), "the parts put together", leases, least_mb)
+        least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
+        raise budget.refusal(cap, "the parts put together", leases, least)
     return left - max(0, resident_nbytes() - own.n_bytes)
 
 
@@ -373,7 +367,7 @@ def _pieces(
         If one cannot be read, the first or all lack a column that is named, or a feature is in two.
     """
     pieces, sizes, unknown = [], list[int](), _chosen(options)
-    refused, rows, forms = list[BudgetError](), list[int](), set[StoreForm]()
+    refused, rows = list[BudgetError](), list[int]()
     with TemporaryDirectory(dir=folder) as scratch:
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
@@ -390,17 +384,15 @@ def _pieces(
                     roles = choose_roles(table, header, reading.options, has_target=has_target)
                     for blob, ends in header.blocks(roles.special):
                         names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
-                    first = sum(sizes)
+                    settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+                    made = folder.absolute() / f"{number:06}.zarr"
+                    pieces.append((table.absolute(), made, settled))
                     sizes.append(roles.n_features)
-                    memory = reading.memory(roles)
-                rows.append(memory.n_rows)
-                forms |= {reading.options.form(dtype) for dtype in ("float32", "float64")}
-                settled = replace(its_own, first_feature=first, overwrite=False)
-                pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
-                memory.check(table)
-        if rows:
-            with _noting(refused):
-                check_merging(Shape(min(rows), sum(sizes)), forms, options.memory_mb)
+                    rows.append((memory := reading.memory(roles)).n_rows)
+                    memory.check(table)
+        with _noting(refused):
+            forms = (options.form(dtype) for dtype in ("float32", "float64"))
+            check_merging(Shape(min(rows, default=1), sum(sizes)), forms, options.memory_mb)
         if refused:
             raise max(refused, key=lambda one: one.least_mb)
         _check_distinct(names, tables, sizes)
@@ -505,7 +497,7 @@ def release() -> None:
     gc.collect()
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
-    give_back()
+    budget.give_back()
 
 
 def do_here(table: Path, store: Path, options: IngestOptions) -> None:

@@ -116,13 +116,7 @@ def _with_samples(
     UsageError
         If options are given that leave no room for these.
     """
-    from srs_ooc.ingestion.feature_rows import (
-        asked_of,
-        read_samples,
-        sample_columns,
-        samples_lease,
-        unmatched,
-    )
+    from srs_ooc.ingestion import feature_rows
 
     if options.row_ids or options.sample_features:
         raise UsageError(
@@ -134,15 +128,15 @@ def _with_samples(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    in_table = sample_columns(options)[2]
+    in_table = feature_rows.sample_columns(options)[2]
     in_file = [name for name in table.annotations if name not in in_table]
     asked, items = options.without_columns(in_file), table.annotations[ids_name]
     if getattr(table, "held", None) is not None:
-        lease = samples_lease(asked, len(items), sum(len(str(one)) for one in items))
+        lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*(table.held or ()), lease)
         is_bed = isinstance(getattr(table, "bed", None), BedFile)
         memory_of(table, options.settled(genotypes=is_bed)).check(path)
-    ids, known = list(map(str, items)), read_samples(asked)
+    ids, known = list(map(str, items)), feature_rows.read_samples(asked)
     if known.keys().isdisjoint(ids):
         raise InputError(
             f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
@@ -150,10 +144,10 @@ def _with_samples(
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    for place, (what, name) in enumerate(asked_of(asked)):
+    for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells = [known[one][1][place] if one in known else None for one in ids]
         columns.setdefault(what, []).append((name, cells))
-    inferred = side.inferred | unmatched(known, ids)
+    inferred = side.inferred | feature_rows.unmatched(known, ids)
     return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
 
 

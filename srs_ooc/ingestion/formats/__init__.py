@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from sys import getsizeof
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,16 +135,13 @@ class Names(Collection[str]):
 
 FEW, BLOCK_NBYTES = 1 << 8, 1 << 20
 """Texts, which may be of any length, are read so many at a time; blocks take so much memory."""
-_One = TypeVar("_One")
 
 
 def bounded(
-    items: Iterable[_One],
-    size: Callable[[_One], int] = getsizeof,
-    nbytes: int = BLOCK_NBYTES,
-) -> Iterator[list[_One]]:
+    items: Iterable[Any], size: Callable[[Any], int] = getsizeof, nbytes: int = BLOCK_NBYTES
+) -> Iterator[list[Any]]:
     """Yield items in blocks of about so many bytes, or of one item that is larger."""
-    block, left = list[_One](), nbytes
+    block, left = list[Any](), nbytes
     for item in items:
         block.append(item)
         left -= size(item)

@@ -46,10 +46,6 @@ _NBYTES = {"SQLite": "length(cast({} as blob))", "DuckDB": "strlen(cast({} as va
 _TEXTS = ("TEXT", "VARCHAR", "ENUM")  # the types of texts begin so
 
 
-def _row_nbytes(row: Sequence[Any]) -> int:
-    return sum(map(getsizeof, row))
-
-
 def _sqlite(path: Path, scratch: Path) -> Any:
     uri, folder = f"{path.absolute().as_uri()}?mode=ro", str(scratch).replace("'", "''")
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -71,20 +67,18 @@ def _duckdb(path: Path, scratch: Path) -> Any:
 def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[str], Ask]]:
     """Yield the names of a query's columns, and what asks for their cells."""
     source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
+    binary = " collate binary" * is_sqlite
     try:
         with closing((_sqlite if is_sqlite else _duckdb)(path, scratch)) as database:
 
-            def ask(
-                names: Sequence[str], order: str, distinct: str = "", about: str = ""
-            ) -> Iterator[Any]:
+            def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
                 quoted = (name.replace('"', '""') for name in names)
-                told = (f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
-                columns = ", ".join(f"{one} as c{at}" for at, one in enumerate(told))
+                columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
                 inner = f"select {distinct} {columns} {source}"
                 of_all = f"select {about} from ({inner})"  # noqa: S608
                 cursor = database.execute(of_all if about else f"{inner} order by {order}")
                 rows = chain.from_iterable(iter(partial(cursor.fetchmany, _FETCHED), []))
-                for some in bounded(rows, _row_nbytes, PIECE_NBYTES):
+                for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
                     yield list(zip(*some, strict=True))
 
             found = database.execute(f"select * {source} limit 0").description
@@ -161,12 +155,12 @@ class QueryTable(Table):
         others = [] if is_long else [f"max(typeof(c{at}))" for at in range(1, len(columns))]
         about = ", ".join(["count(*)", f"coalesce(sum({nbytes}), 0)", *others])
         ((n_rows,), (n_bytes,), *kinds) = next(ask(columns[: len(others) + 1], "", distinct, about))
-        n_features = len(others)
-        if is_long:
-            (((n_features,),),) = ask(columns[1:2], "", distinct, "count(*)")
-        self.shape: tuple[int, int] = (n_rows, n_features)
+        n_features = (
+            next(ask(columns[1:2], "", distinct, "count(*)"))[0][0] if is_long else len(kinds)
+        )
+        self.shape = (n_rows, n_features)
         holds = any(str(kind).upper().startswith(_TEXTS) for (kind,) in kinds)
-        self.text_columns: NDArray[np.bool_] | None = np.array([holds])
+        self.text_columns: NDArray[np.bool_] = np.array([holds])
         loaded, answering = _TAKES[engine]
         ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
         self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
@@ -246,8 +240,7 @@ class QueryTable(Table):
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        is_text = self.text_columns is not None and self.text_columns[position]
-        texts = self.pool.texts() if is_text else []
+        texts = self.pool.texts() if self.text_columns[position] else []
         for block in item_blocks(self.read(np.array([position]), self.pool)[0]):
             known = (None if np.isnan(one) else texts[int(one)] for one in block)
             yield list(known) if texts else block

@@ -24,18 +24,9 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import formats, ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import (
-    BLOCK_NBYTES,
-    FEW,
-    Floats,
-    Names,
-    Table,
-    TextCoder,
-    genotypes,
-    in_memory,
-)
+from srs_ooc.ingestion.formats import Floats, Names, Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
@@ -521,10 +512,11 @@ class ArrowFile(Table):
         self.narrow_columns = in_memory.are_narrow(f.type for f in fields)
         self.narrow = bool(self.narrow_columns.all())
         self._others = in_memory.others(f.type for f in fields)
-        self.shape: tuple[int, int] = (int(n_rows), len(fields))
+        self.shape = (int(n_rows), len(fields))
+        self._texts = self._parquet
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
-            how = {"metadata": about, "pre_buffer": False, "buffer_size": BLOCK_NBYTES}
-            self._texts = parquet.ParquetFile(self._path, **how)
+            how = {"pre_buffer": False, "buffer_size": formats.BLOCK_NBYTES}
+            self._texts = parquet.ParquetFile(self._path, metadata=about, **how)
 
     def _count_feather(self) -> int:
         """Return the rows of a Feather file, of which the first column alone is read."""
@@ -537,7 +529,7 @@ class ArrowFile(Table):
 
     def _columns(self, names: list[str]) -> Any:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
-        with self._reading(names[0]):
+        with self._reading("".join(names[:1])):
             if self._parquet is None:
                 from pyarrow import feather
 
@@ -550,13 +542,12 @@ class ArrowFile(Table):
         return table
 
     def _cells(self, name: str) -> Iterator[Any]:
-        """Yield the cells of a column of texts, which may be of any length, few at a time."""
+        """Yield the cells of a column, few at a time: texts may be of any length."""
         if self._parquet is None:
-            yield from chain.from_iterable(
-                in_memory.item_blocks(self._columns([name]).column(name))
-            )
+            column = self._columns([name]).column(name)
+            yield from chain.from_iterable(in_memory.item_blocks(column))
             return
-        batches = self._texts.iter_batches(FEW, columns=[name], use_threads=False)
+        batches = self._texts.iter_batches(formats.FEW, columns=[name], use_threads=False)
         while True:
             with self._reading(name):
                 if (batch := next(batches, None)) is None:
@@ -579,27 +570,20 @@ class ArrowFile(Table):
         """Return columns, each a row of the result."""
         in_memory.refuse_others(self._what, self.names, self._others, positions, "pyarrow")
         out = np.empty((len(positions), self.shape[0]))
-        are_text = self.text_columns[positions]
+        are_text = self.text_columns[positions].tolist()
         for start in range(0, len(positions), _COLUMNS):
-            places = start + np.flatnonzero(~are_text[start : start + _COLUMNS])
-            names = [self.names[position] for position in positions[places].tolist()]
-            table = self._columns(names) if names else None
-            for place, name in zip(places.tolist(), names, strict=True):
+            names = [self.names[at] for at in positions[start : start + _COLUMNS].tolist()]
+            some = list(zip(names, out[start:], are_text[start:], strict=False))
+            numbers = self._columns([name for name, _, is_text in some if not is_text])
+            for name, line, is_text in some:
+                column = self._cells(name) if is_text else numbers.column(name)
                 what = f"{self._what}, column {name!r}"
-                in_memory.read_column(out[place], table.column(name), pool, what, is_text=False)
-        for place in np.flatnonzero(are_text).tolist():
-            name = self.names[int(positions[place])]
-            what = f"{self._what}, column {name!r}"
-            in_memory.read_column(out[place], self._cells(name), pool, what, is_text=True)
+                in_memory.read_column(line, column, pool, what, is_text=is_text)
         return out
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        name = self.names[position]
-        is_text = self.text_columns[position]
-        return in_memory.item_blocks(
-            self._cells(name) if is_text else self._columns([name]).column(name)
-        )
+        return in_memory.item_blocks(self._cells(self.names[position]))
 
 
 def _index_names(schema: Any) -> list[str]:

@@ -19,17 +19,8 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.formats import (
-    BLOCK_NBYTES,
-    FEW,
-    Floats,
-    Items,
-    Names,
-    Table,
-    TextCoder,
-    in_memory,
-    repeated,
-)
+from srs_ooc.ingestion import formats
+from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
@@ -174,8 +165,8 @@ def _length(node: Any) -> int | None:
 def step_of(dtype: np.dtype[Any], chunks: tuple[int, ...] | None) -> int:
     """Return how many items are read at a time; a chunk is unpacked 8 times at most."""
     if dtype.kind in "OT":
-        return max(FEW, max(chunks or (0,)) // 8)
-    return max(1, min(1 << 14, BLOCK_NBYTES // dtype.itemsize))
+        return max(formats.FEW, max(chunks or (0,)) // 8)
+    return max(1, min(1 << 14, formats.BLOCK_NBYTES // dtype.itemsize))
 
 
 class _Items(Items):

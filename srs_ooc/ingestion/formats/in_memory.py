@@ -19,17 +19,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import (
-    FEW,
-    NAMED,
-    REQUIRED,
-    TO_DAYS,
-    Floats,
-    Items,
-    Table,
-    TextCoder,
-    bounded,
-)
+from srs_ooc.ingestion import formats
+from srs_ooc.ingestion.formats import NAMED, REQUIRED, TO_DAYS, Floats, Items, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -277,9 +268,8 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
         part = given.iloc if hasattr(given, "iloc") else given
-        parts = (list_of(part[at : at + FEW]) for at in range(0, len(given), FEW))
-        given = chain.from_iterable(parts)
-    yield from bounded(given)
+        given = Items(len(given), lambda some: list_of(part[some]), formats.FEW)
+    yield from formats.bounded(given)
 
 
 def _file_blocks(path: Path) -> Iterator[list[Any]]:
@@ -287,7 +277,7 @@ def _file_blocks(path: Path) -> Iterator[list[Any]]:
         if path.suffix == ".npy":
             yield from _npy_blocks(path)
             return
-        yield from bounded(_lines(path))
+        yield from formats.bounded(_lines(path))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: expected a text file with one item a line, or a .npy file, could not read "
