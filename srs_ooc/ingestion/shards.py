@@ -410,7 +410,7 @@ def _noting(refused: list[BudgetError]) -> Iterator[None]:
     try:
         yield
     except BudgetError as error:
-        refused.append(error)
+        refused.append(error.with_traceback(None))
 
 
 def _chosen(options: IngestOptions) -> set[str]:
