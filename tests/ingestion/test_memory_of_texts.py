@@ -13,7 +13,7 @@ from srs_ooc.ingestion.formats import BLOCK_NBYTES, Items, bounded
 from srs_ooc.ingestion.formats.files import length_of_footer, size_of
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 
-LONG, N = 1500, 12_000
+LONG, N = 1500, 20_000
 KINDS = ["sqlite cells", "sqlite names", "sqlite ids", "h5ad names", "h5ad ids", "h5ad ids fixed"]
 KINDS += ["h5ad samples", "features names", "parquet cells", "parquet ids"]
 NAMED = r"The smallest cap that works is --memory-mb (\d+)\.$"
@@ -94,9 +94,9 @@ def write(folder, kind):
         samples = ("--samples", folder / "s.csv", "--id", "id", "--target", "y")
         return folder / "t.csv", "--orient", "features", *samples
     cells = {"a": np.arange(8000.0), "x": [c * 20_000 for c in "abc"] * 2666 + ["a" * 20_000] * 2}
-    cells = {"id": long_texts("r", 8000), "a": cells["a"]} if what == "ids" else cells
+    cells = {"id": long_texts("r", N), "a": np.arange(float(N))} if what == "ids" else cells
     write_arrow(folder / "t.parquet", cells)
-    target.write_text("u\nv\n" * 4000)
+    target.write_text("u\nv\n" * (len(cells["a"]) // 2))
     ids = ("--row-ids", "id") if what == "ids" else ()
     return folder / "t.parquet", "--target-file", target, *ids
 
