@@ -160,10 +160,12 @@ def refusal(
 ) -> BudgetError:
     """Return the refusal of a cap that cannot hold what some work needs at once."""
     parts = ", ".join(f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in leases)
-    return BudgetError(
+    error = BudgetError(
         f"{option} {megabytes(cap_nbytes):g} cannot hold {work}, in MB: {parts}. The smallest cap "
         f"that works is {option} {least_mb}."
     )
+    error.least_mb = least_mb
+    return error
 
 
 @dataclass

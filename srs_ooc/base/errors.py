@@ -27,7 +27,9 @@ class RunError(SrsOocError):
 
 
 class BudgetError(SrsOocError):
-    """A memory cap that cannot hold the work."""
+    """A memory cap that cannot hold the work; ``least_mb`` is the smallest that does, or 0."""
+
+    least_mb = 0
 
 
 class StoppedError(SrsOocError):

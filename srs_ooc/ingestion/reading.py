@@ -351,7 +351,8 @@ class TableReading:
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self._table.shape[1]
-        self._memory.check(self.source)
+        if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
+            self._memory.check(self.source)
         given = self._table.names if self.side.names is None else self.side.names
         blocks: Iterator[list[str]] = item_blocks(f"f{i}" for i in range(n_columns))
         if given is not None:
@@ -362,6 +363,10 @@ class TableReading:
         for block in blocks:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
+
+    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Return what the ingest takes."""
+        return self._memory
 
     def share(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Check memory and disk, and share out what the cap leaves for the rows there are."""

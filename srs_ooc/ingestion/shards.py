@@ -22,12 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, Lease, growth_counted, resident_nbytes
-from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base import budget
+from srs_ooc.base.budget import Lease, growth_counted, resident_nbytes, total_nbytes
+from srs_ooc.base.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, release_lock, try_lock
-from srs_ooc.base.text import MB
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
+from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import (
     ORDER_KEY,
     ByteProgress,
@@ -55,7 +57,6 @@ from srs_ooc.store.manifest import (
     Shape,
     codes_chunk_features,
     format_of,
-    values_chunk,
 )
 from srs_ooc.store.store import ALL_ROWS, BedStore, ColumnStore, Store
 from srs_ooc.store.values import code_columns
@@ -74,21 +75,48 @@ Part = tuple[int, NDArray[np.int64], NDArray[np.intp]]
 """Of a batch of features: the piece, their places there, ascending, and in the batch."""
 
 
-def merging_leases(whole: Manifest) -> list[Lease]:
+def merging_leases(shape: Shape, form: StoreForm) -> list[Lease]:
     """Return what writing a store, of such a shape, from others takes at least."""
     return [
         Lease("working room", ingest_memory.SLACK_NBYTES),
-        Lease("places and names", 40 * whole.n_features),
-        Lease("features as read and written", _smallest(whole)[1] + 8 * MB),
+        Lease("places and names", 40 * shape.n_features),
+        Lease("features as read and written", _smallest(shape, form)[1] + 8 * MB),
     ]
 
 
-def _smallest(whole: Manifest) -> tuple[int, int]:
+def _smallest(shape: Shape, form: StoreForm) -> tuple[int, int]:
     """Return how many features are written at a time at least, and their bytes."""
-    n_items, n_all = max(whole.float_arrays.values()), sum(whole.float_arrays.values())
-    itemsize = np.dtype(whole.float_dtype).itemsize
-    step = values_chunk(Shape(n_items, whole.n_features), itemsize)[0]
-    return step, step * (2 * whole.code_nbytes * whole.n_rows + 8 * n_all)
+    n_ranges = form.n_ranges(shape)
+    step = ingest_memory.smallest_batch(shape, form)
+    return step, step * (2 * form.code_nbytes * shape.n_rows + 8 * (2 * n_ranges or shape.n_rows))
+
+
+def check_merging(shape: Shape, forms: Iterable[StoreForm], memory_mb: float) -> int:
+    """Refuse a cap that cannot hold writing a store of one of some forms from others.
+
+    Returns
+    -------
+    int
+        What the cap leaves, in bytes.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest cap that works.
+    """
+    own = Lease("interpreter and libraries", ingest_memory.own_nbytes())
+    leases = max(([own, *merging_leases(shape, form)] for form in forms), key=total_nbytes)
+    left = int(memory_mb * MB) - total_nbytes(leases)
+    if left < 0:
+        least, cap = ceil_div(total_nbytes(leases), MB), int(memory_mb * MB)
+        raise budget.refusal(cap, "the parts put together", leases, least)
+    return left - max(0, resident_nbytes() - own.n_bytes)
+
+
+def shape_of(whole: Manifest) -> tuple[Shape, StoreForm]:
+    """Return the shape and the form of a store."""
+    form = StoreForm(whole.code_dtype, whole.values_dtype)
+    return Shape(whole.n_rows, whole.n_features), form
 
 
 class Merging:
@@ -163,7 +191,7 @@ class Merging:
         StoreError
             If a piece is damaged.
         """
-        step, nbytes = _smallest(self.whole)
+        step, nbytes = _smallest(*shape_of(self.whole))
         self._batch = (1 + max(0, room_nbytes) // nbytes) * step
         self._readers: dict[str, list[Callable[..., Iterator[tuple[int, int, NDArray[Any]]]]]] = {
             name: [store.values(name).columns for store in self._stores]
@@ -316,9 +344,8 @@ def merge(
     BudgetError
         If the cap cannot hold the leases of merging.
     """
-    budget = Budget(int(memory_mb * MB), merging_leases(merging.whole), resident_nbytes())
-    budget.check()
-    room_nbytes = min(budget.free_nbytes, MERGED_NBYTES)
+    shape, form = shape_of(merging.whole)
+    room_nbytes = min(check_merging(shape, [form], memory_mb), MERGED_NBYTES)
     with NewStore(folder) as new:
         return merging.write(new, names, source, room_nbytes, progress)
 
@@ -340,24 +367,34 @@ def _pieces(
         If one cannot be read, the first or all lack a column that is named, or a feature is in two.
     """
     pieces, sizes, unknown = [], list[int](), _chosen(options)
+    refused, rows = list[BudgetError](), list[int]()
     with TemporaryDirectory(dir=folder) as scratch:
         names = TextSpool(Path(scratch), "names")
         for number, table in enumerate(tables):
-            its_own = _options_of(table, options, folder) if number or unknown else options
-            unknown -= _chosen(its_own)
-            if number == 0:
-                its_own = replace(options, ignore=its_own.ignore, kinds=its_own.kinds)
-            with _read(table, its_own, folder) as (header, reading):
+            with _noting(refused):
+                its_own = _options_of(table, options, folder) if number or unknown else options
+                unknown -= _chosen(its_own)
                 if number == 0:
-                    options = options.with_targets(header)
-                    its_own = its_own.with_targets(header)
-                has_target = takes_target(reading)
-                roles = choose_roles(table, header, reading.options, has_target=has_target)
-                for blob, ends in header.blocks(roles.special):
-                    names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
-            settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
-            pieces.append((table.absolute(), folder.absolute() / f"{number:06}.zarr", settled))
-            sizes.append(roles.n_features)
+                    its_own = replace(options, ignore=its_own.ignore, kinds=its_own.kinds)
+                with _read(table, its_own, folder) as (header, reading):
+                    if number == 0:
+                        options = options.with_targets(header)
+                        its_own = its_own.with_targets(header)
+                    has_target = takes_target(reading)
+                    roles = choose_roles(table, header, reading.options, has_target=has_target)
+                    for blob, ends in header.blocks(roles.special):
+                        names.append(texts_of(text.decode() for text in split_texts(blob, ends)))
+                    settled = replace(its_own, first_feature=sum(sizes), overwrite=False)
+                    made = folder.absolute() / f"{number:06}.zarr"
+                    pieces.append((table.absolute(), made, settled))
+                    sizes.append(roles.n_features)
+                    rows.append((memory := reading.memory(roles)).n_rows)
+                    memory.check(table)
+        with _noting(refused):
+            forms = (options.form(dtype) for dtype in ("float32", "float64"))
+            check_merging(Shape(min(rows, default=1), sum(sizes)), forms, options.memory_mb)
+        if refused:
+            raise max(refused, key=lambda one: one.least_mb)
         _check_distinct(names, tables, sizes)
     if unknown:
         raise InputError(
@@ -365,6 +402,15 @@ def _pieces(
             "--kind); expected one that a piece has. Mend the name, or leave it out."
         )
     return pieces
+
+
+@contextmanager
+def _noting(refused: list[BudgetError]) -> Iterator[None]:
+    """Note that a cap is refused: the largest of those that are named holds all stages."""
+    try:
+        yield
+    except BudgetError as error:
+        refused.append(error.with_traceback(None))
 
 
 def _chosen(options: IngestOptions) -> set[str]:
@@ -418,6 +464,8 @@ def _read(table: Path, options: IngestOptions, folder: Path) -> Iterator[tuple[T
     with TemporaryDirectory(dir=folder) as scratch, WorkFolder.at(Path(scratch)) as work:
         reading = open_reading(table, options, SideColumns(), work)
         yield read_names(reading, work.scratch)[0], reading
+    del reading
+    release()
 
 
 LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
@@ -447,6 +495,7 @@ def release() -> None:
     gc.collect()
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
+    budget.give_back()
 
 
 def do_here(table: Path, store: Path, options: IngestOptions) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import crc_of, published_folder
 from srs_ooc.base.options import names_in, path_given
@@ -129,7 +130,7 @@ def _with_samples(
     UsageError
         If options are given that leave no room for these.
     """
-    from srs_ooc.ingestion.feature_rows import asked_of, read_samples, sample_columns, unmatched
+    from srs_ooc.ingestion import feature_rows
 
     if options.row_ids or options.sample_features:
         raise UsageError(
@@ -141,10 +142,15 @@ def _with_samples(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
         )
-    in_table = sample_columns(options)[2]
+    in_table = feature_rows.sample_columns(options)[2]
     in_file = [name for name in table.annotations if name not in in_table]
-    asked, ids = options.without_columns(in_file), [str(i) for i in table.annotations[ids_name]]
-    known = read_samples(asked)
+    asked, items = options.without_columns(in_file), table.annotations[ids_name]
+    if getattr(table, "held", None) is not None:
+        lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
+        table.held = (*(table.held or ()), lease)
+        is_bed = isinstance(getattr(table, "bed", None), BedFile)
+        memory_of(table, options.settled(genotypes=is_bed)).check(path)
+    ids, known = list(map(str, items)), feature_rows.read_samples(asked)
     if known.keys().isdisjoint(ids):
         raise InputError(
             f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
@@ -152,8 +158,8 @@ def _with_samples(
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
-    inferred = side.inferred | unmatched(known, ids)
-    for place, (what, name) in enumerate(asked_of(asked)):
+    inferred = side.inferred | feature_rows.unmatched(known, ids)
+    for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells: Any = [known[one][1][place] if one in known else None for one in ids]
         if isinstance(table, BedTable):
             cells = in_role(options, (what, name), cells, ids, inferred)
@@ -249,6 +255,9 @@ def _with_annotations(
         if default is not None and is_free and not (what == "target" and options.no_target):
             columns[what] = [(default, column(what, default))]
             inferred[what] = f"{default!r} of the file"
+    taken = [one for given in columns.values() for _, one in given]
+    if nbytes := sum(getattr(one, "held_nbytes", 0) for one in taken):  # only of our own
+        table.held = (*(table.held or ()), Lease("texts of categories", nbytes))
     name, cells = columns.get("target", [("", ())])[0]
     is_whole = not is_plink or "target" in side.columns or len({*cells, None, ""}) > 3
     if not (is_whole or options.append_rows if name else options.target or options.no_target):

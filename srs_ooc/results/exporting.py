@@ -22,7 +22,7 @@ from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
 from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
-from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases
+from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases, shape_of
 from srs_ooc.results.ranking import Ranking
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.run import Run
@@ -388,7 +388,7 @@ def export_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
     if is_store_name(out):
         per_place = 24 if store.manifest.kind_counts["categorical"] else 1
         return [
-            *merging_leases(replace(store.manifest, n_features=n_columns)),
+            *merging_leases(*shape_of(replace(store.manifest, n_features=n_columns))),
             Lease("a chunk of values", chunk),
             Lease(f"{n_columns} columns of {out.name}", columns),
             Lease(f"places of {store.n_features} features", per_place * store.n_features),

@@ -1,6 +1,7 @@
 """A table in pieces of columns makes the store of the joined table, whatever happens meanwhile."""
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 from shutil import rmtree
@@ -8,9 +9,10 @@ from shutil import rmtree
 import numpy as np
 import pytest
 from access import command
-from command import srs_ooc
+from command import error_of, peak_kb, srs_ooc
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion import shards
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.ingest_options import ForcedKinds, IngestOptions
@@ -268,3 +270,23 @@ def test_a_call_with_a_list_of_files_makes_what_the_command_makes(tables, tmp_pa
         ingest(files, tmp_path / "c.zarr", target=[0, 1] * 20)
     with pytest.raises(UsageError, match="client: expected with a list of files"):
         ingest(files[0], tmp_path / "c.zarr", client=object())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_columns", [(40_000, 40_000, 40_000), (40, 200_000)])
+@pytest.mark.parametrize("options", [(), ("--no-values",)])
+def test_the_cap_that_is_named_first_holds_all_pieces_and_putting_them_together(
+    tmp_path, n_columns, options
+):
+    cells = np.random.default_rng(0).integers(0, 99, (60, max(n_columns))) / 8
+    files = []
+    for piece, n in enumerate(n_columns):
+        made = {} if piece else {"y": ["u", "v"] * 30}
+        made |= {f"p{piece}f{i}": cells[:, i].tolist() for i in range(n)}
+        files.append(write(tmp_path / f"p{piece}.csv", made))
+    arguments = ("ingest", *files, tmp_path / "t.zarr", "--target", "y", *options, "--memory-mb")
+    named = r"--memory-mb (\d+)\.$"
+    least = int(re.search(named, error_of(*arguments, 9))[1])
+    assert int(re.search(named, error_of(*arguments, least - 1))[1]) == least
+    assert not list((tmp_path / "t.zarr.pieces").glob("*.zarr"))
+    assert peak_kb(*arguments, least) * 1024 <= least * MB

@@ -7,6 +7,7 @@ read by columns or by rows, whichever its layout makes cheap.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from sys import getsizeof
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -144,6 +145,25 @@ class Names(Collection[str]):
             numbers.setdefault(name, count(1))
 
 
+FEW, BLOCK_NBYTES = 1 << 8, 1 << 20
+"""Texts, which may be of any length, are read so many at a time; blocks take so much memory."""
+
+
+def bounded(
+    items: Iterable[Any], size: Callable[[Any], int] = getsizeof, nbytes: int = BLOCK_NBYTES
+) -> Iterator[list[Any]]:
+    """Yield items in blocks of about so many bytes, or of one item that is larger."""
+    block, left = list[Any](), nbytes
+    for item in items:
+        block.append(item)
+        left -= size(item)
+        if left <= 0:
+            yield block
+            block, left = [], nbytes
+    if block:
+        yield block
+
+
 class Items(Sequence[Any]):
     """Numbers or texts of a file, read a block at a time; None or NaN where one is missing.
 
@@ -153,10 +173,12 @@ class Items(Sequence[Any]):
         How many there are.
     read : callable
         ``read(slice)`` returns some of them as a list.
+    step : int
+        How many are read at a time.
     """
 
-    def __init__(self, n: int, read: Callable[[slice], list[Any]]) -> None:
-        self._n, self._read = n, read
+    def __init__(self, n: int, read: Callable[[slice], list[Any]], step: int = 1 << 14) -> None:
+        self._n, self._read, self._step = n, read, step
 
     def __len__(self) -> int:
         return self._n
@@ -167,7 +189,7 @@ class Items(Sequence[Any]):
         return self._read(slice(at, at + 1))[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return (item for at in range(0, self._n, 1 << 14) for item in self[at : at + (1 << 14)])
+        return (one for at in range(0, self._n, self._step) for one in self[at : at + self._step])
 
 
 FINDING_REPEATED, REPEATED = 32, 8

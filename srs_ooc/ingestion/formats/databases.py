@@ -9,35 +9,42 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from decimal import Decimal
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from operator import ne
 from pathlib import Path
+from sys import getsizeof
 from types import NoneType
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, total_nbytes
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
+from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory
 from srs_ooc.ingestion.formats.in_memory import item_blocks
-from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, LOOK_NBYTES, PIECE_NBYTES
+from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, check_disk, texts_of
 
 _LIMIT = "100MB"  # DuckDB's own, of what it sorts and caches
 _TAKES = {"SQLite": (2 * MB, 24 * MB), "DuckDB": (72 * MB, 200 * MB)}  # loaded; while it answers
 _ROW_NBYTES, _AT_ONCE = 300, 100  # columns of a wide table: DuckDB holds a block of each
+_FETCHED = 64  # rows: their texts may be of any length
 _NUMBERS = {int, float, bool, Decimal, NoneType}
 _ALLOWED = {
     getattr(sqlite3, f"SQLITE_{one}") for one in ("SELECT", "READ", "FUNCTION", "RECURSIVE")
 }
 
 Ask = Callable[..., Iterator[list[tuple[Any, ...]]]]
-"""``ask(names, order, distinct)`` yields blocks of cells of some columns, each column a tuple."""
+"""``ask(names, order, distinct)`` yields blocks of cells of some columns, each column a tuple.
+
+With ``about`` it yields what such terms are of all rows, the columns being c0, c1, ..."""
+_NBYTES = {"SQLite": "length(cast({} as blob))", "DuckDB": "strlen(cast({} as varchar))"}
+_TEXTS = ("TEXT", "VARCHAR", "ENUM")  # the types of texts begin so
 
 
 def _sqlite(path: Path, scratch: Path) -> Any:
@@ -61,6 +68,7 @@ def _duckdb(path: Path, scratch: Path) -> Any:
 def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[str], Ask]]:
     """Yield the names of a query's columns, and what asks for their cells."""
     source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
+    binary = " collate binary" * is_sqlite
     try:
         opens = _sqlite if is_sqlite else _duckdb
         with closing(opens(path, scratch)) as database, ThreadPoolExecutor(1) as worker:
@@ -76,13 +84,16 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
                         wait([future], 0.1)
                     raise
 
-            def ask(names: Sequence[str], order: str, distinct: str = "") -> Iterator[Any]:
+            def ask(names: Sequence[str], order: str, distinct: str = "", about: str = "") -> Any:
                 quoted = (name.replace('"', '""') for name in names)
-                columns = ", ".join(f'"{one}"' + " collate binary" * is_sqlite for one in quoted)
-                text = f"select {distinct} {columns} {source} order by {order}"
-                cursor, n_rows = done(database.execute, text), PIECE_NBYTES // (32 * len(names))
-                while rows := done(cursor.fetchmany, max(1, n_rows)):
-                    yield list(zip(*rows, strict=True))
+                columns = ", ".join(f'"{one}"{binary} as c{i}' for i, one in enumerate(quoted))
+                inner = f"select {distinct} {columns} {source}"
+                of_all = f"select {about} from ({inner})"  # noqa: S608
+                cursor = done(database.execute, of_all if about else f"{inner} order by {order}")
+                fetched = iter(partial(done, cursor.fetchmany, _FETCHED), [])
+                rows = chain.from_iterable(fetched)
+                for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
+                    yield list(zip(*some, strict=True))
 
             found = done(database.execute, f"select * {source} limit 0").description
             yield [str(one[0]) for one in found], ask
@@ -130,39 +141,48 @@ class QueryTable(Table):
             )
         self._what, self._scratch, self._options = str(path), scratch, options
         self._ids, self._is_text = list[Any](), dict[int, bool]()
-        loaded, answering = _TAKES[engine]
-        self.opening = (Lease(f"{engine} and its answers", answering),)
-        self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded),)
-        self._hold_ids()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
             _asked(engine, path, options.query, scratch) as (columns, ask),
             (scratch / "columns").open("wb") as file,
         ):
             is_long = len(columns) == 3
+            self._look(engine, columns, ask, is_long=is_long)
+            in_memory.memory_of(self, options).check(self._what)
             self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
             names = self._copy_long(columns, ask, file) if is_long else columns[1:]
             self.names: Collection[str] = names
-            self.shape: tuple[int, int] = (len(self._ids), len(names))
+            self.shape = (len(self._ids), len(names))
             in_memory.check_shape(self.shape, self._what)
             if not is_long:
                 self._copy_wide(columns, ask, file)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         is_text = [self._is_text.get(place, False) for place in range(len(names))]
-        self.text_columns: NDArray[np.bool_] = np.array(is_text)
+        self.text_columns = np.array(is_text)
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
         return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
 
-    def _hold_ids(self) -> None:
-        self.held = (self.held[0], Lease("row ids", _ROW_NBYTES * len(self._ids)))
-        if total_nbytes((*self.opening, self.held[1])) > LOOK_NBYTES:
-            self._options.memory(1, len(self._ids), self.held, self.opening).check(self._what)
+    def _look(self, engine: str, columns: list[str], ask: Ask, *, is_long: bool) -> None:
+        """Ask how many rows and features there are, how long row ids, and whether any is text."""
+        distinct, nbytes = "distinct" * is_long, _NBYTES[engine].format("c0")
+        others = [] if is_long else [f"max(typeof(c{at}))" for at in range(1, len(columns))]
+        about = ", ".join(["count(*)", f"coalesce(sum({nbytes}), 0)", *others])
+        ((n_rows,), (n_bytes,), *kinds) = next(ask(columns[: len(others) + 1], "", distinct, about))
+        n_features = (
+            next(ask(columns[1:2], "", distinct, "count(*)"))[0][0] if is_long else len(kinds)
+        )
+        self.shape = (n_rows, n_features)
+        holds = any(str(kind).upper().startswith(_TEXTS) for (kind,) in kinds)
+        self.text_columns: NDArray[np.bool_] = np.array([holds])
+        loaded, answering = _TAKES[engine]
+        ids = Lease("row ids", _ROW_NBYTES * n_rows + int(n_bytes))
+        self.held: tuple[Lease, ...] = (Lease(f"{engine}, loaded", loaded), ids)
+        self.opening = (Lease(f"{engine} and its answers", answering), ids)
 
     def _read_ids(self, name: str, blocks: Iterator[list[tuple[Any, ...]]]) -> None:
         for (ids,) in blocks:
             self._ids.extend(ids)
-            self._hold_ids()
         self.default_ids, self.annotations = name, {name: self._ids}
         if any(map(in_memory.is_missing, self._ids)) or len(set(self._ids)) < len(self._ids):
             remedy = "Name the ids of rows first; a long table has three: row id, feature, value."

@@ -8,7 +8,9 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,7 +24,7 @@ from srs_ooc.base.frames import library
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import formats, ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import Floats, Names, Table, TextCoder, genotypes, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -328,7 +330,8 @@ def _lines(pieces: PieceReader) -> Iterator[bytes]:
 # schemas, the number of rows, and then the bulk, which is not looked at.
 
 _END = 8  # bytes of the footer's length, and of the magic
-_SCHEMA, _N_ROWS = 2, 3
+_SCHEMA, _N_ROWS, _GROUPS = 2, 3, 4
+_TEXTS = b"\x15\x0c"  # as a column's schema begins that holds bytes
 _BOOLEANS, _BYTE, _DOUBLE, _BINARY, _STRUCT = (1, 2), 3, 7, 8, 12
 _VARINTS, _LISTS = (4, 5, 6), (9, 10)
 _DEEPEST = 8
@@ -342,8 +345,8 @@ def length_of_footer(path: Path) -> int:
         return min(int.from_bytes(file.read(4), "little"), size)
 
 
-def size_of(path: Path) -> tuple[int, int] | None:
-    """Return the rows and columns of a file; None if its footer cannot be read so."""
+def size_of(path: Path) -> tuple[int, int, int, bool] | None:
+    """Return rows, columns, groups of rows, and whether there are texts; None if it cannot."""
     length = length_of_footer(path)
     with path.open("rb") as file:
         file.seek(-min(length + _END, path.stat().st_size), 2)
@@ -354,22 +357,28 @@ def size_of(path: Path) -> tuple[int, int] | None:
         return None  # PyArrow says what is wrong with it
 
 
-def _size_in(footer: io.BytesIO) -> tuple[int, int]:
-    """Read the fields of the outermost structure up to the number of rows."""
-    number = n_columns = 0
+def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
+    """Read the fields of the outermost structure up to the groups of rows."""
+    number = n_columns = n_rows = 0
+    holds = False
     while True:
         head = _byte(footer)
         if not head:
-            raise ValueError("the structure ends before the number of rows")
+            raise ValueError("the structure ends before the groups of rows")
         number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
         kind = head & 0x0F
         if number == _SCHEMA and kind in _LISTS:
-            begin = footer.tell()
             n_columns = _list_header(footer)[0] - 1  # but for the root
-            footer.seek(begin)
-        if number == _N_ROWS and kind in _VARINTS:
-            return _varint(footer) >> 1, n_columns
-        _skip(footer, kind, 0)
+            for _ in range(n_columns + 1):
+                holds |= footer.read(2) == _TEXTS
+                footer.seek(-2, 1)
+                _skip(footer, _STRUCT, 1)
+        elif number == _N_ROWS and kind in _VARINTS:
+            n_rows = _varint(footer) >> 1
+        elif number == _GROUPS and kind in _LISTS:
+            return n_rows, n_columns, _list_header(footer)[0], holds
+        else:
+            _skip(footer, kind, 0)
 
 
 def _byte(footer: io.BytesIO) -> int:
@@ -415,7 +424,7 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
-_COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
+_COLUMNS = 1024  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
 class ArrowFile(Table):
@@ -453,15 +462,16 @@ class ArrowFile(Table):
                 "Get the file again."
             ) from error
         in_memory.check_shape(self.shape, what)
-        self.held = self._held(self.shape[1])
+        self.held = self._held(self.shape[1], self._n_groups)
 
-    def _held(self, n_columns: int) -> tuple[Lease, ...]:
+    def _held(self, n_columns: int, n_groups: int) -> tuple[Lease, ...]:
         """Return what PyArrow holds: a footer decoded, or a whole batch, which may be the only one.
 
-        Decoding a footer took 12 to 23 times its size.
+        Decoding a footer took 9 to 23 times its size; 2 to 7 times of long names and long texts.
         """
         if self.format == "parquet":
-            nbytes = 24 * length_of_footer(self._path)
+            nbytes = length_of_footer(self._path)
+            nbytes = min(24 * nbytes, 5 * nbytes + 3600 * n_columns * n_groups)
         else:
             nbytes = self._path.stat().st_size + 1100 * n_columns
         pyarrow = Lease("PyArrow", 36 * MB)  # and a file open; measured 38, 4 in the program's
@@ -469,19 +479,24 @@ class ArrowFile(Table):
 
     def _check_footer(self, options: IngestOptions) -> None:
         """Refuse a cap before a large footer of Parquet is decoded."""
-        if self.format != "parquet" or self._held(0)[1].n_bytes <= ingest_memory.LOOK_NBYTES:
+        nbytes = 24 * length_of_footer(self._path)
+        if self.format != "parquet" or nbytes <= ingest_memory.LOOK_NBYTES:
             return
         if size := size_of(self._path):
-            held = (*self._held(size[1]), ingest_memory.lines_lease(size[0], self.work_nbytes))
-            options.memory(size[1], size[0], held).check(self._what)
+            n_rows, n_columns, n_groups, holds = size
+            self.shape, self.text_columns = (n_rows, n_columns), np.array([holds])
+            self.held = self._held(n_columns, n_groups)
+            in_memory.memory_of(self, options).check(self._what)
 
     def _open(self) -> None:
         self._parquet: Any = None
+        self._n_groups = 1
         if self.format == "parquet":
             from pyarrow import parquet
 
             self._parquet = parquet.ParquetFile(self._path, pre_buffer=False)
-            schema, n_rows = self._parquet.schema_arrow, self._parquet.metadata.num_rows
+            schema, about = self._parquet.schema_arrow, self._parquet.metadata
+            n_rows, self._n_groups = about.num_rows, about.num_row_groups
         else:
             import pyarrow
 
@@ -498,7 +513,11 @@ class ArrowFile(Table):
         self.narrow_columns = in_memory.are_narrow(f.type for f in fields)
         self.narrow = bool(self.narrow_columns.all())
         self._others = in_memory.others(f.type for f in fields)
-        self.shape: tuple[int, int] = (int(n_rows), len(fields))
+        self.shape = (int(n_rows), len(fields))
+        self._texts = self._parquet
+        if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
+            how = {"pre_buffer": False, "buffer_size": formats.BLOCK_NBYTES}
+            self._texts = parquet.ParquetFile(self._path, metadata=about, **how)
 
     def _count_feather(self) -> int:
         """Return the rows of a Feather file, of which the first column alone is read."""
@@ -513,7 +532,7 @@ class ArrowFile(Table):
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
         names = [self.names[position] for position in positions]
         fields, places = np.unique(self._fields[positions], return_inverse=True)
-        try:
+        with self._reading("".join(names[:1])):
             if self._parquet is None:
                 from pyarrow import feather
 
@@ -523,43 +542,58 @@ class ArrowFile(Table):
             else:
                 table = self._parquet.read(columns=names, use_threads=False)
             table.validate(full=True)
-        except self._damage as error:
-            raise InputError(
-                f"{self._what}: could not read column {names[0]!r} or the next: "
-                f"{_one_line(error)}. Get the file again."
-            ) from error
         if self._parquet is None:
             return [table.column(place) for place in places.tolist()]
-        same = table.schema.get_all_field_indices  # of a name that repeats all are returned
-        found = ((i, self.names[i], same(self.names[i])) for i in positions)
-        return [table.column(at[len(at) > 1 and self.names[:i].count(n)]) for i, n, at in found]
+        return [table.column(self._place(table.schema, position)) for position in positions]
+
+    def _place(self, schema: Any, position: int) -> int:
+        """Return where a column of Parquet is among those read: of a name that repeats all are."""
+        name = self.names[position]
+        found: list[int] = schema.get_all_field_indices(name)
+        return found[len(found) > 1 and self.names[:position].count(name)]
+
+    def _cells(self, position: int) -> Iterator[Any]:
+        """Yield the cells of a column, few at a time: texts may be of any length."""
+        if self._parquet is None:
+            yield from chain.from_iterable(in_memory.item_blocks(self._columns([position])[0]))
+            return
+        name = self.names[position]
+        batches = self._texts.iter_batches(formats.FEW, columns=[name], use_threads=False)
+        while True:
+            with self._reading(name):
+                if (batch := next(batches, None)) is None:
+                    return
+                batch.validate(full=True)
+            yield from batch.column(self._place(batch.schema, position)).to_pylist()
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            with self._lock:  # one file handle
+                yield
+        except self._damage as error:
+            raise InputError(
+                f"{self._what}: could not read column {name!r} or the next: "
+                f"{_one_line(error)}. Get the file again."
+            ) from error
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         in_memory.refuse_others(self._what, self.names, self._others, positions, "pyarrow")
         out = np.empty((len(positions), self.shape[0]))
-        at_once = _COLUMNS
-        if self.text_columns[positions].any():
-            # a cell that is a text takes about 512 bytes
-            at_once = max(1, ingest_memory.PIECE_NBYTES // (512 * self.shape[0]))
-        for start in range(0, len(positions), at_once):
-            some = slice(start, start + at_once)
-            self._read_some(out[some], positions[some], pool)
+        for start in range(0, len(positions), _COLUMNS):
+            some = positions[start : start + _COLUMNS].tolist()
+            numbers = iter(self._columns([at for at in some if not self.text_columns[at]]))
+            for line, at in zip(out[start:], some, strict=False):
+                is_text = bool(self.text_columns[at])
+                column = self._cells(at) if is_text else next(numbers)
+                what = f"{self._what}, column {self.names[at]!r}"
+                in_memory.read_column(line, column, pool, what, is_text=is_text)
         return out
-
-    def _read_some(
-        self, out: NDArray[np.float64], positions: NDArray[np.intp], pool: TextCoder
-    ) -> None:
-        with self._lock:  # one file handle
-            columns = self._columns(positions.tolist())
-        for line, position, column in zip(out, positions.tolist(), columns, strict=True):
-            what = f"{self._what}, column {self.names[position]!r}"
-            is_text = bool(self.text_columns[position])
-            in_memory.read_column(line, column, pool, what, is_text=is_text)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        return in_memory.item_blocks(self._columns([position])[0])
+        return in_memory.item_blocks(self._cells(position))
 
 
 def _index_names(schema: Any) -> list[str]:

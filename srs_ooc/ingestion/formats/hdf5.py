@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from sys import getsizeof
 from threading import RLock
 from typing import Any
 
@@ -18,6 +19,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
 from srs_ooc.ingestion.ingest_options import IngestOptions
@@ -167,6 +169,13 @@ def _length(node: Any) -> int | None:
     return int(max(shape)) if len(shape) == 1 or is_vector else None
 
 
+def step_of(dtype: np.dtype[Any], chunks: tuple[int, ...] | None) -> int:
+    """Return how many items are read at a time; a chunk is unpacked 8 times at most."""
+    if dtype.kind in "OT":
+        return max(formats.FEW, max(chunks or (0,)) // 8)
+    return max(1, min(1 << 14, formats.BLOCK_NBYTES // dtype.itemsize))
+
+
 class _Items(Items):
     """Items of a dataset.
 
@@ -177,12 +186,19 @@ class _Items(Items):
     def __init__(
         self, node: Any, what: str, levels: Any = None, mask: Any = None, field: str | None = None
     ) -> None:
-        super().__init__(_length(node) or 0, self._some)
+        dtype = node.dtype if field is None else node.dtype[field]
+        if node.ndim == 2 and dtype == "S1":  # a text is a line
+            dtype = np.dtype(f"S{node.shape[1]}")
+        super().__init__(_length(node) or 0, self._some, step_of(dtype, node.chunks))
         self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
-        dtype = node.dtype if field is None else node.dtype[field]
         self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
+
+    @property
+    def held_nbytes(self) -> int:
+        """Memory of the levels, which are held once an item is read."""
+        return sum(8 + getsizeof(one) for one in self._levels or ())
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):

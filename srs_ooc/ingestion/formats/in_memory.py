@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.formats import NAMED, REQUIRED, Floats, Table, TextCoder
+from srs_ooc.ingestion import formats
+from srs_ooc.ingestion.formats import NAMED, REQUIRED, Floats, Items, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -352,14 +353,12 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     """
     if isinstance(given, Path):
         yield from _file_blocks(given)
-    elif hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        for start in range(0, len(given), _BLOCK):
-            part = given.iloc if hasattr(given, "iloc") else given
-            yield list_of(part[start : start + _BLOCK])
-    else:
-        items = iter(given)
-        while block := list(islice(items, _BLOCK)):
-            yield block
+        return
+    is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
+    if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
+        part = given.iloc if hasattr(given, "iloc") else given
+        given = Items(len(given), lambda some: list_of(part[some]), formats.FEW)
+    yield from formats.bounded(given)
 
 
 def _file_blocks(path: Path) -> Iterator[list[Any]]:
@@ -367,7 +366,7 @@ def _file_blocks(path: Path) -> Iterator[list[Any]]:
         if path.suffix == ".npy":
             yield from _npy_blocks(path)
             return
-        yield from _text_blocks(path)
+        yield from formats.bounded(_lines(path))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: expected a text file with one item a line, or a .npy file, could not read "
@@ -375,10 +374,10 @@ def _file_blocks(path: Path) -> Iterator[list[Any]]:
         ) from error
 
 
-def _text_blocks(path: Path) -> Iterator[list[Any]]:
-    """Yield the lines of a text file, some at a time: so many lines or characters."""
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file."""
     with path.open(encoding="utf-8-sig") as file:
-        block, size, number = [], 0, 0
+        number = 0
         while line := file.readline(LONGEST_ITEM + 1):
             number += 1
             if len(line) > LONGEST_ITEM:
@@ -386,13 +385,7 @@ def _text_blocks(path: Path) -> Iterator[list[Any]]:
                     f"{path}, line {number}: expected one item a line, found a line of more than "
                     f"{LONGEST_ITEM} characters. Give a text file with an item a line."
                 )
-            block.append(line.removesuffix("\n"))
-            size += len(line)
-            if len(block) == _BLOCK or size > LONGEST_ITEM:
-                yield block
-                block, size = [], 0
-        if block:
-            yield block
+            yield line.removesuffix("\n")
 
 
 def _npy_blocks(path: Path) -> Iterator[list[Any]]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
@@ -69,7 +69,7 @@ def _reading(what: str) -> Iterator[None]:
         warnings.simplefilter("ignore")
         try:
             yield
-        except InputError:
+        except SrsOocError:
             raise
         except Exception as error:  # zarr and each codec have errors of their own
             said = " ".join(str(error).split())[:200].rstrip(".")
@@ -140,7 +140,8 @@ class _Cells:
 
     def items(self) -> Items:
         """Return the numbers or texts of an array of one dimension, read some at a time."""
-        return Items(self.shape[0], lambda part: self.decoder.items(self.read(part)))
+        step = hdf5.step_of(self.dtype, self.chunks)
+        return Items(self.shape[0], lambda part: self.decoder.items(self.read(part)), step)
 
 
 class ZarrTable(Table):
