@@ -364,7 +364,9 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         )
         options = options.with_targets(sample_columns(options)[2])
         words = "rows without a line in the table", "lines without a row, left out"
-        _report_unmatched(add_columns(opened, options), *words)
+        _report_unmatched(found := add_columns(opened, options), *words)
+        for said in found["joined"]:
+            say(f"note: {said}")
     own, n_rows = opened.manifest, opened.n_rows
     if opened.own_target:
         kind = kind_of(len(own.classes), 0)

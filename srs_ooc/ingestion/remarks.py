@@ -54,6 +54,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
+    yield from manifest.inferred.get("joined", ())
     yield from _classes(list(manifest.classes))
     task = manifest.inferred.get("task", "")
     is_guess = manifest.inferred.get("target") == LAST_COLUMN

@@ -556,6 +556,11 @@ class ArrowFile(Table):
         name = self.names[position]
         return in_memory.item_blocks(self._columns([name]).column(name))
 
+    def levels(self, position: int) -> list[str] | None:
+        """Return the levels of a column that is declared categorical."""
+        name, is_text = self.names[position], self.text_columns[position]
+        return in_memory.levels_of(self._columns([name]).column(name)) if is_text else None
+
 
 def _index_names(schema: Any) -> list[str]:
     """Return the names of the columns in which pandas saved the index of a frame."""

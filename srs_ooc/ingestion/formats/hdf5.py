@@ -175,6 +175,14 @@ class _Items(Items):
         self._cells = node if field is None else node.fields(field)
         dtype = node.dtype if field is None else node.dtype[field]
         self.is_text = (dtype if levels is None else levels.dtype).kind in "SOTU"
+        self.noted = getattr(levels, "attrs", {})
+
+    def declared(self) -> list[str] | None:
+        """Return the categories, none if they have no order; None if it has no such."""
+        if self._levels is None:
+            return None
+        self._some(slice(0))
+        return [str(in_memory.text_of(one)) for one in self._known if self.noted.get("ordered")]
 
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
@@ -202,7 +210,9 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
     parts = _members(node)
     if {"codes", "categories"} <= parts.keys():
-        return _Items(parts["codes"], what, parts["categories"])
+        found = _Items(parts["codes"], what, parts["categories"])
+        found.noted = node.attrs
+        return found
     node = parts.get("values", node)
     dtype = getattr(node, "dtype", np.dtype("V1"))
     is_known = dtype.kind in "biufTU" or (dtype.kind in "SO" and _is_text(dtype))
