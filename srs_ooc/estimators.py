@@ -35,7 +35,7 @@ from srs_ooc import api
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling, whole_given
-from srs_ooc.ingestion.formats.in_memory import frame_library
+from srs_ooc.ingestion.formats.in_memory import check_index, column_of, frame_library, levels_of
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.ingestion.rows import check_counts
 from srs_ooc.learners.models import TREE
@@ -139,23 +139,14 @@ def names_of(frame: Any) -> list[str]:
 
 def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
     """Return some columns, at least one, of a frame of polars or PyArrow as an array."""
-    chosen = frame.select([names_of(frame)[place] for place in places])
-    if frame_library(frame) == "polars":
-        values: NDArray[Any] = chosen.to_numpy()
-        return values
-    return np.column_stack([column.to_numpy() for column in chosen.columns])
+    return np.column_stack([column_of(frame, place).to_numpy() for place in places.tolist()])
 
 
 def _columns(X: Any, places: NDArray[np.intp]) -> Any:
-    """Return some columns of a table; a single one of any table as an array (n_rows, 1)."""
-    if frame_library(X) not in (None, "pandas"):
-        if len(places) == 1:
-            return columns_of(X, places)
-        return X.select([names_of(X)[place] for place in places])
-    chosen = _safe_indexing(X, places, axis=1)
-    if len(places) > 1:
-        return chosen
-    return chosen.toarray() if hasattr(chosen, "toarray") else np.asarray(chosen)
+    """Return some columns of a table."""
+    if frame_library(X) in (None, "pandas"):
+        return _safe_indexing(X, places, axis=1)
+    return X.select([names_of(X)[place] for place in places])
 
 
 def checked_fit(
@@ -175,11 +166,14 @@ def checked_fit(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     X = checked_table(estimator, X, reset=True)
-    y = column_or_1d(y, warn=True)
+    given, y = y, column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         y = np.array([np.nan if label is None else label for label in y], dtype=object)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y, groups)
+    for what, one in (("y", given), ("sample_weight", sample_weight), ("groups", groups)):
+        check_index(X, one, what)
+    y = y if levels_of(given) is None else given
     if sample_weight is None:
         return X, y, None, groups
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -187,7 +181,7 @@ def checked_fit(
         raise ValueError("sample_weight: expected numbers that are not negative, and not all zero.")
     used = np.flatnonzero(weights)
     if len(used) < len(weights):
-        X, y, weights = _safe_indexing(X, used), y[used], weights[used]
+        X, y, weights = _safe_indexing(X, used), _safe_indexing(y, used), weights[used]
         groups = None if groups is None else _safe_indexing(groups, used)
     is_even = bool(np.all(weights == weights[0]))
     return X, y, None if is_even else weights, groups
@@ -521,7 +515,7 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         ingest(
             _columns(X, features) if covariates else X,
             folder / "X.zarr",
-            target=self._target(y).tolist(),
+            target=self._target(y),
             task=self._task(),
             weights=weights,
             groups=None if groups is None else list(groups),
@@ -549,7 +543,10 @@ class SRSSelector(SelectorMixin, BaseEstimator):
         features = np.setdiff1d(np.arange(n), places)
         if not len(features):
             raise ValueError("adjust: expected columns of X that are left, found none. Name fewer.")
-        return features, {str(names[i]): _columns(X, np.array([i]))[:, 0] for i in set(places)}
+        chosen = _columns(X, np.array(places := [*set(places)]))
+        if hasattr(chosen, "toarray"):
+            chosen = chosen.toarray()
+        return features, {str(names[i]): column_of(chosen, at) for at, i in enumerate(places)}
 
     def _take_names(self, store: Store) -> None:
         self.n_features_in_ = store.n_features

@@ -369,9 +369,9 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         )
         options = options.with_targets(sample_columns(options)[2])
         words = "rows without a line in the table", "lines without a row, left out"
-        _report_unmatched(add_columns(opened, options), *words)
+        _report_unmatched(found := add_columns(opened, options), *words)
         said = partial(said_of_missing, known=options.text.missing)
-        for remark in far_out(opened, said, features=False):
+        for remark in (*found.get("joined", ()), *far_out(opened, said, features=False)):
             say(f"note: {remark}")
     own, n_rows = opened.manifest, opened.n_rows
     if opened.own_target:

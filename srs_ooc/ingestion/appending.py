@@ -6,7 +6,6 @@ table that the old store was made of is not needed.
 
 import csv
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import chain, islice
@@ -22,11 +21,12 @@ from srs_ooc.base.files import published_folder
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
-from srs_ooc.ingestion.rows import check_counts, class_order
+from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
 from srs_ooc.ingestion.shards import Merging, codes_of, merge, release, source_of
 from srs_ooc.ingestion.stages import ingest_reading, ingest_table
@@ -493,14 +493,17 @@ def _rows_of(
             f"({m.row_id_name}, {m.row_columns}), found {n.row_id_name}, {n.row_columns}. Give the "
             "same ones."
         )
-    n_rows = Counter(dict(zip(m.classes, m.class_counts, strict=True)))
-    n_rows.update(dict(zip(n.classes, n.class_counts, strict=True)))
-    check_counts(f"{table}, column {m.target_name!r}", n_rows, options.min_class_rows)
-    classes, (places, more) = _merged(m.classes, n.classes)
+    named, joined = named_by_number([t.encode() for t in (*m.classes, *n.classes)], TextForm())
+    names = tuple(label.decode() for label in named)
+    classes, (places, more) = _merged(ours := names[: len(m.classes)], names[len(ours) :])
+    n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int).tolist()
+    counts = dict(zip(classes, n_rows, strict=True))
+    check_counts(f"{table}, column {m.target_name!r}", counts, options.min_class_rows)
     n_source = int(m.inferred.get("aggregate", {"n_rows": m.n_rows})["n_rows"]) + m.n_dropped_rows
     said = [f"{counted(new.n_rows, 'row')} after the {m.n_rows} of {old.place.name}"]
-    if fresh := [repr(label) for label in classes if label not in m.classes]:
+    if fresh := [repr(label) for label in classes if label not in ours]:
         said.append(f"new classes: {', '.join(fresh)}")
+    said += [*filter(None, [joined]), *n.inferred.get("joined", ())]
     steps = {"target_values": n_source} if m.inferred.get("target") == NO_TARGET else {}
     if "strata" in m.row_columns:
         steps["strata"] = 1 + max(int(items.max()) for _, items in old.pieces("strata"))
@@ -536,9 +539,14 @@ def _rows_of(
 
 
 def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
-    """Return labels of several lists in their order, and the places of each list's own there."""
-    labels = list(dict.fromkeys(chain(*several)))
-    place = {labels[at]: i for i, at in enumerate(class_order(labels))}
+    """Return labels of several lists in their order, and the places of each list's own there.
+
+    An order that is not that of classes was declared, and is kept.
+    """
+    declared = (some for some in several if class_order(some) != [*range(len(some))])
+    order = max(declared, key=len, default=())
+    labels = list(dict.fromkeys(chain(order, *several)))
+    place = {labels[at]: i for i, at in enumerate(class_order(labels, order and labels))}
     return tuple(place), [np.array([place[one] for one in some], np.intp) for some in several]
 
 

@@ -475,7 +475,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     Returns
     -------
     dict
-        Ids that the other side lacks, as an ingest notes them.
+        Ids that the other side lacks, and labels of one number, as an ingest notes them.
 
     Raises
     ------
@@ -525,7 +525,7 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
             write_column(store.path, store.fingerprint, "target", target)
         for one in zip(options.covariates, values, rows.facts.levels, strict=True):
             write_column(store.path, store.fingerprint, "covariate", Covariate(*one))
-    return inferred
+    return inferred | {"joined": rows.facts.inferred.get("joined", [])}
 
 
 def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:

@@ -24,8 +24,10 @@ from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role
 from srs_ooc.ingestion.formats.in_memory import (
+    check_index,
     check_items,
     item_blocks,
+    levels_of,
     memory_of,
     spool_items,
     texts_given,
@@ -387,14 +389,16 @@ class TableReading:
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
-            spool_items(rows.open(what, name), self._table.items(column), where)
+            levels = getattr(self._table, "levels", lambda _: None)(column)
+            spool_items(rows.open(what, name, levels), self._table.items(column), where)
         if self.options.no_target:
             rows.number_rows(self.n_rows)
         for what, columns in self.side.columns.items():
             for name, given in columns:
-                spool = rows.open(what, name)
+                spool = rows.open(what, name, levels_of(given))
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
+                check_index(self._table, given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
                     raise InputError(

@@ -64,6 +64,7 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
             f"more than 1% of the cells of {most} are new ones outside the range that there was: "
             "were they measured alike? For cuts by all rows, ingest the tables together."
         )
+    yield from manifest.inferred.get("joined", ())
     said = partial(_said, store, known)
     yield from _classes(list(manifest.classes), said)
     task = manifest.inferred.get("task", "")

@@ -4,6 +4,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,8 +19,9 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.csv import parse_decimal
+from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts
+from srs_ooc.ingestion.formats.in_memory import EXACT, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
@@ -38,6 +40,10 @@ from srs_ooc.store.writing import TextBlocks
 # Each such column is first spooled as text, whatever the format, and settled when all of it is
 # known.
 
+Codes = ScratchArray | NDArray[Any]
+"""Numbers of rows, on disk or in memory."""
+_Coded = tuple[Codes, list[bytes]]
+"""Of each row the number of its text, and the texts."""
 _PICKED_ROWS = 1 << 15
 """Rows that are picked at a time where some are left out."""
 MOST_TUPLES = 1 << 16
@@ -80,7 +86,7 @@ class TableFacts:
     inferred: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     row_ids: TextBlocks | None = None
-    arrays: Mapping[str, ScratchArray | NDArray[Any]] = field(default_factory=dict)
+    arrays: Mapping[str, Codes] = field(default_factory=dict)
     levels: tuple[tuple[str, ...], ...] = ()
 
 
@@ -124,12 +130,16 @@ class KeptRows:
 
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Return the texts of kept rows in blocks."""
-        if (mask := self.mask) is None:
+        if self.mask is None:
             return spool.blocks()
-        blocks = spool.numbered_blocks()
-        return (joined([text for i, text in enumerate(some, at) if mask[i]]) for at, some in blocks)
+        return (joined([text for _, text in some]) for some in self.chosen(spool))
 
-    def blocks(self, array: ScratchArray) -> Iterator[NDArray[Any]]:
+    def chosen(self, spool: TextSpool) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield (row of the source, text) of kept rows, some at a time."""
+        for start, texts in spool.numbered_blocks():
+            yield [one for one in enumerate(texts, start) if self.mask is None or self.mask[one[0]]]
+
+    def blocks(self, array: Codes) -> Iterator[NDArray[Any]]:
         """Yield the kept ones of the items of all rows, in blocks."""
         start = 0
         for block in blocks_of(array):
@@ -167,7 +177,7 @@ class GroupedRows(KeptRows):
         return np.where(n_known > 0, sums / parts, math.nan)
 
 
-def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
+def combined_codes(parts: list[tuple[Codes, int]], out: Path, what: str) -> Codes:
     """Return codes of the tuples of several codes, in order of first appearance.
 
     Raises
@@ -198,6 +208,30 @@ def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) 
 def shown(text: bytes) -> str:
     """Return the beginning of a cell for a message."""
     return repr(text[:80].decode("utf-8", "replace")) if text else "an empty cell"
+
+
+# Labels of one number, which are one label.
+
+_LEADING_ZERO = re.compile(rb"[+-]?0\d")
+
+
+def named_by_number(texts: list[bytes], form: TextForm) -> tuple[list[bytes], str]:
+    """Return for each label the one that stands for all of its number, and say which are joined.
+
+    That is the one of digits alone, else the shortest, else the first as text, whatever the order.
+    Where one is no number, or begins with a zero as codes do, all stand for themselves; so do
+    numbers from 2**53 on, which are no longer exact.
+    """
+    numbers = {text: form.number(text) for text in texts if not form.is_missing(text)}
+    if None in numbers.values() or any(map(_LEADING_ZERO.match, numbers)):
+        return texts, ""
+    ranked = sorted(numbers, key=lambda text: (not text.isdigit(), len(text), text))
+    best = {numbers[text]: text for text in reversed(ranked)}
+    name = {text: best[one] for text, one in numbers.items() if abs(one or 0) < EXACT}
+    pairs = [pair for pair in sorted(name.items()) if pair[0] != pair[1]][:NAMED]
+    said = ", ".join(f"{shown(text)} is {one.decode()}" for text, one in pairs)
+    names = [name.get(text, text) for text in texts]
+    return names, f"labels of one number are one, such as {said}" * bool(said)
 
 
 # Classes that are often none: of one row, words for what is missing, texts among numbers.
@@ -337,10 +371,10 @@ class RowColumns:
         self._scratch = scratch
         self._columns: dict[str, list[TextSpool]] = {}
 
-    def open(self, what: str, name: str) -> TextSpool:
+    def open(self, what: str, name: str, levels: list[str] | None = None) -> TextSpool:
         """Begin a column; ``what`` is target, row_ids, weights, strata, groups, ..."""
         columns = self._columns.setdefault(what, [])
-        columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", label=name))
+        columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", name, levels))
         return columns[-1]
 
     def number_rows(self, n_rows: int) -> None:
@@ -380,13 +414,13 @@ class RowColumns:
         (self._column,) = columns["target"]
         self._inferred: dict[str, Any] = {}
         classes = self._settle_target()
-        arrays, levels = {}, list[tuple[str, ...]]()
+        arrays, levels = dict[str, Codes](), list[tuple[str, ...]]()
         if "weights" in columns:
             arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
             if what in columns and not (what == "groups" and options.aggregate):
                 coded = (self._codes(what, i, column) for i, column in enumerate(columns[what]))
-                parts = [(codes, len(coder)) for codes, coder in coded]
+                parts = [(codes, len(texts)) for codes, texts in coded]
                 out = self._scratch / f"{what}.codes"
                 arrays[what] = combined_codes(parts, out, f"--{what}")
         if "covariates" in columns:
@@ -412,7 +446,7 @@ class RowColumns:
         self._check_same(column)
         (scratch := self._scratch / f"targets-{place}").mkdir()
         one, kept = RowColumns(scratch), self.kept
-        spool = one.open("target", column.label)
+        spool = one.open("target", column.label, column.levels)
         for blob, ends in kept.texts(column):
             hashes = np.array([hash_text(text) for text in split_texts(blob, ends)], np.uint64)
             spool.append(Texts(blob, ends, hashes))
@@ -424,6 +458,8 @@ class RowColumns:
         n_left_out = int(there.sum() - self._every.of(0, there).sum())
         counts = {"n_without": one.facts.n_dropped_rows, "n_left_out": n_left_out}
         self._inferred.setdefault("targets", {})[column.label] = counts
+        if said := one.facts.inferred.get("joined"):
+            self._inferred.setdefault("joined", []).extend(said)
         return Covariate(column.label, values, one.facts.classes)
 
     @property
@@ -444,7 +480,7 @@ class RowColumns:
         if task == "regression":
             self._settle_numbers()
             return ()
-        return self._settle_classes(labels, codes)
+        return self._settle_classes(*self._by_number(codes, labels, self._column))
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
@@ -469,7 +505,8 @@ class RowColumns:
 
     def _are_numbers(self, texts: list[bytes]) -> bool:
         there = (text for text in texts if not self._form.is_missing(text))
-        return all(self._form.number(text) is not None for text in there)
+        are_numbers = all(self._form.number(text) is not None for text in there)
+        return are_numbers and self._column.levels is None
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:
@@ -478,6 +515,8 @@ class RowColumns:
         numbers = {text: self._form.number(text) for text in there}
         if None in numbers.values():
             return "classification", "its values are texts"
+        if self._column.levels is not None:
+            return "classification", "its column is declared categorical"
         values = {one for one in numbers.values() if one is not None and math.isfinite(one)}
         n_rows, n_values = len(self._column), len(values)
         if n_values > 2 and not all(value.is_integer() for value in values):
@@ -492,18 +531,16 @@ class RowColumns:
 
     def _refuse(self, infinite: set[bytes]) -> NoReturn:
         """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        for row, text in _cells(self._column):
-            if text in infinite:
-                raise self._error(
-                    row,
-                    "a finite number or a label",
-                    shown(text),
-                    "Mend the cell; or say --task regression to leave such rows out, --task "
-                    "classification to take it for a class.",
-                )
-        raise AssertionError("a label of no row")
+        row, text = next(cell for cell in _cells(self._column) if cell[1] in infinite)
+        raise self._error(
+            row,
+            "a finite number or a label",
+            shown(text),
+            "Mend the cell; or say --task regression to leave such rows out, --task "
+            "classification to take it for a class.",
+        )
 
-    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> tuple[str, ...]:
+    def _settle_classes(self, codes: Codes, labels: list[bytes]) -> tuple[str, ...]:
         is_there = np.array([not self._form.is_missing(text) for text in labels])
         self._keep(is_there[block] for block in blocks_of(codes))
         kept = self.kept.blocks(codes)
@@ -520,12 +557,21 @@ class RowColumns:
         n_rows = dict(zip(texts, counts[present].tolist(), strict=True))
         check_counts(where, n_rows, self._options.min_class_rows, self._form.missing)
         rank = np.full(len(labels), -1, np.int32)
-        order = class_order(texts)
+        order = class_order(texts, self._column.levels)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
         self.target = ScratchArray(self._scratch / "classes", np.int32)
         for block in self.kept.blocks(codes):
             self.target.append(rank[block])
         return tuple(texts[i] for i in order)
+
+    def _by_number(self, codes: Codes, texts: list[bytes], column: TextSpool) -> _Coded:
+        """Return codes and texts of which those of one number are one, and note which."""
+        names, said = named_by_number(texts, self._form)
+        if column.levels is not None or not said:
+            return codes, texts
+        self._inferred.setdefault("joined", []).append(f"column {column.label!r}: {said}")
+        place = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        return np.array([place[name] for name in names], np.int32)[codes[:]], list(place)
 
     def _decoded(self, label: bytes, column: TextSpool, most: int = _LONGEST_LABEL) -> str:
         where = f"{self._source}, column {column.label!r}"
@@ -630,24 +676,17 @@ class RowColumns:
             f"found {found}. {remedy}"
         )
 
-    def _chosen(
-        self, column: TextSpool, kept: KeptRows | None = None
-    ) -> Iterator[list[tuple[int, bytes]]]:
-        """Yield (row of the source, text) of kept rows, some at a time."""
-        mask = (kept or self.kept).mask
-        for start, texts in column.numbered_blocks():
-            yield [(r, text) for r, text in enumerate(texts, start) if mask is None or mask[r]]
-
     def _covariates(self, columns: list[TextSpool]) -> tuple[ScratchArray, list[tuple[str, ...]]]:
         """Return covariates, one after another, and the levels of each; count missing cells."""
         out, levels = ScratchArray(self._scratch / "covariates", np.float64), []
         kinds, n_missing = self._options.kinds.by_name(), {}
         for column in columns:
-            texts = self._levels(column, kinds.get(column.label.encode(), FREE))
+            kind = FREE if column.levels is None else CATEGORICAL
+            texts = self._levels(column, kinds.get(column.label.encode(), kind))
             levels.append(tuple(texts))
             place = {text.encode(): float(i) for i, text in enumerate(texts)}
             read = place.__getitem__ if texts else self._form.number
-            cells = (cell for _, cell in chain.from_iterable(self._chosen(column, self._every)))
+            cells = (cell for _, cell in chain.from_iterable(self._every.chosen(column)))
             items = (math.nan if self._form.is_missing(cell) else read(cell) for cell in cells)
             values = np.fromiter(items, np.float64, self._every.n_rows)
             if isinstance(self.kept, GroupedRows) and texts:
@@ -663,7 +702,7 @@ class RowColumns:
     def _levels(self, column: TextSpool, kind: int) -> list[str]:
         """Return the categories of a covariate, in the order of classes; none of numbers."""
         found, text, n_known = dict[bytes, str](), None, 0
-        for row, cell in chain.from_iterable(self._chosen(column, self._every)):
+        for row, cell in chain.from_iterable(self._every.chosen(column)):
             if self._form.is_missing(cell):
                 continue
             n_known += 1
@@ -691,14 +730,15 @@ class RowColumns:
             raise InputError(
                 f"{where}: expected numbers, or categories, at most {MOST_LEVELS} and half as many "
                 f"as the rows with one, found {len(found)} texts or more in {n_known} rows. "
-                "Leave a column of ids out; merge rare categories; or write numbers as such."
+                "Leave a column of ids out; merge rare categories; or write numbers as such, with "
+                "--kind NAME=numeric where their file declares categories."
             )
-        return [labels[i] for i in class_order(labels)]
+        return [labels[i] for i in class_order(labels, column.levels)]
 
     def _events(self, column: TextSpool) -> ScratchArray:
         """Return in which kept rows the event was seen."""
-        codes, coder = self._codes("event", 0, column)
-        texts = [text.decode("utf-8", "replace") for text in coder.texts()]
+        codes, cells = self._codes("event", 0, column)
+        texts = [text.decode("utf-8", "replace") for text in cells]
         said = [self._plain(text) for text in texts]
         where, asked = f"{self._source}, column {column.label!r} (--event)", self._options
         listed = f"{', '.join(map(repr, texts[:NAMED]))}{', ...' * (len(texts) > NAMED)}"
@@ -733,13 +773,16 @@ class RowColumns:
     def _plain(self, text: str) -> str:
         """Return a text as its letters' case and the way a number is written do not matter."""
         number = self._form.number(text.strip().encode())
-        return text.strip().lower() if number is None else f"{number:g}"
+        return text.strip().lower() if number is None else str(text_of(number))
 
-    def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, TextCoder]:
-        """Return the numbers of the texts of kept rows, by first appearance; and the texts."""
+    def _codes(self, what: str, place: int, column: TextSpool) -> _Coded:
+        """Return the numbers of the texts of kept rows, by first appearance; and the texts.
+
+        Strata of one number are one; groups are told apart by their texts, as ids are.
+        """
         coder, option = TextCoder(_CODES_NBYTES), f"--{what}"
         codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
-        for chosen in self._chosen(column):
+        for chosen in self.kept.chosen(column):
             n_known = len(coder)
             numbers = coder.code(*joined([text for _, text in chosen]))
             if len(numbers) < len(chosen):
@@ -757,11 +800,12 @@ class RowColumns:
                         f"found {shown(text)}, a missing value. Fill it in, or remove the row."
                     )
             codes.append(numbers)
-        return codes, coder
+        texts = coder.texts()
+        return self._by_number(codes, texts, column) if what == "strata" else (codes, texts)
 
     def _weights(self, column: TextSpool) -> ScratchArray:
         weights = ScratchArray(self._scratch / "weights", np.float64)
-        for chosen in self._chosen(column):
+        for chosen in self.kept.chosen(column):
             block = np.empty(len(chosen))
             for i, (row, text) in enumerate(chosen):
                 value = None if self._form.is_missing(text) else self._form.number(text)
@@ -795,9 +839,11 @@ def _cells(column: TextSpool) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(texts, start)
 
 
-def class_order(labels: list[str]) -> list[int]:
-    """Return the order of labels: numerical if all are numbers, else as text."""
-    places = range(len(labels))
+def class_order(labels: Sequence[str], declared: Sequence[str] | None = None) -> list[int]:
+    """Return the order of labels: as declared, numerical if all are numbers, else as text."""
+    places, rank = range(len(labels)), {text: i for i, text in enumerate(declared or ())}
+    if rank.keys() >= {*labels}:
+        return sorted(places, key=lambda i: rank[labels[i]])
     try:
         return sorted(places, key=lambda i: (float(labels[i]), labels[i]))
     except ValueError:

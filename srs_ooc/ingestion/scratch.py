@@ -100,10 +100,14 @@ class TextSpool:
         Stem of the files.
     label : str
         What a column that they are the cells of is called.
+    levels : list of str, optional
+        The levels of such a column if it is declared categorical, in the order that is declared.
     """
 
-    def __init__(self, folder: Path, name: str, label: str = "") -> None:
-        self.label = label
+    def __init__(
+        self, folder: Path, name: str, label: str = "", levels: list[str] | None = None
+    ) -> None:
+        self.label, self.levels = label, levels
         self._bytes = ScratchArray(folder / f"{name}.bytes", np.uint8)
         self._ends = ScratchArray(folder / f"{name}.ends", np.uint64)
         self._hashes = ScratchArray(folder / f"{name}.hashes", np.uint64)

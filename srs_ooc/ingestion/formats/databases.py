@@ -65,8 +65,8 @@ def _duckdb(path: Path, scratch: Path) -> Any:
 
 
 @contextmanager
-def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[str], Ask]]:
-    """Yield the names of a query's columns, and what asks for their cells."""
+def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[Any], Ask]]:
+    """Yield names and types of a query's columns, and what asks for their cells."""
     source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
     binary = " collate binary" * is_sqlite
     try:
@@ -95,8 +95,7 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
                 for some in bounded(rows, lambda row: sum(map(getsizeof, row)), PIECE_NBYTES):
                     yield list(zip(*some, strict=True))
 
-            found = done(database.execute, f"select * {source} limit 0").description
-            yield [str(one[0]) for one in found], ask
+            yield done(database.execute, f"select * {source} limit 0").description, ask
     except (SrsOocError, OSError):
         raise
     except Exception as error:  # of each library its own
@@ -143,9 +142,10 @@ class QueryTable(Table):
         self._ids, self._is_text = list[Any](), dict[int, bool]()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
-            _asked(engine, path, options.query, scratch) as (columns, ask),
+            _asked(engine, path, options.query, scratch) as (described, ask),
             (scratch / "columns").open("wb") as file,
         ):
+            columns = [str(one[0]) for one in described]
             is_long = len(columns) == 3
             self._look(engine, columns, ask, is_long=is_long)
             in_memory.memory_of(self, options).check(self._what)
@@ -159,6 +159,7 @@ class QueryTable(Table):
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         is_text = [self._is_text.get(place, False) for place in range(len(names))]
         self.text_columns = np.array(is_text)
+        self._types = [one[1] for one in described[1:]]
 
     def _bad(self, expected: str, found: str, remedy: str) -> InputError:
         return InputError(f"{self._what}: expected {expected}, found {found}. {remedy}")
@@ -258,3 +259,8 @@ class QueryTable(Table):
         for block in item_blocks(self.read(np.array([position]), self.pool)[0]):
             known = (None if np.isnan(one) else texts[int(one)] for one in block)
             yield list(known) if texts else block
+
+    def levels(self, position: int) -> list[str] | None:
+        """Return the values of an ENUM."""
+        kind: Any = self._types[position] if self.text_columns[position] else None
+        return dict(kind.children)["values"] if getattr(kind, "id", "") == "enum" else None

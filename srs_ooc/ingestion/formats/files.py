@@ -509,10 +509,11 @@ class ArrowFile(Table):
         self._fields = np.argsort(is_column, kind="stable")
         fields = [schema.field(i) for i in self._fields.tolist()]
         self.names: list[str] = [field.name for field in fields]
-        self.text_columns: NDArray[np.bool_] = in_memory.are_texts(f.type for f in fields)
-        self.narrow_columns = in_memory.are_narrow(f.type for f in fields)
+        self._kinds = [field.type for field in fields]
+        self.text_columns: NDArray[np.bool_] = in_memory.are_texts(self._kinds)
+        self.narrow_columns = in_memory.are_narrow(self._kinds)
         self.narrow = bool(self.narrow_columns.all())
-        self._others = in_memory.others(f.type for f in fields)
+        self._others = in_memory.others(self._kinds)
         self.shape = (int(n_rows), len(fields))
         self._texts = self._parquet
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
@@ -594,6 +595,12 @@ class ArrowFile(Table):
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         return in_memory.item_blocks(self._cells(position))
+
+    def levels(self, position: int) -> list[str] | None:
+        """Return the levels of a column that is declared categorical."""
+        if getattr(kind := self._kinds[position], "ordered", False):
+            return in_memory.levels_of(self._columns([position])[0])
+        return [] if str(kind).startswith("dictionary") else None
 
 
 def _index_names(schema: Any) -> list[str]:

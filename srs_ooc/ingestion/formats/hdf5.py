@@ -190,25 +190,33 @@ class _Items(Items):
         if node.ndim == 2 and dtype == "S1":  # a text is a line
             dtype = np.dtype(f"S{node.shape[1]}")
         super().__init__(_length(node) or 0, self._some, step_of(dtype, node.chunks))
-        self._node, self._what, self._mask = node, f"{what}, {node.name}", mask
+        self.node, self._what, self._mask = node, f"{what}, {node.name}", mask
         self._levels, self._known = levels, list[Any]()
         self._cells = node if field is None else node.fields(field)
         self.is_text: bool = dtype.kind in "SOTU" if levels is None else levels.is_text
+        self.noted: Any = {} if levels is None else levels.node.attrs
 
     @property
     def held_nbytes(self) -> int:
         """Memory of the levels, which are held once an item is read."""
         return sum(8 + getsizeof(one) for one in self._levels or ())
 
+    def declared(self) -> list[str] | None:
+        """Return the categories, none if they have no order; None if it has no such."""
+        if self._levels is None:
+            return None
+        self._some(slice(0))
+        return [str(in_memory.text_of(one)) for one in self._known if self.noted.get("ordered")]
+
     def _some(self, some: slice) -> list[Any]:
         with _reading(self._what):
             if self._levels is not None and not self._known:
                 self._known = [*self._levels]
-            is_row = self._node.ndim == 2 and self._node.shape[0] != len(self)
+            is_row = self.node.ndim == 2 and self.node.shape[0] != len(self)
             cells = self._cells[(0, some) if is_row else some]
             if cells.ndim == 2 and cells.dtype == "S1":
                 cells = cells.view(f"S{cells.shape[1]}")
-            decoder = in_memory.Decoder(cells.dtype, self._node.attrs, self._what)
+            decoder = in_memory.Decoder(cells.dtype, self.node.attrs, self._what)
             items = decoder.items(np.ravel(cells))
             if self._levels is not None:
                 items = [None if code < 0 else self._known[code] for code in items]
@@ -223,7 +231,7 @@ _Frame = tuple[dict[str, _Items], str | None]
 def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
     """Return a column of a data frame, as any version of AnnData wrote it; None if it is none."""
     parts = _members(node)
-    levels = parts.get("categories", levels)
+    noted, levels = node.attrs if "codes" in parts else None, parts.get("categories", levels)
     node = parts.get("values", parts.get("codes", node))
     dtype = getattr(node, "dtype", np.dtype("V1"))
     is_known = dtype.kind in "biufTU" or (dtype.kind in "SO" and _is_text(dtype))
@@ -234,7 +242,11 @@ def _column(node: Any, what: str, levels: Any = None) -> _Items | None:
         levels = node_at(node.file, node.file[reference].name, what)
     known = None if levels is None else _column(levels, what)
     is_known = levels is None or known is not None
-    return _Items(node, what, known, parts.get("mask")) if is_known else None
+    if not is_known:
+        return None
+    found = _Items(node, what, known, parts.get("mask"))
+    found.noted = noted or found.noted
+    return found
 
 
 def _is_text(dtype: np.dtype[Any]) -> bool:

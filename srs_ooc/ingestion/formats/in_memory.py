@@ -341,6 +341,48 @@ def check_items(given: Any, what: str) -> None:
     )
 
 
+def check_index(table: Any, given: Any, what: str) -> None:
+    """Refuse what has the labels of a table's index in another order, as rows go by their places.
+
+    Of labels that are shared in part only, the counted ones (0, 1, ...) are taken for none.
+
+    Raises
+    ------
+    InputError
+        With the line that puts it in order.
+    """
+    both: list[Any] = [getattr(one, "index", None) for one in (table, given)]
+    if not all(hasattr(index, "equals") for index in both) or both[0].equals(both[1]):
+        return
+    ours, theirs = map(list, both)
+    is_counted, own, others = [*range(len(ours))] in (ours, theirs), {*ours}, {*theirs}
+    if ours != theirs and (own == others if is_counted else own & others):
+        raise InputError(
+            f"{what}: expected the labels of the table's index in its order, or others, found them "
+            "in another order. Put it in order, y.loc[X.index]; or give y.to_numpy(), if the items "
+            "are those of the rows as they stand."
+        )
+
+
+def levels_of(given: Any) -> list[str] | None:
+    """Return the levels of a column that is declared categorical; None of any other.
+
+    They are in the order that is declared, and none where they have no order. Columns are those of
+    pandas, polars and PyArrow, and what says it by a method ``declared``.
+    """
+    if hasattr(given, "declared"):
+        return cast("list[str] | None", given.declared())
+    kind: Any = getattr(given, "dtype", getattr(given, "type", None))
+    if not str(kind).lower().startswith(_DECLARED):
+        return None
+    if not getattr(kind, "ordered", str(kind).startswith("Enum")):
+        return []
+    if (levels := getattr(kind, "categories", None)) is None:  # Arrow's, chunk by chunk
+        chunks = given.unify_dictionaries().chunks if hasattr(given, "chunks") else [given]
+        levels = list_of(chunks[0].dictionary) if chunks else ()
+    return [str(text_of(one)) for one in levels]
+
+
 def item_blocks(given: Any) -> Iterator[list[Any]]:
     """Yield the items of a list, array, series, column, iterable or file, some at a time.
 
@@ -556,6 +598,13 @@ def frame_library(thing: object) -> str | None:
     return None
 
 
+def column_of(table: Any, position: int) -> Any:
+    """Return a column of an array or a frame, as its library has it."""
+    if frame_library(table) in ("polars", "pyarrow"):
+        return (table.to_series if hasattr(table, "to_series") else table.column)(position)
+    return getattr(table, "iloc", table)[:, position]
+
+
 class FrameTable(Table):
     """A frame read by columns; the frame itself says of which library.
 
@@ -565,7 +614,7 @@ class FrameTable(Table):
 
     def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
         self.format = str(frame_library(frame))
-        self._frame, self._what = frame, what
+        self._frame, self._what, self.index = frame, what, getattr(frame, "index", None)
         self.shape: tuple[int, int] = (int(frame.shape[0]), int(frame.shape[1]))
         check_shape(self.shape, what)
         names = frame.column_names if self.format == "pyarrow" else frame.columns
@@ -578,17 +627,10 @@ class FrameTable(Table):
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
             if str(kind).lower() == "object":
-                items = chain.from_iterable(item_blocks(self._column(position)))
+                items = chain.from_iterable(item_blocks(column_of(self._frame, position)))
                 self.text_columns[position] = any(
                     not isinstance(item, _NUMBERS) and not is_missing(item) for item in items
                 )
-
-    def _column(self, position: int) -> Any:
-        if self.format == "pandas":
-            return self._frame.iloc[:, position]
-        if self.format == "polars":
-            return self._frame.to_series(position)
-        return self._frame.column(position)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
@@ -597,7 +639,7 @@ class FrameTable(Table):
         for line, position in zip(out, positions.tolist(), strict=True):
             what = f"{self._what}, column {self.names[position]!r}"
             is_text = bool(self.text_columns[position])
-            column = self._column(position)
+            column = column_of(self._frame, position)
             if is_text and self.names[position] not in self._as_texts:
                 _refuse_mixed(column, what)
             read_column(line, column, pool, what, is_text=is_text)
@@ -605,7 +647,11 @@ class FrameTable(Table):
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        return item_blocks(self._column(position))
+        return item_blocks(column_of(self._frame, position))
+
+    def levels(self, position: int) -> list[str] | None:
+        """Return the levels of a column that is declared categorical."""
+        return levels_of(column_of(self._frame, position))
 
 
 def _refuse_mixed(column: Any, what: str) -> None:
@@ -631,7 +677,8 @@ def _refuse_mixed(column: Any, what: str) -> None:
 
 
 _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
-_TEXT = ("object", "string", "large_string", "str", "category", "categorical", "enum", "dictionary")
+_DECLARED = ("category", "categorical", "enum", "dictionary")
+_TEXT = ("object", "string", "large_string", "str", *_DECLARED)
 
 
 def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
@@ -720,7 +767,6 @@ def read_column(
         If it holds something else.
     """
     if is_text:
-        line[...] = np.nan
         start = 0
         for block in item_blocks(column):
             line[start : start + len(block)] = text_numbers(block, pool, what, start)
