@@ -162,6 +162,7 @@ class Resources:
             self._elsewhere = cluster.growing(spec, store, task, records=saves)
             threads, beside_nbytes = 1, beside_nbytes + ORDERS_NBYTES
         shape = shape_of(store.manifest, task.inputs, spec.values())
+        # From the start: what threads have freed in heaps of their own cannot be given back later.
         is_tight = max(resident_nbytes(), process_nbytes()) > context.cap_nbytes // 2
         give_back(_FREED if is_tight else None)
         budget = RunBudget.of_run(
