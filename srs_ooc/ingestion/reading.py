@@ -191,15 +191,13 @@ class TextReading:
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
         cells = cells_of(self.options.kinds.settle(self.source, self._header))
-        slots, stream = roles.slots(), self._open(source or self.source)
+        slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
-        reader = text_tables.TableReader(
-            slots, stream, cells, max_category_nbytes=room, counts=True
-        )
-        nbytes = reader.counted_nbytes(stream, roles.n_features, **how)
+        reader = text_tables.TableReader(slots, lines, cells, max_category_nbytes=room, counts=True)
+        nbytes = reader.counted_nbytes(lines, roles.n_features, **how)
         if "take" in how:
-            text_tables.raise_fault(stream, reader, self._header.describe)
+            text_tables.raise_fault(lines, reader, self._header.describe)
         numbers = (text_tables.NUMBERS, text_tables.ONLY_NUMBERS)
         self._are_numbers = np.isin(reader.cells()[roles.stored_columns()], numbers)
         return None if self._are_numbers.all() else nbytes

@@ -497,8 +497,7 @@ def forecast(
     side, unpacked, by_rows, text_nbytes = side or SideColumns(), 0, True, None
     with tempfile.TemporaryDirectory() as folder, WorkFolder.at(Path(folder)) as work:
         opener = opener_of(table, options.query)
-        about = "about " if opener is None else ""
-        said: list[str] = []
+        about, said = "about " if opener is None else "", list[str]()
         if opener is None:
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
         else:
@@ -519,8 +518,7 @@ def forecast(
         stored = 100 * sum((n_rows, n_columns))
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
     taken, room = scratch + stored, shutil.disk_usage(tempfile.gettempdir()).free
-    is_short = (taken // 8 if text_nbytes is None else text_nbytes) <= WHOLE_NBYTES
-    if memory.fits and is_short and taken <= room:
+    if memory.fits and taken <= room and (text_nbytes or taken // 8) <= WHOLE_NBYTES:
         with tempfile.TemporaryDirectory() as folder:
             ingest_table(table, Path(folder) / "tried.zarr", options, side=side)
     elif text_nbytes is None:
@@ -530,11 +528,9 @@ def forecast(
     yield from said
     yield f"scratch disk: {about}{describe_nbytes(scratch)}, given back"
     yield f"store: at most {about}{describe_nbytes(stored)}"
-    words = "enough" if taken <= free else "NOT enough"
-    yield f"free disk: {describe_nbytes(free)}, {words}"
-    words = "enough" if memory.fits else "NOT enough"
-    given = memory.cap_nbytes // MB
-    yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {words}"
+    yield f"free disk: {describe_nbytes(free)}, {'NOT ' * (taken > free)}enough"
+    given, negated = memory.cap_nbytes // MB, "" if memory.fits else "NOT "
+    yield f"memory: --memory-mb {memory.least_mb} or more; {given} is {negated}enough"
 
 
 def _look_at_text(
