@@ -172,7 +172,7 @@ def checked_fit(
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y, groups)
     for what, one in (("y", given), ("sample_weight", sample_weight), ("groups", groups)):
-        check_index(X, one, what)
+        check_index(getattr(X, "index", None), one, what)
     y = y if levels_of(given) is None else given
     if sample_weight is None:
         return X, y, None, groups

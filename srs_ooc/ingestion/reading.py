@@ -391,12 +391,14 @@ class TableReading:
             spool_items(rows.open(what, name, levels), self._table.items(column), where)
         if self.options.no_target:
             rows.number_rows(self.n_rows)
+        own_ids = self.annotations.get(getattr(self._table, "default_ids", None))
+        index = getattr(self._table, "index", own_ids)
         for what, columns in self.side.columns.items():
             for name, given in columns:
                 spool = rows.open(what, name, levels_of(given))
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
-                check_index(self._table, given, label)
+                check_index(index, given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
                     raise InputError(

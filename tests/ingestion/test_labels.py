@@ -369,6 +369,14 @@ def test_labels_that_are_shared_in_part(tmp_path, ours, theirs, fits):
         ingest(table, tmp_path / "t.zarr", target=items)
 
 
+def test_the_row_ids_of_a_file_are_an_index(tmp_path):
+    path, items = cells_of(tmp_path, "now"), pd.Series(GRADE)
+    for i, fitting in enumerate([items, items.set_axis(NAMES), items.to_numpy()]):
+        ingest(path, tmp_path / f"{i}.zarr", target=fitting)
+    with pytest.raises(InputError, match="expected the labels of the table's index in its order"):
+        ingest(path, tmp_path / "t.zarr", target=items.iloc[TURNED])
+
+
 @pytest.mark.parametrize("what", ["y", "sample_weight", "groups"])
 def test_estimators_refuse_labels_of_the_index_in_another_order(what):
     X = pd.DataFrame(VALUES, index=NAMES, columns=list("abc"))

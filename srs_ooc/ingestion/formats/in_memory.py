@@ -341,7 +341,7 @@ def check_items(given: Any, what: str) -> None:
     )
 
 
-def check_index(table: Any, given: Any, what: str) -> None:
+def check_index(index: Any, given: Any, what: str) -> None:
     """Refuse what has the labels of a table's index in another order, as rows go by their places.
 
     Of labels that are shared in part only, the counted ones (0, 1, ...) are taken for none.
@@ -351,12 +351,12 @@ def check_index(table: Any, given: Any, what: str) -> None:
     InputError
         With the line that puts it in order.
     """
-    both: list[Any] = [getattr(one, "index", None) for one in (table, given)]
-    if not all(hasattr(index, "equals") for index in both) or both[0].equals(both[1]):
+    own: Any = getattr(given, "index", None)
+    if index is None or not hasattr(own, "equals") or own.equals(index):
         return
-    ours, theirs = map(list, both)
-    is_counted, own, others = [*range(len(ours))] in (ours, theirs), {*ours}, {*theirs}
-    if ours != theirs and (own == others if is_counted else own & others):
+    ours, theirs = list(index), list(own)
+    is_counted, labels, others = [*range(len(ours))] in (ours, theirs), {*ours}, {*theirs}
+    if ours != theirs and (labels == others if is_counted else labels & others):
         raise InputError(
             f"{what}: expected the labels of the table's index in its order, or others, found them "
             "in another order. Put it in order, y.loc[X.index]; or give y.to_numpy(), if the items "
