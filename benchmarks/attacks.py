@@ -1,4 +1,4 @@
-"""The campaign of attacks: kills, damage, codes written over, places that refuse, caps, a cluster.
+"""The campaign of attacks: kills, stops, damage, places that refuse, caps, values, a cluster.
 
 ``python benchmarks/attacks.py --journal attacks.jsonl`` does all of it, and notes each attack in
 the journal as it ends: the same command again goes on where it was stopped, and tries again what
@@ -16,7 +16,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-CAMPAIGNS = ("kills", "faults", "overwrites", "places", "servers", "caps", "cluster")
+CAMPAIGNS = (
+    "kills", "stops", "faults", "overwrites", "places", "servers", "caps", "values", "cluster",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -63,7 +65,7 @@ def _attack(name: str, journal: Path, asked: argparse.Namespace) -> int:
     tally = Tally(name, journal, asked.seed, tuple(asked.only))
     if name != "caps":  # whose commands' peaks must not begin at this one's
         forks.load()
-    part = {"servers": "places"}.get(name, name)
+    part = {"servers": "places", "stops": "kills"}.get(name, name)
     module = importlib.import_module(f"attack_parts.{part}")
     with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
         Path(folder).chmod(0o755)

@@ -20,6 +20,10 @@ MANY_TEXTS = "texts, many rows"
 """The table with columns of more texts than codes of one byte tell apart."""
 TALL = "tall"
 """The table on which halves of the rows, and folds, take the most beside what came before."""
+SEVERAL_THREADS = ("long", "long, 20 classes", "a hundred classes")
+"""Tables on which threads and tests beside others take the most beside what is counted."""
+LONG_TEXTS, PIECES = "long texts", "pieces"
+"""Tables of texts that are far longer than numbers, and of files that are one table."""
 N_CHOSEN = 40
 """Features that a network is made of."""
 
@@ -52,14 +56,21 @@ class Table:
                 yield kind, (path, *labels, *wider)
 
 
-def _write(folder: Path, n_rows: int, n_features: int, name: str = "f{}", share: float = 1) -> None:
+def _write(
+    folder: Path,
+    n_rows: int,
+    n_features: int,
+    name: str = "f{}",
+    share: float = 1,
+    n_classes: int = 2,
+) -> None:
     """Write one table; ``share`` of its cells are not 0."""
     import numpy as np
 
     rng = np.random.default_rng(0)
     values = rng.integers(0, 99, (n_rows, n_features)) / 8
     values[rng.random(values.shape) >= share] = 0
-    labels = ["uv"[i % 2] for i in range(n_rows)]
+    labels = [f"c{i % n_classes}" for i in range(n_rows)]
     values[::2, : min(3, n_features)] += 9
     names = [name.format(i) for i in range(n_features)]
     (folder / "y.txt").write_text("\n".join(labels) + "\n")
@@ -90,6 +101,46 @@ def _write_texts(folder: Path, n_rows: int, n_features: int) -> None:
     parquet.write_table(pa.table(columns_of), folder / "t.parquet")
 
 
+def _write_long_texts(folder: Path) -> None:
+    """Write tables of which few texts, or the names, take most of the bytes."""
+    import sqlite3
+
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = [f"f{i}_".ljust(1500, "x") for i in range(20_000)]
+    texts = ["abc"[i % 3] * 20_000 for i in range(8_000)]
+    (folder / "y.txt").write_text("u\nv\n" * 4_000)
+    with sqlite3.connect(folder / "t.sqlite") as database:
+        database.execute("create table wide (id text, y double, a double, x text)")
+        rows = ((f"r{i}", i % 2, i / 3, text) for i, text in enumerate(texts))
+        database.executemany("insert into wide values (?, ?, ?, ?)", rows)
+        database.execute("create table long (id text, f text, v double)")
+        cells = ((f"r{i}", name, i) for i in range(30) for name in names[:2_000])
+        database.executemany("insert into long values (?, ?, ?)", cells)
+    with h5py.File(folder / "t.h5ad", "w") as file:
+        file["X"] = np.zeros((30, 20_000), "f4") + np.arange(30, dtype="f4")[:, None]
+        for frame, index in (("obs", [f"r{i}" for i in range(30)]), ("var", names)):
+            file.create_group(frame).attrs["_index"] = "_index"
+            file[frame].create_dataset("_index", data=index, dtype=h5py.string_dtype())
+        file["obs/label"] = np.array([b"u", b"v"] * 15)
+    columns = {"a": np.arange(8_000.0), "x": texts}
+    parquet.write_table(pa.table(columns), folder / "t.parquet")
+
+
+def _write_pieces(folder: Path) -> None:
+    """Write a small first piece and wide ones after it, all of the same rows."""
+    import numpy as np
+
+    for at, n_features in enumerate((40, 40_000, 200_000)):
+        names = ",".join(f"p{at}_{i}" for i in range(n_features)) + ",y" * (at == 0)
+        line = ",".join(map(str, np.arange(n_features) % 7))
+        lines = (f"{i}{line[1:]}" + f",{'uv'[i % 2]}" * (at == 0) for i in range(60))
+        (folder / f"p{at}.csv").write_text("\n".join([names, *lines]) + "\n")
+
+
 def _texts(folder: Path, rows: list[list[float]], names: list[str], labels: list[str]) -> None:
     import gzip
 
@@ -101,7 +152,7 @@ def _texts(folder: Path, rows: list[list[float]], names: list[str], labels: list
     with (folder / "t.svmlight").open("w") as file:
         for row, label in zip(rows, labels, strict=True):
             cells = " ".join(f"{i + 1}:{v:g}" for i, v in enumerate(row) if v)
-            file.write(f"{int(label == 'u')} {cells}\n")
+            file.write(f"{int(label == 'c0')} {cells}\n")
     ids = [f"s{i}" for i in range(len(rows))]
     with (folder / "t.features.csv").open("w") as file:
         file.write(",".join(["id", *ids]) + "\n")
@@ -136,6 +187,11 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "texts": lambda folder: _write_texts(folder, 240, 120),
     MANY_TEXTS: lambda folder: _write_texts(folder, 30_000, 20),
     TALL: lambda folder: _write(folder, 100_000, 60),
+    "long": lambda folder: _write(folder, 24_000, 40),
+    "long, 20 classes": lambda folder: _write(folder, 24_000, 40, n_classes=20),
+    "a hundred classes": lambda folder: _write(folder, 10_000, 60, n_classes=100),
+    LONG_TEXTS: _write_long_texts,
+    PIECES: _write_pieces,
 }
 
 
@@ -268,6 +324,13 @@ def _cases(table: Table) -> Iterator[Case]:
         yield Case("ingest csv", ("ingest", folder / "t.csv", store), store, is_read=True)
         yield from _of_halves(folder, store, ("--max-depth", 3))
         return
+    if table.name in (LONG_TEXTS, PIECES):
+        yield from _of_sizes(folder, table.name)
+        return
+    if table.name in SEVERAL_THREADS:
+        yield Case("ingest csv", ("ingest", folder / "t.csv", store), store, is_read=True)
+        yield from _of_threads(folder, store)
+        return
     for kind, words in table.ingests():
         out = folder / f"{kind}.zarr"
         yield Case(f"ingest {kind}", ("ingest", *words, out), out, is_read=kind == "csv")
@@ -291,6 +354,36 @@ def _cases(table: Table) -> Iterator[Case]:
         out = folder / f"{name}.csv"
         yield Case(f"network {name}", ("network", store, "--out", out, *files, "--threads", 1,
                                        *options), out)  # fmt: skip
+
+
+def _of_sizes(folder: Path, name: str) -> Iterator[Case]:
+    """Yield ingests of long texts, or of pieces, whose smallest cap is that of all stages."""
+    out, (first, second, third) = folder / "out.zarr", (folder / f"p{i}.csv" for i in range(3))
+    if name == PIECES:
+        for what, pieces in (("like ones", (first, second)), ("a wide one last", (first, third))):
+            yield Case(f"ingest pieces, {what}", ("ingest", *pieces, out, "--target", "y"), out)
+        return
+    database = ("ingest", folder / "t.sqlite", out, "--query")
+    yield Case("ingest wide query", (*database, "select * from wide", "--target", "y"), out)
+    yield Case("ingest long query", (*database, "select * from long", "--no-target"), out)
+    yield Case("ingest h5ad", ("ingest", folder / "t.h5ad", out, "--target", "label"), out)
+    target = ("--target-file", folder / "y.txt")
+    yield Case("ingest parquet", ("ingest", folder / "t.parquet", out, *target), out)
+
+
+def _of_threads(folder: Path, store: Path) -> Iterator[Case]:
+    """Yield runs, and what has threads besides, on several threads."""
+    run = folder / "threads.run"
+    for threads in (1, 2, 4, 8, 64):
+        words = ("run", store, "--out", run, "--threads", threads, "--iterations", 30)
+        yield Case(f"run on {threads} threads", words, run, is_read=True)
+    some = folder / "some.run"
+    few = ("--threads", 8, "--iterations", 30, "--row-sample", 6_666)
+    yield Case("run with a sample of the rows", ("run", store, "--out", some, *few), some)
+    compact = ("compact", run, "--folds", 2, "--repeats", 1, "--threads", 8)
+    yield Case("compact on 8 threads", compact, run / "compact")
+    halves = ("resume", run, "--halves", 4, "--threads", 8)
+    yield Case("halves on 8 threads", halves)
 
 
 def _of_halves(folder: Path, store: Path, options: Words) -> Iterator[Case]:

@@ -1,6 +1,9 @@
-"""Kills at random moments; what was killed is finished, and compared with an undisturbed one."""
+"""Kills and interrupts at random moments; what was stopped is finished, and compared."""
 
+import os
 import re
+import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +25,8 @@ from attack_parts.ground import (
     unclear,
 )
 
+ENDLESS = "with recursive c(n) as (select 1 union all select n + 1 from c) select max(n) from c"
+"""A query of SQLite that does not end."""
 IN_A_ROW = 3
 """Kills of one thing that goes on, before it may end."""
 
@@ -124,6 +129,48 @@ def _jobs(folder: Path) -> Iterator[tuple[str, Job]]:
         words = ("network", narrow, "--out", out, "--threads", 1, *options)
         yield f"network {name}", Job(words, partial(digest, out), (out, kept))
     yield from _readers(folder, store)
+
+
+def stops(tally: Tally, folder: Path, n_each: int) -> None:
+    """Send SIGINT and SIGTERM, as Ctrl-C and the system do: one message, and nothing is left."""
+    source, store, database = table(folder, 300, 4_000), folder / "t.zarr", folder / "t.sqlite"
+    must("ingest", source, store)
+    with sqlite3.connect(database) as connection:
+        connection.execute("create table t (id text, x double, y double)")
+        rows = ((f"r{i}", i, i) for i in range(20))
+        connection.executemany("insert into t values (?, ?, ?)", rows)
+    out = _inside(folder, "stops") / "k.zarr"
+    query = f"select id, x, y, ({ENDLESS}) as z from t"  # noqa: S608
+    _stop(tally, n_each, "an endless query", ("ingest", database, out, "--query", query), out)
+    _stop(tally, n_each, "ingest", ("ingest", source, out), out)
+    run = out.with_name("k.run")
+    words = ("run", store, "--out", run, "--iterations", 3_000)
+    _stop(tally, n_each, "run", words, run, leaves=True)
+
+
+def _stop(
+    tally: Tally, n_each: int, what: str, words: Words, out: Path, *, leaves: bool = False
+) -> None:
+    for i in tally.left(what, n_each):
+        with tally.attack(what, i) as random:
+            number = random.choice([signal.SIGINT, signal.SIGTERM])
+
+            def send(pid: int, wait: float = random.uniform(0.05, 1), sent: int = number) -> None:
+                time.sleep(wait)
+                os.kill(pid, sent)
+
+            fresh(out)
+            done = finish(*words, before=_heeds_interrupts, meanwhile=send)
+            tally.add(f"interrupts: {what}")
+            is_well = done.status == 128 + number or (done.status == 0 and "query" not in what)
+            is_left = left_behind(out.parent) or (out.exists() and done.status != 0 and not leaves)
+            if not is_well or is_left or "Traceback" in done.err:
+                tally.breaks.append(f"{what}: {number}: {done.status} {is_left} {done.err[:300]}")
+
+
+def _heeds_interrupts() -> None:
+    """Have Ctrl-C end this process, as in a terminal: jobs in the background ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _inside(folder: Path, name: str) -> Path:
