@@ -403,7 +403,9 @@ def read_names(reading: Reading, scratch: Path) -> tuple[TextSpool, dict[str, An
         if n := int((new.hashes() != header.hashes()).sum()):
             inferred["renamed"] = f"{counted(n, 'column')} of repeated names, to NAME-1, ..."
         vars(header).update(vars(new))  # readings have it
-    check_distinct(reading.source, header, "column names", "Rename, or say --rename-repeated.")
+    check_distinct(
+        reading.source, header, "column names", "Rename them, as --rename-repeated of ingest does."
+    )
     return header, inferred
 
 
