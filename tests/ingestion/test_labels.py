@@ -377,6 +377,15 @@ def test_the_row_ids_of_a_file_are_an_index(tmp_path):
         ingest(path, tmp_path / "t.zarr", target=items.iloc[TURNED])
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_labels_of_the_index_that_a_file_holds_are_compared(tmp_path, suffix):
+    path, items = tmp_path / f"t.{suffix}", pd.Series(range(N_ROWS), index=NAMES)
+    getattr(pd.DataFrame(VALUES, index=NAMES, columns=list("abc")), f"to_{suffix}")(path)
+    with pytest.raises(InputError, match="expected the labels of the table's index"):
+        ingest(path, tmp_path / "t.zarr", target=items.iloc[TURNED])
+    ingest(path, tmp_path / "t.zarr", target=items)
+
+
 @pytest.mark.parametrize("what", ["y", "sample_weight", "groups"])
 def test_estimators_refuse_labels_of_the_index_in_another_order(what):
     X = pd.DataFrame(VALUES, index=NAMES, columns=list("abc"))

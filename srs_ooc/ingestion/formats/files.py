@@ -515,6 +515,8 @@ class ArrowFile(Table):
         self.narrow = bool(self.narrow_columns.all())
         self._others = in_memory.others(self._kinds)
         self.shape = (int(n_rows), len(fields))
+        has_index = len(self.index_names) == 1
+        self.index = Names(self.shape[0], partial(self._cells, 0)) if has_index else None
         self._texts = self._parquet
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
             how = {"pre_buffer": False, "buffer_size": formats.BLOCK_NBYTES}
