@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -244,12 +244,6 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     return order.astype(np.uint32)
 
 
-_LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate", "link", "query", "targets", "append_rows",
-          "append_features", "threads", "rename_repeated")  # fmt: skip
-"""Options that came later: folders of pieces of older versions know none of them."""
-
-
 @dataclass(frozen=True)
 class IngestOptions:
     """How to ingest a table.
@@ -400,16 +394,6 @@ class IngestOptions:
         cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
         memory = IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
         return replace(memory, aggregates=self.aggregate is not None)
-
-    def identity(self) -> str:
-        """Return what decides what a table becomes, in the words that folders of pieces hold."""
-        plain = replace(self, overwrite=False, threads=None)
-        said = vars(plain) | {"memory_mb": 0}
-        names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
-        default = {one.name: one.default for one in fields(self) if one.name in _LATER}
-        kept = (name for name in said if name not in default or said[name] != default[name])
-        words = (f"{names[name]}={said[name]!r}" for name in kept)
-        return f"IngestOptions({', '.join(words)})"
 
     def columns(self) -> list[tuple[str, str]]:
         """Return (what it is, name) of each column that is named for a role of the rows."""

@@ -645,7 +645,8 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
         files_of += [(path, path) for path in beside if path.is_file()]
     stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    return hashlib.sha256(json.dumps([files, options.identity()]).encode()).hexdigest()
+    plain = repr(replace(options, overwrite=False, threads=None, memory_mb=0))
+    return hashlib.sha256(json.dumps([files, plain]).encode()).hexdigest()
 
 
 def _check_rows(stores: list[Store], tables: list[Path]) -> None:
