@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import ceil_div, describe_nbytes
-from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
+from srs_ooc.ingestion.formats import Texts, bounded, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.native import _native
 from srs_ooc.store import bed
@@ -32,16 +32,7 @@ BLOCK_NBYTES = 1 << 20
 
 def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
     """Gather texts into :data:`TextBlocks` of bounded size."""
-    pieces: list[bytes] = []
-    nbytes = 0
-    for text in texts:
-        pieces.append(text.encode())
-        nbytes += len(pieces[-1])
-        if len(pieces) == BLOCK or nbytes >= BLOCK_NBYTES:
-            yield joined(pieces)
-            pieces, nbytes = [], 0
-    if pieces:
-        yield joined(pieces)
+    return map(joined, bounded(text.encode() for text in texts))
 
 
 def texts_of(texts: Iterable[str]) -> Texts:

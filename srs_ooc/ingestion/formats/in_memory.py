@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -394,7 +394,14 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
         If the file is not there, or cannot be read so.
     """
     if isinstance(given, Path):
-        yield from _file_blocks(given)
+        try:
+            items = _npy_items(given) if given.suffix == ".npy" else _lines(given)
+            yield from formats.bounded(items)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{given}: expected a text file with one item a line, or a .npy file, could not "
+                f"read it: {error}. Check the path."
+            ) from error
         return
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
@@ -403,25 +410,10 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     yield from formats.bounded(given)
 
 
-def _file_blocks(path: Path) -> Iterator[list[Any]]:
-    try:
-        if path.suffix == ".npy":
-            yield from _npy_blocks(path)
-            return
-        yield from formats.bounded(_lines(path))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: expected a text file with one item a line, or a .npy file, could not read "
-            f"it: {error}. Check the path."
-        ) from error
-
-
 def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file."""
     with path.open(encoding="utf-8-sig") as file:
-        number = 0
-        while line := file.readline(LONGEST_ITEM + 1):
-            number += 1
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_ITEM + 1), ""), 1):
             if len(line) > LONGEST_ITEM:
                 raise InputError(
                     f"{path}, line {number}: expected one item a line, found a line of more than "
@@ -430,23 +422,24 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-def _npy_blocks(path: Path) -> Iterator[list[Any]]:
+def _npy_items(path: Path) -> Items:
     shape, dtype, _, offset = read_header(path, str(path))
     if len(shape) != 1:
         raise InputError(
             f"{path}: expected a one-dimensional array, found the shape {shape}. "
             "Save one item for each row or column."
         )
-    size, (n_items,) = dtype.itemsize, shape
-    if size > LONGEST_ITEM:
+    if (size := dtype.itemsize) > LONGEST_ITEM:
         raise InputError(
             f"{path}: expected items of at most {LONGEST_ITEM} bytes, found {size}. Save "
             "shorter texts."
         )
-    step = max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1)))
-    for start in range(0, n_items, step):
-        count = min(step, n_items - start)
-        yield np.fromfile(path, dtype, count, offset=offset + start * size).tolist()
+
+    def read(some: slice) -> list[Any]:
+        count = some.stop - some.start
+        return list(np.fromfile(path, dtype, count, offset=offset + some.start * size).tolist())
+
+    return Items(shape[0], read, max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1))))
 
 
 def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:
