@@ -646,9 +646,7 @@ def has_row_names(
     stream = CsvStream(source, form)
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
-    for _ in fed(stream, reader):
-        if reader.n_rows:
-            break
+    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
     n_found = stream.n_fields + 1
     if reader.problem is None or reader.n_rows != 1:
         return False
@@ -661,9 +659,7 @@ def has_row_names(
 
 def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
     stream, reader = _skim(source, form, n_fields, -1, row_names=True)
-    for _ in fed(stream, reader):
-        if reader.n_rows:
-            break
+    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
     if not any(reader.take_texts(TARGET)):
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
