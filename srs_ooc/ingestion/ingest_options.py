@@ -20,6 +20,7 @@ from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion.formats import Names
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, KINDS
 
 # Kinds of feature that the user forces.
@@ -96,24 +97,20 @@ class ForcedKinds:
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""
-        out: dict[bytes, int] = {}
-        for pairs in self._blocks():
-            for name, kind in pairs.items():
-                if name in out:
-                    raise _twice(name)
-                out[name] = kind
-        return out
+        return next(self._blocks(None), {})
 
-    def _blocks(self) -> Iterator[dict[bytes, int]]:
-        """Yield kinds by name, some at a time."""
+    def _blocks(self, most: int | None = _PAIRS_AT_A_TIME) -> Iterator[dict[bytes, int]]:
+        """Yield kinds by name, at most so many at a time."""
         pairs = chain(self.given, _pairs_of(self.file) if self.file else ())
-        while block := list(islice(pairs, _PAIRS_AT_A_TIME)):
+        while True:
             out: dict[bytes, int] = {}
-            for name, kind in block:
+            for name, kind in islice(pairs, most):
                 key = name.strip(" \t").encode()
                 if key in out:
                     raise _twice(key)
                 out[key] = KINDS[kind]
+            if not out:
+                return
             yield out
 
 
@@ -373,12 +370,13 @@ class IngestOptions:
         dtype = "uint16" if self.code_dtype == "uint16" else "uint8"
         return StoreForm(dtype, values_dtype if self.keep_values else None)
 
-    def settled(self, *, genotypes: bool = False) -> "IngestOptions":
-        """Return options that say the dtype of codes, that of a ``.bed`` file if so said."""
+    def settled(self, table: object = None) -> "IngestOptions":
+        """Return options that say the dtype of codes, that of a ``.bed`` file if that is it."""
         if self.code_dtype != "auto":
             return self
         is_plain = self.keep_values and not (self.link or self.kinds or self.aggregate)
-        return replace(self, code_dtype="2bit" if genotypes and is_plain else "uint8")
+        is_bed = isinstance(getattr(table, "bed", None), BedFile)
+        return replace(self, code_dtype="2bit" if is_bed and is_plain else "uint8")
 
     def memory(
         self,

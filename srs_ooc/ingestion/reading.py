@@ -335,7 +335,7 @@ class TableReading:
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations = getattr(table, "annotations", {})
-        self.options = options.settled(genotypes=self.genotypes is not None)
+        self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or memory_of(table, self.options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")

@@ -148,8 +148,7 @@ def _with_samples(
     if getattr(table, "held", None) is not None:
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*(table.held or ()), lease)
-        is_bed = isinstance(getattr(table, "bed", None), BedFile)
-        memory_of(table, options.settled(genotypes=is_bed)).check(path)
+        memory_of(table, options).check(path)
     ids, known = list(map(str, items)), feature_rows.read_samples(asked)
     if known.keys().isdisjoint(ids):
         raise InputError(
@@ -503,8 +502,7 @@ def forecast(
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(getattr(opened, "close", int))
-            is_bed = isinstance(getattr(opened, "bed", None), BedFile)
-            memory = memory_of(opened, options.settled(genotypes=is_bed))
+            memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             if memory.fits:  # else an ingest refuses no more than the cap

@@ -867,6 +867,7 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
 
 def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     """Return what the ingest of a table takes that is read by columns or by rows."""
+    options = options.settled(table)
     held = getattr(table, "held", None)
     if held is None:  # it was given, or others opened it
         grown = max(0, resident_nbytes() - own_nbytes())
