@@ -23,7 +23,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
-from srs_ooc.ingestion.formats.in_memory import item_blocks, read_lines
+from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -177,7 +177,7 @@ class FeatureRows(Table):
         """Return the line of the file that a feature stands on."""
         return int(self._lines[position : position + 1][0])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder | None) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return features, each a row of the result."""
         held, path = positions >= self.n_read, self._path
         if not held.any():
@@ -187,10 +187,6 @@ class FeatureRows(Table):
         out[held] = self._more[positions[held] - self.n_read]
         out[~held] = self.read(positions[~held], pool)
         return out
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the values of a feature in blocks."""
-        return item_blocks(self.read(np.array([position]), None)[0])
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_tables.CsvStream:

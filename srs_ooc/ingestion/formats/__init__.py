@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
+from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES
 from srs_ooc.native import _native
 
 Floats = NDArray[np.floating[Any]]
@@ -296,7 +297,14 @@ class Table(Protocol):
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks; None or NaN where one is missing."""
-        ...
+        n_rows, step = self.shape[0], max(1, PIECE_NBYTES // (8 * self.shape[1]))
+        if not self.by_rows:
+            cells = self.read(np.array([position]), TextCoder(0))[0]
+            yield from bounded(Items(n_rows, lambda some: cells[some].tolist()))
+            return
+        for start in range(0, n_rows, step):
+            rows = np.arange(start, min(start + step, n_rows))
+            yield self.read(rows, TextCoder(0))[:, position].tolist()
 
 
 REQUIRED = (

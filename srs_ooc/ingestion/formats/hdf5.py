@@ -382,15 +382,6 @@ class Matrix(Table):
         runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
         return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
 
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks."""
-        if not self.by_rows:
-            yield from in_memory.item_blocks(self._lines(position, position + 1)[0])
-            return
-        step = max(1, PIECE_NBYTES // (8 * self.shape[1]))
-        for start in range(0, self.shape[0], step):
-            yield self._lines(start, min(start + step, self.shape[0]))[:, position].tolist()
-
 
 class SparseMatrix(Matrix):
     """A group with a sparse matrix: some of its columns are made dense at a time.

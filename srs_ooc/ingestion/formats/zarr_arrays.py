@@ -299,16 +299,6 @@ class ZarrTable(Table):
     def _numbers(self, lines: NDArray[Any]) -> Floats:
         return self._cells.decoder.numbers(lines)
 
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks."""
-        if not self.by_rows:
-            yield from in_memory.item_blocks(self.read(np.array([position]), TextCoder(0))[0])
-            return
-        n_rows, step = self.shape[0], self._step
-        for first in range(0, n_rows, step):
-            rows = np.arange(first, min(first + step, n_rows))
-            yield self.read(rows, TextCoder(0))[:, position].tolist()
-
 
 def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
     """Return which of the arrays along a dimension names its items."""
