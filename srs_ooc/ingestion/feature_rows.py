@@ -264,13 +264,17 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     return [*options.columns(), *features]
 
 
-def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]]]:
+def read_samples(
+    options: IngestOptions, ids: list[str], expected: str
+) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Return by id, in the order of a sample table, the line of each sample and its cells.
+
+    ``expected`` says which ``ids`` are looked up in it.
 
     Raises
     ------
     InputError
-        If a column is not there, a row is ragged, or an id occurs twice.
+        If a column is not there, a row is ragged, an id occurs twice, or none is among ``ids``.
     """
     known: dict[str, tuple[int, tuple[str, ...]]] = {}
     for line, sample, *cells in _samples(options):
@@ -280,6 +284,12 @@ def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]
                 f"{options.id_name!r}, found {sample!r} again. Keep one line for each sample."
             )
         known[sample] = line, tuple(cells)
+    if known.keys().isdisjoint(ids):
+        raise InputError(
+            f"{expected} as in column {options.id_name!r} of {options.samples} "
+            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
+            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
+        )
     return known
 
 
@@ -463,16 +473,10 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)
-    known = read_samples(options)
     check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(header)[1:]
+    known = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]
-    if not matched:
-        raise InputError(
-            f"{source}: expected sample ids as in column {options.id_name!r} of {options.samples} "
-            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
-            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
-        )
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)

@@ -149,13 +149,8 @@ def _with_samples(
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*(table.held or ()), lease)
         memory_of(table, options).check(path)
-    ids, known = list(map(str, items)), feature_rows.read_samples(asked)
-    if known.keys().isdisjoint(ids):
-        raise InputError(
-            f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
-            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
-            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
-        )
+    ids = list(map(str, items))
+    known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
     inferred = side.inferred | feature_rows.unmatched(known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
