@@ -510,10 +510,9 @@ class ArrowFile(Table):
         fields = [schema.field(i) for i in self._fields.tolist()]
         self.names: list[str] = [field.name for field in fields]
         self._kinds = [field.type for field in fields]
-        self.text_columns: NDArray[np.bool_] = in_memory.are_texts(self._kinds)
-        self.narrow_columns = in_memory.are_narrow(self._kinds)
+        self.text_columns: NDArray[np.bool_]
+        self.text_columns, self.narrow_columns, self._others = in_memory.kinds_of(self._kinds)
         self.narrow = bool(self.narrow_columns.all())
-        self._others = in_memory.others(self._kinds)
         self.shape = (int(n_rows), len(fields))
         self._texts = self._parquet
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole

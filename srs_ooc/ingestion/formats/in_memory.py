@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -613,10 +613,9 @@ class FrameTable(Table):
         names = frame.column_names if self.format == "pyarrow" else frame.columns
         self.names: list[str] = [str(name) for name in names]
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
-        self.text_columns: NDArray[np.bool_] = are_texts(kinds)
-        self.narrow_columns = are_narrow(kinds)
+        self.text_columns: NDArray[np.bool_]
+        self.text_columns, self.narrow_columns, self._others = kinds_of(kinds)
         self.narrow = bool(self.narrow_columns.all())
-        self._others = others(kinds)
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
             if str(kind).lower() == "object":
@@ -674,40 +673,36 @@ _DECLARED = ("category", "categorical", "enum", "dictionary")
 _TEXT = ("object", "string", "large_string", "str", *_DECLARED)
 
 
-def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
-    """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
-    known: dict[Any, bool] = {}
-    return np.array(
-        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds], np.bool_
-    )
-
-
-def _is_text(kind: str) -> bool:
-    return kind.startswith(_TEXT) and not kind.startswith("struct")
-
-
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
-def are_narrow(kinds: Iterable[Any]) -> NDArray[np.bool_]:
-    """Tell of each column whether float32 holds every value of its dtype."""
+def kinds_of(kinds: Iterable[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, str]]:
+    """Tell what dtypes of pandas, polars or Arrow are, of each column.
+
+    Returns
+    -------
+    texts : bool (n_columns,)
+        Texts or categories.
+    narrow : bool (n_columns,)
+        Float32 holds every value.
+    others : dict
+        By its place each dtype that is of neither numbers, texts nor Python objects.
+    """
     kinds = list(kinds)
-    names = {kind: str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
-    narrow = {kind for kind, name in names.items() if _NARROW.fullmatch(name)}
-    return np.array([kind in narrow for kind in kinds], np.bool_)
-
-
-def others(kinds: Iterable[Any]) -> dict[int, str]:
-    """Return by its place each dtype that is of neither numbers, texts nor Python objects."""
-    known: dict[Any, str] = {}
-    named = (known.setdefault(kind, str(kind).lower()) for kind in kinds)
-    return {at: kind for at, kind in enumerate(named) if not (_is_text(kind) or _is_number(kind))}
-
-
-@cache
-def _is_number(kind: str) -> bool:
-    return _NUMERIC.fullmatch(kind.removesuffix("[pyarrow]")) is not None
+    names = {kind: str(kind).lower() for kind in set(kinds)}
+    plain = {kind: name.removesuffix("[pyarrow]") for kind, name in names.items()}
+    is_text = {
+        kind: name.startswith(_TEXT) and not name.startswith("struct")
+        for kind, name in names.items()
+    }
+    known = {kind for kind, name in plain.items() if is_text[kind] or _NUMERIC.fullmatch(name)}
+    narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
+    return (
+        np.array([is_text[kind] for kind in kinds], np.bool_),
+        np.array([kind in narrow for kind in kinds], np.bool_),
+        {at: names[kind] for at, kind in enumerate(kinds) if kind not in known},
+    )
 
 
 _AS_NUMBERS = {
