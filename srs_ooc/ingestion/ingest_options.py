@@ -17,7 +17,7 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion.formats import Names
+from srs_ooc.ingestion.formats import Names, reading
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.bed import BedFile
@@ -138,27 +138,23 @@ def pair_of(text: str) -> tuple[str, str]:
 
 
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(_bounded(stream, file))
-            is_first = True
-            for row in rows:
-                cells = [cell.strip() for cell in row]
-                if cells and not (is_first and cells == ["name", "kind"]):
-                    where = f"{file}, line {rows.line_num}"
-                    if len(row) != 2:
-                        raise InputError(
-                            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
-                            "for example chromosome,categorical."
-                        )
-                    _check_kind(cells[1], where)
-                    yield row[0], cells[1]
-                is_first = is_first and not row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{file}: expected a CSV file of names and kinds, could not read it: {error}. "
-            "Check the path."
-        ) from error
+    errors = OSError, UnicodeDecodeError, csv.Error
+    could_not = reading(file, "a CSV file of names and kinds", "Check the path.", errors)
+    with could_not, file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.reader(_bounded(stream, file))
+        is_first = True
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if cells and not (is_first and cells == ["name", "kind"]):
+                where = f"{file}, line {rows.line_num}"
+                if len(row) != 2:
+                    raise InputError(
+                        f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
+                        "for example chromosome,categorical."
+                    )
+                _check_kind(cells[1], where)
+                yield row[0], cells[1]
+            is_first = is_first and not row
 
 
 def _bounded(stream: TextIO, file: Path) -> Iterator[str]:

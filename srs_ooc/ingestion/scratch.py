@@ -192,9 +192,13 @@ class TextSpool:
             fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
             ends = ends[: max(1, fitting)]
             blob = self._bytes[previous : previous + int(ends[-1])].tobytes()
-            here = [i - start for i in skip if start <= i < start + len(ends)]
-            yield _without(blob, ends, here) if here else (blob, ends)
-            start, previous = start + len(ends), previous + len(blob)
+            here = range(start, start + len(ends))
+            if any(i in here for i in skip):
+                texts = zip(here, split_texts(blob, ends), strict=True)
+                yield joined([text for i, text in texts if i not in skip])
+            else:
+                yield blob, ends
+            start, previous = here.stop, previous + len(blob)
 
     def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the texts, some at a time, and the position of the first of them."""
@@ -202,12 +206,6 @@ class TextSpool:
         for blob, ends in self.blocks():
             yield start, list(split_texts(blob, ends))
             start += len(ends)
-
-
-def _without(
-    blob: bytes, ends: NDArray[np.uint64], positions: list[int]
-) -> tuple[bytes, NDArray[np.uint64]]:
-    return joined([text for i, text in enumerate(split_texts(blob, ends)) if i not in positions])
 
 
 def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:

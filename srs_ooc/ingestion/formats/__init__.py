@@ -5,6 +5,7 @@ read by columns or by rows, whichever its layout makes cheap.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 from sys import getsizeof
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, SrsOocError
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES
 from srs_ooc.native import _native
 
@@ -25,6 +27,7 @@ Floats = NDArray[np.floating[Any]]
 
 NAMED = 10
 """Columns that an error names besides the first."""
+_UNREAD = "could not read it"
 TO_DAYS = "turn such columns into numbers, such as days since a date"
 TO_UTF8 = (
     "Convert the file to UTF-8; of Latin-1, as older programs write it: `iconv -f latin1 -t utf-8 "
@@ -144,6 +147,26 @@ class Names(Collection[str]):
             made = (f"{name}-{i}" for i in numbers.get(name, ()))
             yield next((one for one in made if one not in taken), name)
             numbers.setdefault(name, count(1))
+
+
+@contextmanager
+def reading(
+    what: object, expected: str, remedy: str, errors: Any = Exception, found: str = _UNREAD
+) -> Iterator[None]:
+    """Have errors of a library, all if none are named, say that a file cannot be read.
+
+    Raises
+    ------
+    InputError
+        With what the library says.
+    """
+    try:
+        yield
+    except SrsOocError:
+        raise
+    except errors as error:
+        said = " ".join(str(error).split())[:300].rstrip(".") or repr(error)
+        raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 
 FEW, BLOCK_NBYTES = 1 << 8, 1 << 20

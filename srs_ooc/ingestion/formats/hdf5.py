@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.base.errors import InputError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
@@ -38,16 +38,10 @@ _LOCK = RLock()  # HDF5 does one thing at a time
 @contextlib.contextmanager
 def _reading(what: str) -> Iterator[None]:
     """Have HDF5 for oneself; what h5py raises is damage."""
-    with _LOCK:
-        try:
-            yield
-        except SrsOocError:
-            raise
-        except Exception as error:  # h5py has errors of many kinds
-            said = " ".join(str(error).split())[:200]
-            found = f"damage, or a compression that h5py does not know: {said}"
-            remedy = "Get the file again, or write it anew with gzip."
-            raise _bad(what, "HDF5 that can be read", found, remedy) from error
+    found = "found damage, or a compression that h5py does not know"
+    remedy = "Get the file again, or write it anew with gzip."
+    with _LOCK, formats.reading(what, "HDF5 that can be read", remedy, found=found):
+        yield
 
 
 def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again.") -> InputError:

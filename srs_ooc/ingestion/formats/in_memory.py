@@ -394,14 +394,10 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
         If the file is not there, or cannot be read so.
     """
     if isinstance(given, Path):
-        try:
+        expected = "a text file with one item a line, or a .npy file"
+        with formats.reading(given, expected, "Check the path.", (OSError, ValueError)):
             items = _npy_items(given) if given.suffix == ".npy" else _lines(given)
             yield from formats.bounded(items)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{given}: expected a text file with one item a line, or a .npy file, could not "
-                f"read it: {error}. Check the path."
-            ) from error
         return
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
