@@ -358,16 +358,7 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     if table is not None:
         if given["id_name"] is None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
-        said = given.pop
-        text = TextForm(said("separator"), decimal=said("decimal"), missing=said("missing") or None)
-        options = IngestOptions(
-            samples=table,
-            text=text,
-            kinds=ForcedKinds(tuple(map(pair_of, said("kind")))),
-            covariates=_names(said("covariates")),
-            **given,
-        )
-        options = options.with_targets(sample_columns(options)[2])
+        options, _ = _options_of(given | {"samples": table})
         words = "rows without a line in the table", "lines without a row, left out"
         _report_unmatched(found := add_columns(opened, options), *words)
         said = partial(said_of_missing, known=options.text.missing)
@@ -399,22 +390,26 @@ def _check_no_text(tables: tuple[Path, ...]) -> None:
 
 
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return what the options of the command say; those not named here are called as in Python."""
-    names, file, said = given.pop("names"), given.pop("target_file"), given.pop
+    """Return what the options of a command say; those not named here are called as in Python."""
+
+    def said(name: str, default: Any = None) -> Any:
+        return given.pop(name, default)
+
+    names, file = said("names"), said("target_file")
     if said("entry") is not None:
         raise UsageError(
             "--entry: left truncation is not covered: expected rows all followed from time "
             "0. Leave the option out."
         )
-    given["censored"] = censored_of(given["target"], given["time"], given["event"])
+    given["censored"] = censored_of(given["target"], given.get("time"), given.get("event"))
     if (time := said("time")) is not None:
         given["target"] = time
         given["event"], given["event_value"] = event_of(given["event"])
-    more = said("sample_features")
+    more, ignored = said("sample_features"), said("ignore", ())
     _check_orient(said("orient"), given, more)
     text = {name: said(name) for name in ("separator", "comment", "decimal")}
     options = IngestOptions(
-        ignore=tuple(name for one in said("ignore") for name in (_names(one) if one else ("",))),
+        ignore=tuple(name for one in ignored for name in (_names(one) if one else ("",))),
         kinds=ForcedKinds(tuple(map(pair_of, said("kind"))), said("kinds")),
         strata=_names(said("strata")),
         keep_values=not said("no_values"),

@@ -23,7 +23,6 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder
-from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
@@ -336,10 +335,6 @@ class JoinedRows(Table):
             for which, half in enumerate(halves):
                 half[i] = self._numbered(which, int(stored[i]), half[i], pool)
         return out
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks: numbers of texts where it holds such."""
-        return item_blocks(self.read(np.array([position]), TextCoder(MB))[0])
 
     def _numbered(
         self, which: int, feature: int, codes: NDArray[np.float64], pool: TextCoder

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts
+from srs_ooc.ingestion.formats import TO_DAYS, TO_UTF8, Texts, bounded
 from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES, many_texts
 from srs_ooc.ingestion.scratch import TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
@@ -419,7 +419,6 @@ def _hint(text: str) -> str:
 
 # Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces.
 
-_NAMES_AT_A_TIME = 1 << 14
 _N_AHEAD = 4
 
 
@@ -475,9 +474,8 @@ class CsvStream:
         if not form.header:
             self._rewind()
             self.place = (1, False)
-            for start in range(0, self.n_fields, _NAMES_AT_A_TIME):
-                stop = min(start + _NAMES_AT_A_TIME, self.n_fields)
-                take_names(texts_of(f"f{i}" for i in range(start, stop)))
+            for block in bounded(f"f{i}" for i in range(self.n_fields)):
+                take_names(texts_of(block))
 
     def _rewind(self) -> None:
         self.pieces = PieceReader(self.source)
@@ -648,9 +646,7 @@ def has_row_names(
     stream = CsvStream(source, form)
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
-    for _ in fed(stream, reader):
-        if reader.n_rows:
-            break
+    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
     n_found = stream.n_fields + 1
     if reader.problem is None or reader.n_rows != 1:
         return False
@@ -663,9 +659,7 @@ def has_row_names(
 
 def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
     stream, reader = _skim(source, form, n_fields, -1, row_names=True)
-    for _ in fed(stream, reader):
-        if reader.n_rows:
-            break
+    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
     if not any(reader.take_texts(TARGET)):
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "

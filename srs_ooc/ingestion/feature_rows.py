@@ -23,7 +23,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
-from srs_ooc.ingestion.formats.in_memory import item_blocks, read_lines
+from srs_ooc.ingestion.formats.in_memory import read_lines
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -177,7 +177,7 @@ class FeatureRows(Table):
         """Return the line of the file that a feature stands on."""
         return int(self._lines[position : position + 1][0])
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder | None) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return features, each a row of the result."""
         held, path = positions >= self.n_read, self._path
         if not held.any():
@@ -187,10 +187,6 @@ class FeatureRows(Table):
         out[held] = self._more[positions[held] - self.n_read]
         out[~held] = self.read(positions[~held], pool)
         return out
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the values of a feature in blocks."""
-        return item_blocks(self.read(np.array([position]), None)[0])
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> text_tables.CsvStream:
@@ -268,13 +264,17 @@ def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
     return [*options.columns(), *features]
 
 
-def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]]]:
+def read_samples(
+    options: IngestOptions, ids: list[str], expected: str
+) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Return by id, in the order of a sample table, the line of each sample and its cells.
+
+    ``expected`` says which ``ids`` are looked up in it.
 
     Raises
     ------
     InputError
-        If a column is not there, a row is ragged, or an id occurs twice.
+        If a column is not there, a row is ragged, an id occurs twice, or none is among ``ids``.
     """
     known: dict[str, tuple[int, tuple[str, ...]]] = {}
     for line, sample, *cells in _samples(options):
@@ -284,6 +284,12 @@ def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]
                 f"{options.id_name!r}, found {sample!r} again. Keep one line for each sample."
             )
         known[sample] = line, tuple(cells)
+    if known.keys().isdisjoint(ids):
+        raise InputError(
+            f"{expected} as in column {options.id_name!r} of {options.samples} "
+            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
+            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
+        )
     return known
 
 
@@ -467,16 +473,10 @@ def open_feature_rows(source: SourceFile, options: IngestOptions, work: WorkFold
     stream = open_stream(source, options.text, header)
     memory = feature_memory(source, header, options)
     memory.check(source)
-    known = read_samples(options)
     check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(header)[1:]
+    known = read_samples(options, ids, f"{source}: expected sample ids")
     matched = [sample for sample in ids if sample in known]
-    if not matched:
-        raise InputError(
-            f"{source}: expected sample ids as in column {options.id_name!r} of {options.samples} "
-            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
-            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
-        )
     kinds = options.kinds.by_name()
     n_rows = text_tables.estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.base.budget import Budget, Lease, growth_counted
-from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
 from srs_ooc.base.options import (
     flag_given,
@@ -501,13 +501,8 @@ def add_columns(store: Store, options: IngestOptions) -> dict[str, Any]:
     lease = samples_lease(options, store.n_rows, store.manifest.lengths["row_ids_bytes"])
     columns = Lease("columns of the rows", SLACK_NBYTES + (30 + 20 * len(asked)) * store.n_rows)
     Budget(int(options.memory_mb * MB), [lease, columns]).check()
-    known, ids = read_samples(options), list(store.row_ids)
-    if known.keys().isdisjoint(ids):
-        raise InputError(
-            f"{table}: expected row ids of {store.place} ({', '.join(ids[:3])}, ...) in column "
-            f"{options.id_name!r}, found none of them ({', '.join(list(known)[:3])}, ...). Name "
-            "the column that holds them with --id; `srs-ooc inspect STORE --row-ids` lists them."
-        )
+    ids = list(store.row_ids)
+    known = read_samples(options, ids, f"{store.place}: expected row ids")
     gone = 0, [next(iter(options.text.missing or ("",)))] * len(asked)
     inferred, of_plink = unmatched(known, ids), is_plink(store.manifest.source)
     with tempfile.TemporaryDirectory() as scratch, store.unchanged():

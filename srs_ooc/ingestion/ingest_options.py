@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -17,9 +17,10 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion.formats import Names
+from srs_ooc.ingestion.formats import Names, reading
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, KINDS
 
 # Kinds of feature that the user forces.
@@ -96,24 +97,20 @@ class ForcedKinds:
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""
-        out: dict[bytes, int] = {}
-        for pairs in self._blocks():
-            for name, kind in pairs.items():
-                if name in out:
-                    raise _twice(name)
-                out[name] = kind
-        return out
+        return next(self._blocks(None), {})
 
-    def _blocks(self) -> Iterator[dict[bytes, int]]:
-        """Yield kinds by name, some at a time."""
+    def _blocks(self, most: int | None = _PAIRS_AT_A_TIME) -> Iterator[dict[bytes, int]]:
+        """Yield kinds by name, at most so many at a time."""
         pairs = chain(self.given, _pairs_of(self.file) if self.file else ())
-        while block := list(islice(pairs, _PAIRS_AT_A_TIME)):
+        while True:
             out: dict[bytes, int] = {}
-            for name, kind in block:
+            for name, kind in islice(pairs, most):
                 key = name.strip(" \t").encode()
                 if key in out:
                     raise _twice(key)
                 out[key] = KINDS[kind]
+            if not out:
+                return
             yield out
 
 
@@ -141,27 +138,23 @@ def pair_of(text: str) -> tuple[str, str]:
 
 
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(_bounded(stream, file))
-            is_first = True
-            for row in rows:
-                cells = [cell.strip() for cell in row]
-                if cells and not (is_first and cells == ["name", "kind"]):
-                    where = f"{file}, line {rows.line_num}"
-                    if len(row) != 2:
-                        raise InputError(
-                            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
-                            "for example chromosome,categorical."
-                        )
-                    _check_kind(cells[1], where)
-                    yield row[0], cells[1]
-                is_first = is_first and not row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{file}: expected a CSV file of names and kinds, could not read it: {error}. "
-            "Check the path."
-        ) from error
+    errors = OSError, UnicodeDecodeError, csv.Error
+    could_not = reading(file, "a CSV file of names and kinds", "Check the path.", errors)
+    with could_not, file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.reader(_bounded(stream, file))
+        is_first = True
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if cells and not (is_first and cells == ["name", "kind"]):
+                where = f"{file}, line {rows.line_num}"
+                if len(row) != 2:
+                    raise InputError(
+                        f"{where}: expected a name and a kind, found {','.join(row)!r}. Write "
+                        "for example chromosome,categorical."
+                    )
+                _check_kind(cells[1], where)
+                yield row[0], cells[1]
+            is_first = is_first and not row
 
 
 def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
@@ -242,12 +235,6 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     order = np.argsort(keys, kind="stable")
     del keys
     return order.astype(np.uint32)
-
-
-_LATER = ("id_name", "sample_features", "covariates", "missing_covariates", "censored", "event",
-          "event_value", "aggregate", "link", "query", "targets", "append_rows",
-          "append_features", "threads", "rename_repeated")  # fmt: skip
-"""Options that came later: folders of pieces of older versions know none of them."""
 
 
 @dataclass(frozen=True)
@@ -379,12 +366,13 @@ class IngestOptions:
         dtype = "uint16" if self.code_dtype == "uint16" else "uint8"
         return StoreForm(dtype, values_dtype if self.keep_values else None)
 
-    def settled(self, *, genotypes: bool = False) -> "IngestOptions":
-        """Return options that say the dtype of codes, that of a ``.bed`` file if so said."""
+    def settled(self, table: object = None) -> "IngestOptions":
+        """Return options that say the dtype of codes, that of a ``.bed`` file if that is it."""
         if self.code_dtype != "auto":
             return self
         is_plain = self.keep_values and not (self.link or self.kinds or self.aggregate)
-        return replace(self, code_dtype="2bit" if genotypes and is_plain else "uint8")
+        is_bed = isinstance(getattr(table, "bed", None), BedFile)
+        return replace(self, code_dtype="2bit" if is_bed and is_plain else "uint8")
 
     def memory(
         self,
@@ -400,16 +388,6 @@ class IngestOptions:
         cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
         memory = IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
         return replace(memory, aggregates=self.aggregate is not None)
-
-    def identity(self) -> str:
-        """Return what decides what a table becomes, in the words that folders of pieces hold."""
-        plain = replace(self, overwrite=False, threads=None)
-        said = vars(plain) | {"memory_mb": 0}
-        names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
-        default = {one.name: one.default for one in fields(self) if one.name in _LATER}
-        kept = (name for name in said if name not in default or said[name] != default[name])
-        words = (f"{names[name]}={said[name]!r}" for name in kept)
-        return f"IngestOptions({', '.join(words)})"
 
     def columns(self) -> list[tuple[str, str]]:
         """Return (what it is, name) of each column that is named for a role of the rows."""

@@ -121,8 +121,8 @@ class TextReading:
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns."""
         self._header, text, inferred = header, self.options.text, {}
-        self._check_decoder()
-        has_names = text_tables.has_row_names(self.source, text, self._check_columns)
+        self._look_at(1)
+        has_names = text_tables.has_row_names(self.source, text, self._look_at)
         self._open = partial(text_tables.CsvStream, form=text, row_names=has_names)
         self._stream = self._open(self.source, take_names=header.append)
         if has_names:
@@ -140,15 +140,11 @@ class TextReading:
             return f"{self.source}, row {row + 1}"
         return f"{self.source}, line {self._lines[row : row + 1][0]}"
 
-    def _check_columns(self, n_columns: int) -> None:
-        """Refuse a cap before a look at the first row of a table with very many columns."""
-        if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
+    def _look_at(self, n_columns: int) -> None:
+        """Refuse a cap before a look at many columns, or before much is decompressed."""
+        nbytes = ingest_memory.COLUMN_NBYTES * n_columns, PieceReader(self.source).decoder_nbytes
+        if max(nbytes) > ingest_memory.LOOK_NBYTES:
             self._memory(n_columns).check(self.source)
-
-    def _check_decoder(self) -> None:
-        """Refuse a cap that cannot hold decompression, before much is decompressed."""
-        if PieceReader(self.source).decoder_nbytes > ingest_memory.LOOK_NBYTES:
-            self._memory(1).check(self.source)
 
     def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
         decoding = N_DECODERS * PieceReader(self.source).decoder_nbytes
@@ -335,7 +331,7 @@ class TableReading:
     ) -> None:
         self._table, self.source, self._work = table, source, work
         self.annotations = getattr(table, "annotations", {})
-        self.options = options.settled(genotypes=self.genotypes is not None)
+        self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or memory_of(table, self.options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")

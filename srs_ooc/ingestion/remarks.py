@@ -159,10 +159,13 @@ def _look_like_cells(names: Iterator[bytes]) -> bool:
 
 @np.errstate(over="ignore")
 def _counts_rows(store: Store) -> bool:
-    if store.manifest.values_dtype is None:
-        return False
-    stored = _first_stored(store)
-    if stored is None:
+    pieces = zip(store.pieces("positions"), store.pieces("kinds"), strict=True)
+    found = (
+        start + int((places == 0).argmax())
+        for (start, places), (_, kinds) in pieces
+        if (kinds[places == 0] == INTEGER).any()
+    )
+    if store.manifest.values_dtype is None or (stored := next(found, None)) is None:
         return False
     last = None
     for _, _, part in store.values().columns(np.array([stored], np.int64)):
@@ -171,16 +174,6 @@ def _counts_rows(store: Store) -> bool:
             return False
         last = part[-1]
     return True
-
-
-def _first_stored(store: Store) -> int | None:
-    """Return where the first column is stored, if its values are whole numbers."""
-    for (start, places), (_, kinds) in zip(
-        store.pieces("positions"), store.pieces("kinds"), strict=True
-    ):
-        if len(there := np.flatnonzero(places == 0)):
-            return start + int(there[0]) if kinds[there[0]] == INTEGER else None
-    return None
 
 
 def _texts(store: Store, said: Said) -> Iterator[str]:

@@ -21,7 +21,7 @@ from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, hash_text, split_texts
-from srs_ooc.ingestion.formats.in_memory import EXACT, text_of
+from srs_ooc.ingestion.formats.in_memory import EXACT, item_blocks, text_of
 from srs_ooc.ingestion.ingest_options import FREE, IngestOptions, StoredColumns, check_distinct
 from srs_ooc.ingestion.scratch import (
     ScratchArray,
@@ -334,8 +334,6 @@ _LONGEST_LABEL = 1000
 _LABELS_NBYTES, _CODES_NBYTES = MAX_CLASSES * 528, 8_000_000
 """Memory for the labels of the most classes, of 100 bytes each; and for the distinct texts of
 strata and groups, a column at a time."""
-NUMBERED = 1 << 14
-"""Rows that are numbered together."""
 MOST_LEVELS, _LONGEST_LEVEL = 1000, 100
 """A covariate has at most so many categories; their texts are at most so many bytes."""
 _EVENTS = {"1": "0", "true": "false", "yes": "no", "dead": "alive", "deceased": "living"}
@@ -380,8 +378,8 @@ class RowColumns:
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
         spool = self.open("target", NO_TARGET)
-        for start in range(1, n_rows + 1, NUMBERED):
-            spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
+        for block in item_blocks(map(str, range(1, n_rows + 1))):
+            spool.append(texts_of(block))
 
     def look(self, where: str, options: IngestOptions) -> str:
         """Say the kind of the target, which alone was opened, of some rows of a table."""

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX, Closing
 from srs_ooc.base.text import ceil_div, describe_nbytes
-from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
+from srs_ooc.ingestion.formats import Texts, bounded, hash_text, split_texts
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.native import _native
 from srs_ooc.store import bed
@@ -32,16 +32,7 @@ BLOCK_NBYTES = 1 << 20
 
 def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
     """Gather texts into :data:`TextBlocks` of bounded size."""
-    pieces: list[bytes] = []
-    nbytes = 0
-    for text in texts:
-        pieces.append(text.encode())
-        nbytes += len(pieces[-1])
-        if len(pieces) == BLOCK or nbytes >= BLOCK_NBYTES:
-            yield joined(pieces)
-            pieces, nbytes = [], 0
-    if pieces:
-        yield joined(pieces)
+    return map(joined, bounded(text.encode() for text in texts))
 
 
 def texts_of(texts: Iterable[str]) -> Texts:
@@ -201,9 +192,13 @@ class TextSpool:
             fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
             ends = ends[: max(1, fitting)]
             blob = self._bytes[previous : previous + int(ends[-1])].tobytes()
-            here = [i - start for i in skip if start <= i < start + len(ends)]
-            yield _without(blob, ends, here) if here else (blob, ends)
-            start, previous = start + len(ends), previous + len(blob)
+            here = range(start, start + len(ends))
+            if any(i in here for i in skip):
+                texts = zip(here, split_texts(blob, ends), strict=True)
+                yield joined([text for i, text in texts if i not in skip])
+            else:
+                yield blob, ends
+            start, previous = here.stop, previous + len(blob)
 
     def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the texts, some at a time, and the position of the first of them."""
@@ -211,12 +206,6 @@ class TextSpool:
         for blob, ends in self.blocks():
             yield start, list(split_texts(blob, ends))
             start += len(ends)
-
-
-def _without(
-    blob: bytes, ends: NDArray[np.uint64], positions: list[int]
-) -> tuple[bytes, NDArray[np.uint64]]:
-    return joined([text for i, text in enumerate(split_texts(blob, ends)) if i not in positions])
 
 
 def blocks_of(array: ScratchArray | NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -432,30 +432,27 @@ def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> N
 
 def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
     """Return options without the columns that a piece has not."""
-    bare = replace(options.without_columns(), row_ids=None, ignore=(), kinds=ForcedKinds())
+    bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds())
     bare = replace(bare, no_target=True, censored=False)
     with _read(table, bare, folder) as (header, reading):
         return _those_in(header, getattr(reading, "annotations", ()), options)
 
 
 def _those_in(header: TextSpool, beside: Collection[str], options: IngestOptions) -> IngestOptions:
-    def there(name: str | None) -> str | None:
-        is_there = name is not None and (name in beside or header.find(name) is not None)
-        return name if is_there else None
+    def is_there(name: str) -> bool:
+        return name in beside or header.find(name) is not None
 
-    given = vars(options)
-    single = ("target", "event", "row_ids", "weights", "groups")
-    own: dict[str, Any] = {what: there(given[what]) for what in single}
-    if options.censored and None in (own["target"], own["event"]):  # a column without the other
-        own["target"] = own["event"] = None
-    for what in ("strata", "covariates"):
-        own[what] = given[what] if all(map(there, given[what])) else ()
-    own["targets"] = tuple(filter(there, options.targets))
-    own["ignore"] = tuple(name for name in options.ignore if there(name) is not None)
-    kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if there(pair[0]) is not None))
-    has_target = own["target"] is not None
-    censored = options.censored and has_target
-    return replace(options, **own, kinds=kinds, no_target=not has_target, censored=censored)
+    own = options.without_columns({name for _, name in options.columns() if not is_there(name)})
+    if options.censored and None in (own.target, own.event):  # a column without the other
+        own = replace(own, target=None, event=None)
+    strata, covariates = (
+        given if all(map(is_there, given)) else () for given in (options.strata, options.covariates)
+    )
+    kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if is_there(pair[0])))
+    ignore = tuple(filter(is_there, options.ignore))
+    own = replace(own, strata=strata, covariates=covariates, ignore=ignore, kinds=kinds)
+    has_target = own.target is not None
+    return replace(own, no_target=not has_target, censored=options.censored and has_target)
 
 
 @contextmanager
@@ -645,7 +642,8 @@ def _identity(tables: list[Path], options: IngestOptions) -> str:
         files_of += [(path, path) for path in beside if path.is_file()]
     stats = [(str(table.absolute()), path.stat()) for table, path in files_of]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    return hashlib.sha256(json.dumps([files, options.identity()]).encode()).hexdigest()
+    plain = repr(replace(options, overwrite=False, threads=None, memory_mb=0))
+    return hashlib.sha256(json.dumps([files, plain]).encode()).hexdigest()
 
 
 def _check_rows(stores: list[Store], tables: list[Path]) -> None:

@@ -148,15 +148,9 @@ def _with_samples(
     if getattr(table, "held", None) is not None:
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
         table.held = (*(table.held or ()), lease)
-        is_bed = isinstance(getattr(table, "bed", None), BedFile)
-        memory_of(table, options.settled(genotypes=is_bed)).check(path)
-    ids, known = list(map(str, items)), feature_rows.read_samples(asked)
-    if known.keys().isdisjoint(ids):
-        raise InputError(
-            f"{path}: expected row ids as in column {options.id_name!r} of {options.samples} "
-            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
-            f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
-        )
+        memory_of(table, options).check(path)
+    ids = list(map(str, items))
+    known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
     columns: dict[str, Any] = {"row_ids": [(str(options.id_name), ids)]}
     inferred = side.inferred | feature_rows.unmatched(known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
@@ -505,8 +499,7 @@ def forecast(
         else:
             opened = opener(work.scratch, options)
             work.stack.callback(getattr(opened, "close", int))
-            is_bed = isinstance(getattr(opened, "bed", None), BedFile)
-            memory = memory_of(opened, options.settled(genotypes=is_bed))
+            memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape
             if memory.fits:  # else an ingest refuses no more than the cap

@@ -15,7 +15,6 @@ from stores import values_of
 
 import srs_ooc as package
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
 
@@ -475,12 +474,6 @@ def test_pieces_whose_rows_lack_covariates_have_other_rows(tmp_path):
     tables = pieces(tmp_path, HEAD, (*HEAD[:-1], "f2"))
     _, manifest = made(tmp_path, tables, **IN_PIECES, missing_covariates="drop")
     assert (manifest.n_rows, manifest.inferred["rows_without_covariates"]) == (8, 2)
-
-
-def test_options_that_came_later_leave_folders_of_pieces_as_they_were():
-    plain = IngestOptions(target="y", groups="g")
-    assert not any(word in plain.identity() for word in ("covariates", "event", "censored", "aggr"))
-    assert plain.identity() != IngestOptions(target="y", groups="g", covariates=("a",)).identity()
 
 
 # One row of each group.

@@ -168,16 +168,13 @@ def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
     assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
 
 
-def test_the_words_that_identify_pieces_stay_the_same():
-    """Folders of pieces that other versions began hold their digest."""
-    options = dataclasses.replace(OPTIONS, overwrite=True, code_dtype="uint8")
-    assert options.identity() == (
-        "IngestOptions(target='label', task='auto', missing_target='drop', min_class_rows=None, "
-        "kinds=ForcedKinds(given=(), file=None), weights=None, strata=(), groups=None, "
-        "row_ids='id', ignore=(), memory_nbytes=0, code_dtype='uint8', keep_values=True, "
-        "text=TextForm(separator=None, comment=None, decimal='point', missing=None, header=True), "
-        "samples=None, overwrite=False, no_target=False, first_feature=0)"
-    )
+def test_pieces_are_known_by_what_decides_what_they_become(tables):
+    files = tables[0]
+    same = {"overwrite": True, "threads": 1, "memory_mb": OPTIONS.memory_mb + 1}
+    other = dataclasses.replace(OPTIONS, covariates=("a",))
+    known = shards._identity(files, OPTIONS)
+    assert shards._identity(files, dataclasses.replace(OPTIONS, **same)) == known
+    assert shards._identity(files, other) != known
 
 
 def test_pieces_in_another_order_than_that_of_the_whole_are_refused(tables, tmp_path):

@@ -5,6 +5,7 @@ read by columns or by rows, whichever its layout makes cheap.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 from sys import getsizeof
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES
 from srs_ooc.native import _native
 
 Floats = NDArray[np.floating[Any]]
@@ -24,6 +27,7 @@ Floats = NDArray[np.floating[Any]]
 
 NAMED = 10
 """Columns that an error names besides the first."""
+_UNREAD = "could not read it"
 TO_DAYS = "turn such columns into numbers, such as days since a date"
 TO_UTF8 = (
     "Convert the file to UTF-8; of Latin-1, as older programs write it: `iconv -f latin1 -t utf-8 "
@@ -143,6 +147,26 @@ class Names(Collection[str]):
             made = (f"{name}-{i}" for i in numbers.get(name, ()))
             yield next((one for one in made if one not in taken), name)
             numbers.setdefault(name, count(1))
+
+
+@contextmanager
+def reading(
+    what: object, expected: str, remedy: str, errors: Any = Exception, found: str = _UNREAD
+) -> Iterator[None]:
+    """Have errors of a library, all if none are named, say that a file cannot be read.
+
+    Raises
+    ------
+    InputError
+        With what the library says.
+    """
+    try:
+        yield
+    except SrsOocError:
+        raise
+    except errors as error:
+        said = " ".join(str(error).split())[:300].rstrip(".") or repr(error)
+        raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 
 FEW, BLOCK_NBYTES = 1 << 8, 1 << 20
@@ -296,7 +320,14 @@ class Table(Protocol):
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks; None or NaN where one is missing."""
-        ...
+        n_rows, step = self.shape[0], max(1, PIECE_NBYTES // (8 * self.shape[1]))
+        if not self.by_rows:
+            cells = self.read(np.array([position]), TextCoder(0))[0]
+            yield from bounded(Items(n_rows, lambda some: cells[some].tolist()))
+            return
+        for start in range(0, n_rows, step):
+            rows = np.arange(start, min(start + step, n_rows))
+            yield self.read(rows, TextCoder(0))[:, position].tolist()
 
 
 REQUIRED = (

@@ -120,21 +120,18 @@ def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Ta
     StoreError
         If there is no room on the disk to unpack it.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            if sizes.keys() >= _SPARSE_KEYS:
-                n_bytes = sum(entry.file_size for entry in sizes.values())
-                return _open_sparse(path, what, n_bytes, _shape_of(archive, what), options)
-            entry = sizes[_main_key(list(sizes), what)]
-            copy = scratch / "matrix.npy"
-            check_disk(scratch.parent, entry.file_size, 0)
-            with archive.open(entry) as packed, copy.open("wb") as file:
-                shutil.copyfileobj(packed, file, 1 << 18)
-    except _BAD_ARCHIVE as error:
-        raise InputError(
-            f"{what}: expected a .npz file, found damage: {error}. Get the file again."
-        ) from error
+    remedy = "Get the file again."
+    damage = formats.reading(what, "a .npz file", remedy, _BAD_ARCHIVE, "found damage")
+    with damage, zipfile.ZipFile(path) as archive:
+        sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        if sizes.keys() >= _SPARSE_KEYS:
+            n_bytes = sum(entry.file_size for entry in sizes.values())
+            return _open_sparse(path, what, n_bytes, _shape_of(archive, what), options)
+        entry = sizes[_main_key(list(sizes), what)]
+        copy = scratch / "matrix.npy"
+        check_disk(scratch.parent, entry.file_size, 0)
+        with archive.open(entry) as packed, copy.open("wb") as file:
+            shutil.copyfileobj(packed, file, 1 << 18)
     return NpyTable(copy, what)
 
 
@@ -454,13 +451,8 @@ class ArrowFile(Table):
         self._path, self._what = path, what
         self._lock = Lock()
         self._check_footer(options)
-        try:
+        with formats.reading(what, f"a {self.format} file", "Get the file again.", self._damage):
             self._open()
-        except self._damage as error:
-            raise InputError(
-                f"{what}: expected a {self.format} file, could not read it: {_one_line(error)}. "
-                "Get the file again."
-            ) from error
         in_memory.check_shape(self.shape, what)
         self.held = self._held(self.shape[1], self._n_groups)
 
@@ -510,10 +502,9 @@ class ArrowFile(Table):
         fields = [schema.field(i) for i in self._fields.tolist()]
         self.names: list[str] = [field.name for field in fields]
         self._kinds = [field.type for field in fields]
-        self.text_columns: NDArray[np.bool_] = in_memory.are_texts(self._kinds)
-        self.narrow_columns = in_memory.are_narrow(self._kinds)
+        self.text_columns: NDArray[np.bool_]
+        self.text_columns, self.narrow_columns, self._others = in_memory.kinds_of(self._kinds)
         self.narrow = bool(self.narrow_columns.all())
-        self._others = in_memory.others(self._kinds)
         self.shape = (int(n_rows), len(fields))
         has_index = len(self.index_names) == 1
         self.index = Names(self.shape[0], partial(self._cells, 0)) if has_index else None
@@ -571,14 +562,9 @@ class ArrowFile(Table):
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        try:
-            with self._lock:  # one file handle
-                yield
-        except self._damage as error:
-            raise InputError(
-                f"{self._what}: could not read column {name!r} or the next: "
-                f"{_one_line(error)}. Get the file again."
-            ) from error
+        expected, remedy = f"column {name!r} and the next", "Get the file again."
+        with self._lock, formats.reading(self._what, expected, remedy, self._damage):
+            yield  # one file handle
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
@@ -612,10 +598,6 @@ def _index_names(schema: Any) -> list[str]:
     except ValueError:
         return []  # notes that cannot be read are none
     return [name for name in noted if isinstance(name, str)]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
 
 
 # Which format a file is of; formats of other packages, known by how the names of their files end.

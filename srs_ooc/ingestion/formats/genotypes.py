@@ -28,7 +28,6 @@ from srs_ooc.ingestion.formats import (
     TextCoder,
     distinct_names,
 )
-from srs_ooc.ingestion.formats.in_memory import item_blocks
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
@@ -85,10 +84,6 @@ class BedTable(Table):
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
         return self.bed.read(positions)
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the dosages of a variant in blocks."""
-        return item_blocks(self.read(np.array([position]), TextCoder(0))[0])
 
 
 class PgenTable(BedTable):

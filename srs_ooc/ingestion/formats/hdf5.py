@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.base.errors import InputError
 from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
@@ -38,16 +38,10 @@ _LOCK = RLock()  # HDF5 does one thing at a time
 @contextlib.contextmanager
 def _reading(what: str) -> Iterator[None]:
     """Have HDF5 for oneself; what h5py raises is damage."""
-    with _LOCK:
-        try:
-            yield
-        except SrsOocError:
-            raise
-        except Exception as error:  # h5py has errors of many kinds
-            said = " ".join(str(error).split())[:200]
-            found = f"damage, or a compression that h5py does not know: {said}"
-            remedy = "Get the file again, or write it anew with gzip."
-            raise _bad(what, "HDF5 that can be read", found, remedy) from error
+    found = "found damage, or a compression that h5py does not know"
+    remedy = "Get the file again, or write it anew with gzip."
+    with _LOCK, formats.reading(what, "HDF5 that can be read", remedy, found=found):
+        yield
 
 
 def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again.") -> InputError:
@@ -381,15 +375,6 @@ class Matrix(Table):
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
         return np.concatenate([self._lines(int(run[0]), int(run[-1]) + 1) for run in runs])
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks."""
-        if not self.by_rows:
-            yield from in_memory.item_blocks(self._lines(position, position + 1)[0])
-            return
-        step = max(1, PIECE_NBYTES // (8 * self.shape[1]))
-        for start in range(0, self.shape[0], step):
-            yield self._lines(start, min(start + step, self.shape[0]))[:, position].tolist()
 
 
 class SparseMatrix(Matrix):

@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -394,7 +394,10 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
         If the file is not there, or cannot be read so.
     """
     if isinstance(given, Path):
-        yield from _file_blocks(given)
+        expected = "a text file with one item a line, or a .npy file"
+        with formats.reading(given, expected, "Check the path.", (OSError, ValueError)):
+            items = _npy_items(given) if given.suffix == ".npy" else _lines(given)
+            yield from formats.bounded(items)
         return
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
@@ -403,25 +406,10 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     yield from formats.bounded(given)
 
 
-def _file_blocks(path: Path) -> Iterator[list[Any]]:
-    try:
-        if path.suffix == ".npy":
-            yield from _npy_blocks(path)
-            return
-        yield from formats.bounded(_lines(path))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: expected a text file with one item a line, or a .npy file, could not read "
-            f"it: {error}. Check the path."
-        ) from error
-
-
 def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file."""
     with path.open(encoding="utf-8-sig") as file:
-        number = 0
-        while line := file.readline(LONGEST_ITEM + 1):
-            number += 1
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_ITEM + 1), ""), 1):
             if len(line) > LONGEST_ITEM:
                 raise InputError(
                     f"{path}, line {number}: expected one item a line, found a line of more than "
@@ -430,23 +418,24 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-def _npy_blocks(path: Path) -> Iterator[list[Any]]:
+def _npy_items(path: Path) -> Items:
     shape, dtype, _, offset = read_header(path, str(path))
     if len(shape) != 1:
         raise InputError(
             f"{path}: expected a one-dimensional array, found the shape {shape}. "
             "Save one item for each row or column."
         )
-    size, (n_items,) = dtype.itemsize, shape
-    if size > LONGEST_ITEM:
+    if (size := dtype.itemsize) > LONGEST_ITEM:
         raise InputError(
             f"{path}: expected items of at most {LONGEST_ITEM} bytes, found {size}. Save "
             "shorter texts."
         )
-    step = max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1)))
-    for start in range(0, n_items, step):
-        count = min(step, n_items - start)
-        yield np.fromfile(path, dtype, count, offset=offset + start * size).tolist()
+
+    def read(some: slice) -> list[Any]:
+        count = some.stop - some.start
+        return list(np.fromfile(path, dtype, count, offset=offset + some.start * size).tolist())
+
+    return Items(shape[0], read, max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1))))
 
 
 def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:
@@ -620,10 +609,9 @@ class FrameTable(Table):
         names = frame.column_names if self.format == "pyarrow" else frame.columns
         self.names: list[str] = [str(name) for name in names]
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
-        self.text_columns: NDArray[np.bool_] = are_texts(kinds)
-        self.narrow_columns = are_narrow(kinds)
+        self.text_columns: NDArray[np.bool_]
+        self.text_columns, self.narrow_columns, self._others = kinds_of(kinds)
         self.narrow = bool(self.narrow_columns.all())
-        self._others = others(kinds)
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
             if str(kind).lower() == "object":
@@ -681,40 +669,36 @@ _DECLARED = ("category", "categorical", "enum", "dictionary")
 _TEXT = ("object", "string", "large_string", "str", *_DECLARED)
 
 
-def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
-    """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
-    known: dict[Any, bool] = {}
-    return np.array(
-        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds], np.bool_
-    )
-
-
-def _is_text(kind: str) -> bool:
-    return kind.startswith(_TEXT) and not kind.startswith("struct")
-
-
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
 _NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
-def are_narrow(kinds: Iterable[Any]) -> NDArray[np.bool_]:
-    """Tell of each column whether float32 holds every value of its dtype."""
+def kinds_of(kinds: Iterable[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, str]]:
+    """Tell what dtypes of pandas, polars or Arrow are, of each column.
+
+    Returns
+    -------
+    texts : bool (n_columns,)
+        Texts or categories.
+    narrow : bool (n_columns,)
+        Float32 holds every value.
+    others : dict
+        By its place each dtype that is of neither numbers, texts nor Python objects.
+    """
     kinds = list(kinds)
-    names = {kind: str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
-    narrow = {kind for kind, name in names.items() if _NARROW.fullmatch(name)}
-    return np.array([kind in narrow for kind in kinds], np.bool_)
-
-
-def others(kinds: Iterable[Any]) -> dict[int, str]:
-    """Return by its place each dtype that is of neither numbers, texts nor Python objects."""
-    known: dict[Any, str] = {}
-    named = (known.setdefault(kind, str(kind).lower()) for kind in kinds)
-    return {at: kind for at, kind in enumerate(named) if not (_is_text(kind) or _is_number(kind))}
-
-
-@cache
-def _is_number(kind: str) -> bool:
-    return _NUMERIC.fullmatch(kind.removesuffix("[pyarrow]")) is not None
+    names = {kind: str(kind).lower() for kind in set(kinds)}
+    plain = {kind: name.removesuffix("[pyarrow]") for kind, name in names.items()}
+    is_text = {
+        kind: name.startswith(_TEXT) and not name.startswith("struct")
+        for kind, name in names.items()
+    }
+    known = {kind for kind, name in plain.items() if is_text[kind] or _NUMERIC.fullmatch(name)}
+    narrow = {kind for kind, name in plain.items() if _NARROW.fullmatch(name)}
+    return (
+        np.array([is_text[kind] for kind in kinds], np.bool_),
+        np.array([kind in narrow for kind in kinds], np.bool_),
+        {at: names[kind] for at, kind in enumerate(kinds) if kind not in known},
+    )
 
 
 _AS_NUMBERS = {
@@ -874,6 +858,7 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
 
 def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     """Return what the ingest of a table takes that is read by columns or by rows."""
+    options = options.settled(table)
     held = getattr(table, "held", None)
     if held is None:  # it was given, or others opened it
         grown = max(0, resident_nbytes() - own_nbytes())

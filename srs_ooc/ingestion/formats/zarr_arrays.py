@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
-from srs_ooc.base.errors import InputError, SrsOocError
+from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ingestion import ingest_memory
@@ -36,6 +36,7 @@ from srs_ooc.ingestion.formats import (
     distinct_names,
     hdf5,
     in_memory,
+    reading,
 )
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
@@ -65,19 +66,11 @@ def _reading(what: str) -> Iterator[None]:
     import zarr
 
     limits = zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
-    with _LOCK, warnings.catch_warnings(), limits:
+    at_url = "Name an array, as URL/ARRAY: a web server does not list them."
+    remedy = at_url if "://" in what else "Get the folder again."
+    with _LOCK, warnings.catch_warnings(), limits, reading(what, "arrays of Zarr", remedy):
         warnings.simplefilter("ignore")
-        try:
-            yield
-        except SrsOocError:
-            raise
-        except Exception as error:  # zarr and each codec have errors of their own
-            said = " ".join(str(error).split())[:200].rstrip(".")
-            at_url = "Name an array, as URL/ARRAY: a web server does not list them."
-            raise InputError(
-                f"{what}: expected arrays of Zarr, could not read it: {said or repr(error)}. "
-                f"{at_url if '://' in what else 'Get the folder again.'}"
-            ) from error
+        yield
 
 
 class _Cells:
@@ -298,16 +291,6 @@ class ZarrTable(Table):
 
     def _numbers(self, lines: NDArray[Any]) -> Floats:
         return self._cells.decoder.numbers(lines)
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks."""
-        if not self.by_rows:
-            yield from in_memory.item_blocks(self.read(np.array([position]), TextCoder(0))[0])
-            return
-        n_rows, step = self.shape[0], self._step
-        for first in range(0, n_rows, step):
-            rows = np.arange(first, min(first + step, n_rows))
-            yield self.read(rows, TextCoder(0))[:, position].tolist()
 
 
 def _main(columns: Mapping[str, _Cells], dim: str | None) -> str | None:
