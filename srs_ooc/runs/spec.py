@@ -12,24 +12,6 @@ from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.arrays import OWN
 from srs_ooc.trees.response import TreeLimits
 
-LEFT = {
-    "decoys": "counting decoys",
-    "permutations": "comparing with permutation runs",
-    "until_stable": "ending a search once its ranking is stable",
-}
-"""Options that there were, and what they were of."""
-
-
-def who_left(name: str) -> str | None:
-    """Return what to say of an option, or a judge, that there was; None of any other name."""
-    if name == "decoy":
-        return "--judge decoy: counting decoys left the program. Take --judge tests, the default."
-    if name not in LEFT:
-        return None
-    flag = name.replace("_", "-")
-    return f"--{flag}: {LEFT[name]} left the program; --judge tests, the default, needs none of it."
-
-
 JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
     "positive": PositiveJudge,
@@ -137,12 +119,6 @@ class RunSpec:
         UsageError
             If its method is not installed.
         """
-        if isinstance(record, dict) and record.get("judge") == "decoy":
-            raise RunError(
-                "expected a run of a judge that there is, found one of --judge decoy: counting "
-                "decoys left the program. Use the srs-ooc version that began it, or start the run "
-                "again in another folder."
-            )
         try:
             run = RunParams.restored(record)
             spec = cls(

@@ -1066,14 +1066,6 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
 
 
-@pytest.mark.slow
-def test_a_run_begun_with_decoys_is_refused_by_name_with_the_remedy(done, tmp_path):
-    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
-    record |= {"judge": "decoy", "decoys": 7, "permutations": 0, "evidence": 4}
-    change(run, changed_fact("spec", record))
-    is_refused(run, "a judge that there is, found one of --judge decoy")
-
-
 def test_a_verdict_that_is_not_one_table_is_made_again(done, tmp_path):
     run = shutil.copytree(done, tmp_path / "a.run")
     with closing(Run(run, writable=True)) as ledger:
