@@ -10,7 +10,6 @@ from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.arrays import OWN
-from srs_ooc.trees.response import TreeLimits
 
 JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
@@ -155,21 +154,6 @@ class RunSpec:
         return self.run.subspace_size
 
     @property
-    def seed(self) -> int:
-        """What everything random follows from."""
-        return self.run.seed
-
-    @property
-    def round_size(self) -> int:
-        """Iterations proposed from one state."""
-        return self.run.round_size
-
-    @property
-    def judge(self) -> str:
-        """Name of the relevance test."""
-        return self.run.judge
-
-    @property
     def alpha(self) -> str:
         """Share of the subspace held for kept features; 0 for a method that holds none."""
         return str(getattr(self.sampler, "alpha", "0"))
@@ -185,21 +169,11 @@ class RunSpec:
         return type(self.sampler)
 
     @property
-    def draws_by_weight(self) -> bool:
-        """Whether some features are drawn more often than others, by scores of their columns."""
-        return self.method.draws_by_scores
-
-    @property
     def min_draws(self) -> int:
         """Draws that the probe asks for to be exceeded, where it judges; else its default."""
         if isinstance(self.judging, ProbeJudge):
             return self.judging.probe_min_draws
         return int(ProbeJudge.options()["probe_min_draws"].default)
-
-    @property
-    def limits(self) -> TreeLimits:
-        """How trees are grown."""
-        return self.learner.limits
 
     @property
     def concludes(self) -> bool:

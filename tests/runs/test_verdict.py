@@ -551,7 +551,7 @@ def by_default(folder, values, target, *, name="t", iterations=60, **rows):
     request = Request(Options(subspace_size="30", seed=SEED), iterations=iterations, memory_mb=4000)
     work_on_run(store, run, request)
     with closing(Run(run, writable=False)) as ledger:
-        assert ledger.spec.judge == "tests"
+        assert ledger.spec.run.judge == "tests"
         verdict = Verdict.of(ledger)
         return verdict.table, verdict.facts
 
