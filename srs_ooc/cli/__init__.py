@@ -215,11 +215,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _usage(error: click.UsageError) -> str:
     """Return what was wrong, and the help to read: of an option, the one that lists them all."""
-    if isinstance(error, click.NoSuchOption):
-        from srs_ooc.runs.spec import who_left  # of a command that has options of runs
-
-        if left := who_left(error.option_name.lstrip("-").replace("-", "_")):
-            return left
     path = error.ctx.command_path if error.ctx else "srs-ooc"
     first = getattr(error.ctx.command, "first", ()) if error.ctx else ()
     which = "--help-all" if first and not isinstance(error, click.MissingParameter) else "--help"

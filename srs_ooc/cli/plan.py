@@ -145,7 +145,7 @@ def _time_lines(draft: RunDraft, plan: dict[str, Any]) -> list[str]:
         f"{held}",
         f"  a feature         {one}",
         f"  every feature     {every}",
-        *(_WEIGHED if draft.spec.draws_by_weight else []),
+        *(_WEIGHED if draft.spec.method.draws_by_scores else []),
     ]
 
 

@@ -228,7 +228,7 @@ def _outcome(reading: Ranking, status: Status, spec: RunSpec) -> str:
         return f"All features ranked by {spec.run.method} after {status.iterations:,} iterations"
     return (
         f"{counted(status.n_selected, 'feature')} selected after {status.iterations:,} iterations "
-        f"(judge {spec.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"
+        f"(judge {spec.run.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"
     )
 
 

@@ -212,7 +212,7 @@ def _forest(
     parts: Resources, trained: TrainingRows, features: NDArray[np.uint32], key: int
 ) -> Iterator[Trees]:
     """Yield the trees one by one, in order."""
-    limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
+    limits = replace(parts.spec.learner.limits, max_features=math.isqrt(len(features) - 1) + 1)
     if trained is not parts.trees.rows:  # what covariates leave is mostly noise
         leaf = max(limits.min_samples_leaf, LEFT_LEAF)
         limits = replace(limits, impurity=IMPURITIES[2], min_samples_leaf=leaf)
@@ -563,7 +563,7 @@ def nest_run(ledger: Run, site: FoldContext) -> WholeRecord | None:
         )
     spec = ledger.spec
     extra = sampled_nbytes(len(features), shape_of(manifest, inputs).n_rows, manifest.code_nbytes)
-    key = key_of(spec.seed, Purpose.COMPACT)
+    key = key_of(spec.run.seed, Purpose.COMPACT)
     with small_parts(spec, inputs, site, extra) as parts:
 
         def keep_going(done: int, total: int) -> bool:
@@ -590,7 +590,7 @@ def score_sizes(job: FoldJob, record: FoldRecord, fold: Fold, site: FoldContext)
     with small_parts(spec, fold.train, site, extra, saves=True) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
-            key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
+            key = key_of(spec.run.seed, Purpose.COMPACT, record.repeat, record.fold, size)
             held = parts, fold.rows, fold.target, features
             score = held_out_score(*held, key, beside)
             record.scores[str(size)] = score
@@ -1026,7 +1026,7 @@ def _splits(
     held_out: NDArray[np.int32] | None,
 ) -> Iterator[Fold]:
     """Yield the folds: what is trained on and what is held out."""
-    inputs, seed = ledger.inputs, ledger.spec.seed
+    inputs, seed = ledger.inputs, ledger.spec.run.seed
     rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
     rows = rows if inputs.rows is None else inputs.rows
     task = Task.of(site.store, inputs, exchanges=True)

@@ -507,7 +507,7 @@ class _Measuring:
         n = len(self._rows)
         wanted = [np.arange(n)[rows]]
         if (self._mirrored == 0).any():
-            wanted += [permutation(self._spec.seed, k, n)[rows] for k in range(self._n_repeats)]
+            wanted += [permutation(self._spec.run.seed, k, n)[rows] for k in range(self._n_repeats)]
         n_each, code_nbytes = len(wanted[0]), columns.manifest.code_nbytes
         found = [np.empty((len(self._features), n_each), f"u{code_nbytes}") for _ in wanted]
         places = np.concatenate(wanted)
@@ -552,7 +552,7 @@ class _Measuring:
         drawn = np.empty(n + 1, np.uint8)
         for i, number in enumerate(trees):
             iteration, among = divmod(number, learner.trees_per_subspace)  # as the loop makes keys
-            first = key_of(self._spec.seed, *divmod(iteration, self._spec.round_size))
+            first = key_of(self._spec.run.seed, *divmod(iteration, self._spec.run.round_size))
             key = tree_key(derive(first, Purpose.TREE), among)
             drawn[order] = times_drawn(key, n) == 0
             drawn[n] = 1  # where a place is -1

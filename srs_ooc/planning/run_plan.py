@@ -221,7 +221,7 @@ def advice_for(draft: RunDraft, *, is_mapped: bool, read_mb: float) -> list[dict
         advise("draw_block", *_draw_block(draft, is_mapped=is_mapped))
     if "tests" in spec.method.judges:
         reason = "its verdict bounds the share of false features among the selected"
-        advise("judge", "tests", spec.judge, reason)
+        advise("judge", "tests", spec.run.judge, reason)
     return advice
 
 

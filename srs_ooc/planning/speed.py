@@ -185,7 +185,7 @@ def _iterations_to_verdict(draft: RunDraft) -> tuple[int, str]:
     count = n_lanes * ceil(DRAWS * draft.shape.n_candidates / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     drawn = f"every feature is drawn about {DRAWS} times{beside}"
-    if spec.draws_by_weight:
+    if spec.method.draws_by_scores:
         drawn = f"a feature of mean weight is drawn about {DRAWS} times"
     return max(count, MIN_ITERATIONS), f"{drawn}; the last stage follows"
 

@@ -260,7 +260,7 @@ def panel_scores(report: Report, other: Store, site: FoldContext) -> list[PanelS
     extra += held_out_nbytes(len(rows), len(features), store.manifest)
     with small_parts(spec, inputs, site, extra, saves=True) as parts:
         panel = _recoded(store, features, other, at, rows)
-        key = key_of(spec.seed, Purpose.COMPACT)
+        key = key_of(spec.run.seed, Purpose.COMPACT)
         said = forest_says(parts, parts.trees.rows, features, panel, key)
     sizes, task = (len(features), len(rows)), Task.of(other, Inputs(), exchanges=True)
     if task.censored is not None:

@@ -120,7 +120,7 @@ def _of_rows(report: Report) -> Iterator[tuple[str, str]]:
             f"{shown}{more}. So few rows show little that is not as easily chance. Join classes "
             "that belong together, leave their rows out (--rows), or get more rows.",
         )
-    if "groups" in report.manifest.row_columns and report.spec.judge != "tests":
+    if "groups" in report.manifest.row_columns and report.spec.run.judge != "tests":
         yield (
             "Rows come in groups",
             "No p-value is shown: nothing here compares whole groups. A run with --judge tests "
@@ -177,7 +177,7 @@ def _found(report: Report) -> list[str]:
         return [f"No feature was selected{_at_level(report)}."]
     of = f"{n:,} of {report.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
     if verdict is None:
-        return [f"{of}.", f"So says the test of judge {report.spec.judge}."]
+        return [f"{of}.", f"So says the test of judge {report.spec.run.judge}."]
     found = [f"{of}{_at_level(report)}."]
     if clusters := verdict.clusters_selected:
         found.append(f"They form {clusters} of correlated features.")
@@ -247,7 +247,9 @@ def _steadiness(report: Report) -> list[str]:
     """Return what halves of the rows select, or what measures it."""
     if (halves := report.reading.halves) is None:
         does = "repeats the search on 20 halves of the rows"
-        return _unmeasured(report, "resume {} --halves 20", does, can=report.spec.judge != "none")
+        return _unmeasured(
+            report, "resume {} --halves 20", does, can=report.spec.run.judge != "none"
+        )
     often = sum(1 for record in report.records if 2 * (record.halves or 0) >= 1)
     return [
         f"{halves}.",

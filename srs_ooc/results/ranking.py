@@ -98,7 +98,7 @@ class Ranking:
             budget = Budget(cap_nbytes, later_nbytes=later_nbytes)
             room = _room_for_order(budget, ledger, manifest.n_features, beside_nbytes)
         self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
-        self._has_probe = spec.judge == "probe"
+        self._has_probe = spec.run.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
         self.positions = np.empty(manifest.n_features, np.uint32)
@@ -109,7 +109,7 @@ class Ranking:
         self.tally = Tally(manifest.n_features, wins=not spec.concludes)
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
-        self.ranks_only, self._spec = spec.judge == "none", spec
+        self.ranks_only, self._spec = spec.run.judge == "none", spec
         self._read_scores(spec, parts)
         self.record_type = ScoredRecord if ModelScores.name in parts else FeatureRecord
         self.n_iterations = ledger.load(parts).iteration
@@ -513,7 +513,7 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     """
     verdict, names = Verdict.of(ledger), kept_names(ledger) or {}
     if verdict is None:
-        raise _no_verdict("--why", ranks_only=ledger.spec.judge == "none")
+        raise _no_verdict("--why", ranks_only=ledger.spec.run.judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):
         if record.name == name:
             shown = [names[o] for o in verdict.cluster_of(stored) if o in names][:MEMBERS_SHOWN]

@@ -466,7 +466,7 @@ def history_of(ledger: Run, reading: Ranking) -> list[Point]:
         return [point(i, size, None, None) for i, size in _entered(reading).items()]
     points: list[Point] = []
     before = None
-    for iterations, led in _led(ledger, reading, key_of(spec.seed, Purpose.RANK_TIE)).items():
+    for iterations, led in _led(ledger, reading, key_of(spec.run.seed, Purpose.RANK_TIE)).items():
         n_selected = None if verdict is None else int(np.isin(led, verdict.selected()).sum())
         stayed = None if before is None else int(np.isin(led, before).sum())
         points.append(point(iterations, n_selected, len(led), stayed))

@@ -296,7 +296,7 @@ def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[R
     with store.unchanged():
         task = Task.of(store, inputs, exchanges=True)
     rows = np.arange(store.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    key, units = key_of(spec.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
+    key, units = key_of(spec.run.seed, Purpose.HALVES, number // 2), (task.strata, task.groups)
     place = deal_folds(key, 2, task.target, *units, option="--halves")
     for code in np.unique(task.target).tolist() if task.classes else ():
         n_least = np.bincount(place[task.target == code], minlength=2).min()
@@ -307,7 +307,7 @@ def half_of(spec: RunSpec, store: Store, inputs: Inputs, number: int) -> tuple[R
                 "rows of it, or leave it out with --rows."
             )
     here = inputs.part(rows, place == number % 2)
-    seed = key_of(spec.seed, Purpose.HALVES, number, Purpose.TREE)
+    seed = key_of(spec.run.seed, Purpose.HALVES, number, Purpose.TREE)
     rows_digest = str(digest(here.rows, "rows"))
     spec = replace(spec.with_seed(seed), rows=rows_digest, null_model=here.null_digest)
     return spec, here
@@ -339,8 +339,8 @@ def check_halves(
         If the run selects nothing or was given what may come from all rows, or a half has too few
         rows.
     """
-    if spec.judge == "none" or inputs.weights is not None:
-        found = "--judge none" if spec.judge == "none" else "--scores FILE"
+    if spec.run.judge == "none" or inputs.weights is not None:
+        found = "--judge none" if spec.run.judge == "none" else "--scores FILE"
         raise UsageError(
             "--halves: expected a run that selects features by its rows alone, found one with "
             f"{found}. Leave --halves out, or begin a run of other options."

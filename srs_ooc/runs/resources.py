@@ -227,7 +227,7 @@ class Resources:
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        tie = key_of(spec.seed, Purpose.RANK_TIE)
+        tie = key_of(spec.run.seed, Purpose.RANK_TIE)
         tally = Tally(self.n_features, wins=not spec.concludes)
         observers: dict[str, LearningPart] = {TALLY: tally}
         if trees is not None:
@@ -243,7 +243,7 @@ class Resources:
             key=tie,
             tally=tally,
             judge=spec.judging,
-            round_size=spec.round_size,
+            round_size=spec.run.round_size,
             candidates=self.candidates,
             weights=self.task.inputs.weights,
             response=self.response,
@@ -255,8 +255,8 @@ class Resources:
             sampler,
             self.executor,
             book,
-            seed=spec.seed,
-            round_size=spec.round_size,
+            seed=spec.run.seed,
+            round_size=spec.run.round_size,
             observers=observers,
             judge=spec.judging,
         )
@@ -308,7 +308,7 @@ def learner_of(
         return EstimatorLearner(spec.model, target, folds_of(spec, task), response.center or 0.0)
     return TreeLearner(
         TrainingRows.of(response, spec.learner.impurity),
-        spec.limits,
+        spec.learner.limits,
         spec.subspace_size,
         spec.learner.trees_per_subspace,
         records=records,
@@ -326,7 +326,7 @@ def closing_learner(
     """Return the learner of a closing stage, from that of the main loop."""
     leaf, most = max(spec.learner.min_samples_leaf, closing[0]), closing[1]
     trees = learner.with_limits(
-        replace(spec.limits, max_features=most, min_samples_leaf=leaf), most
+        replace(spec.learner.limits, max_features=most, min_samples_leaf=leaf), most
     )
     return SensitiveLearner(trees) if closes_by_sensitivity(spec.judging) else trees
 

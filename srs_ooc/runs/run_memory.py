@@ -180,7 +180,7 @@ def work_nbytes(spec: RunSpec, shape: TrainingShape, n_columns: int, *, saves: b
     """
     n_rows, n_classes, n_channels = shape.n_rows, shape.n_classes, shape.n_channels
     n_rows = spec.learner.n_grown(n_rows)
-    width, limits, method = shape.code_nbytes, spec.limits, spec.method
+    width, limits, method = shape.code_nbytes, spec.learner.limits, spec.method
     asks = closes_by_sensitivity(spec.judging)
     records = saves or method.splits_rows or asks
     n_waiting = 2 * (spec.learner.trees_per_subspace - 1)

@@ -51,7 +51,7 @@ def survivors_of(
     engine.advance(until, partial(_goes_on, engine, Step("screening", 0, until), watch))
     if engine.iteration < until:
         return None
-    key = key_of(resources.spec.seed, Purpose.CLOSING, engine.iteration)
+    key = key_of(resources.spec.run.seed, Purpose.CLOSING, engine.iteration)
     return best_features(engine.tally, min(SURVIVORS, resources.n_candidates), key)
 
 
@@ -70,7 +70,7 @@ def closed(
     of a round where these are others. The tallies of the screen are not needed any more.
     """
     spec = resources.spec
-    key = key_of(spec.seed, Purpose.CLOSING, until)
+    key = key_of(spec.run.seed, Purpose.CLOSING, until)
     most = min(spec.subspace_size, SURVIVORS)
     asks = closes_by_sensitivity(spec.judging)
     shares = BY_SENSITIVITY if asks else MIXED
@@ -144,7 +144,7 @@ def search(
         settled[_GROWTH] = counts
     with store.unchanged():
         task = Task.of_run(spec, store, ledger.inputs)
-    if spec.draws_by_weight:  # scores are kept: what follows is refused before
+    if spec.method.draws_by_scores:  # scores are kept: what follows is refused before
         _check_cap(ledger, store, cap_nbytes)
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:

@@ -37,7 +37,7 @@ from srs_ooc.learners.models import (
 )
 from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
-from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec, who_left
+from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
 
@@ -144,12 +144,9 @@ def _known(options: Options) -> Options:
     for name in options:
         if name not in known:
             raise UsageError(
-                who_left(name)
-                or f"{name}: expected an option of a run, found another name. "
+                f"{name}: expected an option of a run, found another name. "
                 "srs_ooc.options() lists them."
             )
-    if options.get("judge") == "decoy":
-        raise UsageError(who_left("decoy"))
     method = options.get("method", "")
     if not isinstance(method, str):
         raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
@@ -523,8 +520,7 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
             near = get_close_matches(name, [*known, *short], 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise UsageError(
-                who_left(name)
-                or f"{name}: expected an option of a run, found another name.{hint} "
+                f"{name}: expected an option of a run, found another name.{hint} "
                 "srs_ooc.options() lists them."
             )
         if value is not None:

@@ -10,25 +10,6 @@ from srs_ooc.learners.models import TREE_MODEL, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.store.arrays import OWN
-from srs_ooc.trees.response import TreeLimits
-
-LEFT = {
-    "decoys": "counting decoys",
-    "permutations": "comparing with permutation runs",
-    "until_stable": "ending a search once its ranking is stable",
-}
-"""Options that there were, and what they were of."""
-
-
-def who_left(name: str) -> str | None:
-    """Return what to say of an option, or a judge, that there was; None of any other name."""
-    if name == "decoy":
-        return "--judge decoy: counting decoys left the program. Take --judge tests, the default."
-    if name not in LEFT:
-        return None
-    flag = name.replace("_", "-")
-    return f"--{flag}: {LEFT[name]} left the program; --judge tests, the default, needs none of it."
-
 
 JUDGES: dict[str, type[Judge]] = {
     "probe": ProbeJudge,
@@ -137,12 +118,6 @@ class RunSpec:
         UsageError
             If its method is not installed.
         """
-        if isinstance(record, dict) and record.get("judge") == "decoy":
-            raise RunError(
-                "expected a run of a judge that there is, found one of --judge decoy: counting "
-                "decoys left the program. Use the srs-ooc version that began it, or start the run "
-                "again in another folder."
-            )
         try:
             run = RunParams.restored(record)
             spec = cls(
@@ -179,21 +154,6 @@ class RunSpec:
         return self.run.subspace_size
 
     @property
-    def seed(self) -> int:
-        """What everything random follows from."""
-        return self.run.seed
-
-    @property
-    def round_size(self) -> int:
-        """Iterations proposed from one state."""
-        return self.run.round_size
-
-    @property
-    def judge(self) -> str:
-        """Name of the relevance test."""
-        return self.run.judge
-
-    @property
     def alpha(self) -> str:
         """Share of the subspace held for kept features; 0 for a method that holds none."""
         return str(getattr(self.sampler, "alpha", "0"))
@@ -209,21 +169,11 @@ class RunSpec:
         return type(self.sampler)
 
     @property
-    def draws_by_weight(self) -> bool:
-        """Whether some features are drawn more often than others, by scores of their columns."""
-        return self.method.draws_by_scores
-
-    @property
     def min_draws(self) -> int:
         """Draws that the probe asks for to be exceeded, where it judges; else its default."""
         if isinstance(self.judging, ProbeJudge):
             return self.judging.probe_min_draws
         return int(ProbeJudge.options()["probe_min_draws"].default)
-
-    @property
-    def limits(self) -> TreeLimits:
-        """How trees are grown."""
-        return self.learner.limits
 
     @property
     def concludes(self) -> bool:

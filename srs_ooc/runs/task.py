@@ -602,6 +602,6 @@ def folds_of(spec: RunSpec, task: Task) -> NDArray[np.intp] | None:
     """
     if spec.model.model_folds is None:
         return None
-    key = key_of(spec.seed, Purpose.FOLDS)
+    key = key_of(spec.run.seed, Purpose.FOLDS)
     n_folds = spec.model.model_folds
     return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")

@@ -370,7 +370,7 @@ def candidates_of(
         assert verdict is not None, "the run is done"
         selected = verdict.best["stored"]
     found, n_first = by_importance(
-        tally, selected, n_features, key_of(spec.seed), wanted=WANTED, most=MOST
+        tally, selected, n_features, key_of(spec.run.seed), wanted=WANTED, most=MOST
     )
     return found, found[:n_first], len(selected)
 
@@ -447,7 +447,7 @@ def _first_by_worth(
     # By their roots, which grow as a correlation with the target does.
     worth = np.sqrt(np.maximum(neg_log10_p[:HEAD].astype(np.float64), 0))
     columns = RankColumns(*_codes_of(resources, head, ROWS))
-    tie = key_of(resources.spec.seed, Purpose.RANK_TIE)
+    tie = key_of(resources.spec.run.seed, Purpose.RANK_TIE)
     places = mrmr_order(worth, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
 
@@ -521,7 +521,7 @@ def conclude(
     spec = context.spec
     try:
         with replace(context, cluster=None).resources(grows=False) as resources:
-            key = key_of(spec.seed, Purpose.RANK_TIE, until)
+            key = key_of(spec.run.seed, Purpose.RANK_TIE, until)
             verdict = verdict_on(resources, state, key, ledger)
     except StoppedError:
         return

@@ -98,7 +98,7 @@ def with_weights(
     StoreError
         If the store is replaced meanwhile.
     """
-    if not spec.draws_by_weight or task.inputs.weights is not None:
+    if not spec.method.draws_by_scores or task.inputs.weights is not None:
         return task
     part = Weights()
     progress = ledger.load({WEIGHTS: part})
@@ -147,7 +147,7 @@ def scoring_leases(score: ColumnScore, scan: Scan, n_features: int) -> list[Leas
 
 
 def _parts_of(spec: RunSpec, store: Store, task: Task) -> tuple[ColumnScore, Scan] | None:
-    score = spec.sampler.score(task.n_rows, store.n_features, spec.seed)
+    score = spec.sampler.score(task.n_rows, store.n_features, spec.run.seed)
     if score is None:
         return None
     return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))

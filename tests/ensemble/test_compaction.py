@@ -75,7 +75,7 @@ def run_on(store, run, request):
 def again(table, tmp_path):
     """The same run once more, in another folder."""
     ledger, site = table
-    asked = Options(subspace_size="40", seed=ledger.spec.seed)
+    asked = Options(subspace_size="40", seed=ledger.spec.run.seed)
     iterations = ledger.progress().iteration
     return run_on(site.store, tmp_path / "b.run", Request(asked, iterations=iterations))
 

@@ -85,7 +85,7 @@ def by_definition(run, store, seen, flip):
     place = {feature: i for i, feature in enumerate(features)}
     scores, counts = np.zeros(len(features)), np.zeros((len(features), 2))
     for repeat in range(2):
-        other = permutation(spec.seed, repeat, N_ROWS)
+        other = permutation(spec.run.seed, repeat, N_ROWS)
         for row in range(N_ROWS):
             voting = [tree for tree, rows in forest if row not in rows]
             truth = int(task.target[row])

@@ -39,13 +39,3 @@ def test_a_network_that_was_interrupted_is_pinned_to_what_the_whole_one_finds(na
     assert pinned["stood"]["state"] == "stopped"
     whole = edges_of(name, tmp_path)
     assert whole["edges"] == pinned["edges"]
-
-
-@pytest.mark.parametrize("words", ["resume", "features", "status"])
-def test_a_run_begun_by_decoys_is_refused_by_name_with_the_remedy(words, tmp_path):
-    run = unpack("run", "screen", tmp_path)
-    with pytest.raises(AssertionError) as refused:
-        command(words, run)
-    said = str(refused.value.__cause__)
-    assert "--judge decoy" in said
-    assert "start the run again in another folder" in said

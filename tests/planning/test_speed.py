@@ -241,7 +241,7 @@ def test_numbers_alone_promise_what_the_store_does(stored, given):
         plans = [plan_values(draft) for draft in (of_store, of_numbers)]
     for part in ("subspace_size", "largest_subspace_size", "leases", "free_mb"):
         assert plans[0][part] == plans[1][part]
-    assert of_numbers.spec.judge == of_store.spec.judge
+    assert of_numbers.spec.run.judge == of_store.spec.run.judge
 
 
 @pytest.mark.slow

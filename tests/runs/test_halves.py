@@ -85,7 +85,7 @@ def test_halves_select_what_runs_on_these_rows_select(store, whole, tmp_path):
                 store,
                 out=tmp_path / f"{number}.run",
                 rows=[ids[row] for row in here.rows.tolist()],
-                seed=half.seed,
+                seed=half.run.seed,
                 q=20,
                 iterations=60,
             )

@@ -551,7 +551,7 @@ def by_default(folder, values, target, *, name="t", iterations=60, **rows):
     request = Request(Options(subspace_size="30", seed=SEED), iterations=iterations, memory_mb=4000)
     work_on_run(store, run, request)
     with closing(Run(run, writable=False)) as ledger:
-        assert ledger.spec.judge == "tests"
+        assert ledger.spec.run.judge == "tests"
         verdict = Verdict.of(ledger)
         return verdict.table, verdict.facts
 
@@ -1064,14 +1064,6 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
     is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
-
-
-@pytest.mark.slow
-def test_a_run_begun_with_decoys_is_refused_by_name_with_the_remedy(done, tmp_path):
-    run, record = shutil.copytree(done, tmp_path / "a.run"), noted(done, "spec")
-    record |= {"judge": "decoy", "decoys": 7, "permutations": 0, "evidence": 4}
-    change(run, changed_fact("spec", record))
-    is_refused(run, "a judge that there is, found one of --judge decoy")
 
 
 def test_a_verdict_that_is_not_one_table_is_made_again(done, tmp_path):
