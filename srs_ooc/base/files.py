@@ -23,8 +23,8 @@ _locks: set[int] = set()
 """Descriptors of the locks that this process holds."""
 
 
-def sync_folder(path: Path) -> None:
-    """Flush the directory entries of ``path`` to disk."""
+def sync_path(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -104,14 +104,14 @@ def published_folder(target: Path, *, replaces: bool = False) -> Iterator[Path]:
         (scratch / MARKER).touch()
         _empty(scratch)
         yield scratch
-        sync_folder(scratch)
+        sync_path(scratch)
         if is_replaced := replaces and target.exists():
             (target / MARKER).touch()  # before it is the scratch folder: that is never without it
             _exchange(scratch, target)
         else:
             scratch.rename(target)
         (target / MARKER).unlink()  # last, so that a scratch folder is never without it
-        sync_folder(target.parent)
+        sync_path(target.parent)
         try:
             if is_replaced:
                 _remove(scratch)
@@ -196,7 +196,7 @@ def published_file(target: Path, *, replaces: bool = False) -> Iterator[Path]:
         os.fsync(lock)
         _scratch_of(target, replaces=replaces)
         scratch.rename(target)
-    sync_folder(target.parent)
+    sync_path(target.parent)
 
 
 def _refuse_foreign(scratch: Path) -> None:

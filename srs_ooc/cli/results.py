@@ -365,11 +365,8 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
     for name, value in _lines(found):
         say(f"{name:<20}{value}")
     for name, values in found.differences.items():
-        say(f"  {name.replace('_', '-'):<18}{' / '.join(map(_option, values))}")
-
-
-def _option(value: object) -> str:
-    return "not used" if value is None else str(value)
+        shown = ["not used" if value is None else str(value) for value in values]
+        say(f"  {name.replace('_', '-'):<18}{' / '.join(shown)}")
 
 
 def _lines(found: Comparison) -> list[tuple[str, str]]:

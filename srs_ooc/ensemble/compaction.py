@@ -303,17 +303,11 @@ def nest(
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
-    return selected_first(pooled_order(first, stage.features), selected), features[leader]
-
-
-def selected_first(
-    representatives: NDArray[np.uint32], selected: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
-    is_selected = np.isin(representatives, selected)
-    others = selected[~np.isin(selected, representatives)]
-    last = representatives[~is_selected]
-    return np.concatenate([representatives[is_selected], others, last])[:HEAD]
+    # Selected representatives, other selected ones by importance, the rest.
+    order = pooled_order(first, stage.features)
+    is_selected, others = np.isin(order, selected), selected[~np.isin(selected, order)]
+    nested = np.concatenate([order[is_selected], others, order[~is_selected]])[:HEAD]
+    return nested, features[leader]
 
 
 def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -194,12 +194,6 @@ def codes_mirrored(store: Store, features: NDArray[np.integer], flip: str) -> ND
     return n_codes
 
 
-def done_to(mirrored: NDArray[np.uint16]) -> list[str]:
-    """Return the word for what is done to each feature."""
-    words = np.where(mirrored == 0, PERMUTED, np.where(mirrored == 2, FLIPPED, MIRRORED))
-    return [str(word) for word in words]
-
-
 def mirror(
     codes: NDArray[np.unsignedinteger], mirrored: NDArray[np.uint16]
 ) -> NDArray[np.unsignedinteger]:
@@ -584,7 +578,8 @@ class _Measuring:
         scores = self._sums[:, 2] / (self._n_repeats * spread)
         positions = np.asarray(self._store.array("positions"), np.int64)[self._features]
         order = np.lexsort((positions, -scores))
-        said = done_to(self._mirrored[order])
+        how = self._mirrored[order]
+        said = np.where(how == 0, PERMUTED, np.where(how == 2, FLIPPED, MIRRORED)).tolist()
         facts = {
             "n_rows": n,
             "n_rows_asked": len(self._rows),

@@ -449,7 +449,13 @@ def contrasts_log_p(
     def tested(target: RankTarget) -> NDArray[np.float64]:
         if steps is None or target.covariates is None:
             return _log_p(columns, missing_code, target, exactly, only)
-        return _steps_log_p(steps, target, target.covariates.shrink, only)
+        out = np.full((len(steps), NO_CONTRAST), np.nan)
+        for contrast in Contrast if only is None else (only,):
+            own = np.empty_like(out)
+            of_contrast = np.ascontiguousarray(steps[:, contrast])
+            _native.step_tests(of_contrast, *target.native, target.covariates.shrink, own)
+            out[:, contrast] = own[:, Contrast.LOCATION]
+        return out
 
     log_p = tested(target)
     if target.ascending is not None:
@@ -520,18 +526,6 @@ def adjusted_steps(
     basis = covariates.basis, covariates.products
     _native.adjusted_steps(np.ascontiguousarray(columns), missing_code, *basis, out)
     return out.reshape(len(columns), NO_CONTRAST, -1)
-
-
-def _steps_log_p(
-    steps: NDArray[np.uint8], target: RankTarget, shrink: float, only: Contrast | None
-) -> NDArray[np.float64]:
-    out = np.full((len(steps), NO_CONTRAST), np.nan)
-    for contrast in Contrast if only is None else (only,):
-        own = np.empty_like(out)
-        of_contrast = np.ascontiguousarray(steps[:, contrast])
-        _native.step_tests(of_contrast, *target.native, shrink, own)
-        out[:, contrast] = own[:, Contrast.LOCATION]
-    return out
 
 
 def combined(neg_log10_p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -269,7 +269,8 @@ def _try(
     libraries = resident_nbytes() - before_nbytes
     block = block_of(n_columns)
     started, size = time.monotonic(), resident_nbytes()
-    _forget_peak()
+    with suppress(OSError):  # the largest size counts from now on, where the system can
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     _fit(learner, block)
     seconds = time.monotonic() - started
     of_criterion = _criterion_seconds(learner, block, criterion) if criterion else 0.0
@@ -316,12 +317,6 @@ def _made_up_block(n_rows: int, code_nbytes: int, n_values: int, n_columns: int)
     if block.values is not None:
         block.values[:] = np.linspace(-1.0, 1.0, n_values)
     return block
-
-
-def _forget_peak() -> None:
-    """Let the largest size count from now on, where the system can."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def main() -> None:

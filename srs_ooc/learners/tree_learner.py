@@ -395,7 +395,7 @@ class TreeParams(Params):
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Settle all but K, which depends on q: :meth:`for_subspace` does that."""
+        """Settle all but K, which depends on q (:func:`settle_max_features`)."""
         impurity = _impurity(given.get("impurity"), table)
         fixed = {name: value for name, value in given.items() if name != "max_features"}
         params = super().settle(fixed | {"impurity": impurity}, table)
@@ -405,10 +405,6 @@ class TreeParams(Params):
                 "with or without replacement."
             )
         return params
-
-    def for_subspace(self, asked: str | int | None, subspace_size: int) -> Self:
-        """Return the same with K settled for subspaces of ``subspace_size`` features."""
-        return replace(self, max_features=settle_max_features(asked, subspace_size))
 
     def n_grown(self, n_rows: int) -> int:
         """Return on how many of so many rows trees are grown."""

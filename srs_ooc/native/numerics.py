@@ -52,14 +52,6 @@ def log1p(x: float) -> float:
     return x if whole == 1.0 else log(whole) * (x / (whole - 1.0))  # the rounding of 1 + x cancels
 
 
-def expm1(x: float) -> float:
-    """Return e**x - 1, also where it is small; x at least -700 and at most 700."""
-    power = exp(x)
-    if power == 1.0:
-        return x
-    return (power - 1.0) * (x / log(power)) if abs(x) < 1.0 else power - 1.0
-
-
 def log_factorial(n: int) -> float:
     """Return log(n!)."""
     if n <= _LARGEST_EXACT:

@@ -101,11 +101,6 @@ class ProbabilityParams(DescentParams, EdgeParams):
     splits_best = True
 
     @property
-    def uses_values(self) -> bool:
-        """Whether thresholds are midway between values: rows not grown on are predicted better."""
-        return self.thresholds == "value"
-
-    @property
     def is_joint(self) -> bool:
         """Whether targets share a penalty."""
         return float(self.joint) > 0

@@ -53,11 +53,6 @@ class ForestParams(EdgeParams):
     )
 
     @property
-    def uses_values(self) -> bool:
-        """Whether thresholds are drawn between values."""
-        return self.thresholds == "value"
-
-    @property
     def splits_best(self) -> bool:
         """Whether trees look for the best split of each node: GENIE3's do."""
         return self.ensemble == FOREST

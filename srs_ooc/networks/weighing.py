@@ -251,11 +251,6 @@ class EdgeParams(Params):
         raise NotImplementedError
 
     @property
-    def uses_values(self) -> bool:
-        """Whether it reads the values of codes."""
-        return False
-
-    @property
     def splits_best(self) -> bool:
         """Whether trees look for the best split of each node."""
         return False
@@ -345,7 +340,7 @@ def edge_shape(
         1,
         manifest.code_nbytes,
         n_channels=int("weights" in manifest.row_columns),
-        n_values=n_values_of(manifest) if params.uses_values else 0,
+        n_values=n_values_of(manifest) if params.values().get("thresholds") == "value" else 0,
         n_stored_rows=manifest.n_rows,
     )
 

@@ -144,9 +144,10 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             "the features. Ingest a second cohort."
         )
     check_target(report.store, other)
-    names = {feature: report.reading.name(feature) for feature in _all_of(verdict)}
-    places = _places_of(other, names.values())
     chosen = verdict.selected().tolist()
+    every = sorted({feature for one in chosen for feature in _together(verdict, one)})
+    names = {feature: report.reading.name(feature) for feature in every}
+    places = _places_of(other, names.values())
     n_there = sum(all(names[f] in places for f in _together(verdict, one)) for one in chosen)
     if chosen and not n_there:
         raise InputError(
@@ -331,10 +332,6 @@ def check_target(here: Store, other: Store) -> None:
 
 def _together(verdict: Verdict, feature: int) -> list[int]:
     return [feature, *(o for o in verdict.row(feature)["beside"].tolist() if o != NOBODY)]
-
-
-def _all_of(verdict: Verdict) -> list[int]:
-    return sorted({f for one in verdict.selected().tolist() for f in _together(verdict, one)})
 
 
 def _places_of(store: Store, names: Iterable[str]) -> dict[str, int]:

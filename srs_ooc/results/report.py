@@ -145,7 +145,19 @@ class Report:
     @cached_property
     def effects(self) -> "list[Effect]":
         """Signed effects of features beside the p-values of their tests."""
-        return _effects_of(self)
+        verdict, found = self.reading.verdict, []
+        if verdict is None:
+            return []
+        for stored in verdict.table["stored"][:LISTED].tolist():
+            row = fields_of(verdict, stored)
+            if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
+                effect = signed(row["measure"], row["effect"])
+                found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
+        shown = [found[i] for i in _spaced(len(found), SHOWN)]
+        if self.task.n_rows <= LOOKED_AT:
+            known = {effect.stored for effect in found}.union(verdict.selected().tolist())
+            shown += _beside(self, known)
+        return shown
 
     @cached_property
     def qq(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -159,7 +171,15 @@ class Report:
     @cached_property
     def draws(self) -> tuple[int, int]:
         """How often half of the features that could be drawn were at most; how many never."""
-        return _draws_of(self)
+        n_features, drawn = self.manifest.n_features, self.reading.tally.n_drawn
+        times = np.zeros(int(drawn[:n_features].max(initial=0)) + 1, np.int64)
+        for start in range(0, n_features, _PIECE):
+            piece = drawn[start : min(start + _PIECE, n_features)]
+            times += np.bincount(piece, minlength=len(times))
+        excluded = self.inputs.excluded
+        times[0] -= 0 if excluded is None else len(excluded)
+        half = int(np.searchsorted(np.cumsum(times), self.n_candidates / 2))
+        return half, int(times[0])
 
     @cached_property
     def held_out(self) -> Curve | None:
@@ -223,6 +243,8 @@ MOST_CLASSES = 12
 SCATTERED = 160
 """Rows of a regression that are drawn one by one."""
 TRENDS = 10
+_PIECE = 1 << 16
+"""Features whose draws are counted together."""
 NONE = 255
 """Stands for a missing value, or for a bin without rows."""
 
@@ -533,23 +555,6 @@ class Effect(NamedTuple):
     is_selected: bool
 
 
-def _effects_of(report: Report) -> list[Effect]:
-    """Return effects of the features of a verdict, and of others beside which to see them."""
-    verdict, found = report.reading.verdict, []
-    if verdict is None:
-        return []
-    for stored in verdict.table["stored"][:LISTED].tolist():
-        row = fields_of(verdict, stored)
-        if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
-            effect = signed(row["measure"], row["effect"])
-            found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
-    shown = [found[i] for i in _spaced(len(found), SHOWN)]
-    if report.task.n_rows <= LOOKED_AT:
-        known = {effect.stored for effect in found}.union(verdict.selected().tolist())
-        shown += _beside(report, known)
-    return shown
-
-
 def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
     task, coded = report.task.by_group(), report.manifest.missing_code
@@ -571,24 +576,6 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
             if not np.isnan(interval.effect):
                 size = signed(measure.title, interval.effect)
                 yield Effect(left[place], size, neg_log10_p, is_selected=False)
-
-
-# How often features were drawn.
-
-_PIECE = 1 << 16
-
-
-def _draws_of(report: Report) -> tuple[int, int]:
-    """Return how often half of the features that could be drawn were at most; how many never."""
-    n_features, drawn = report.manifest.n_features, report.reading.tally.n_drawn
-    times = np.zeros(int(drawn[:n_features].max(initial=0)) + 1, np.int64)
-    for start in range(0, n_features, _PIECE):
-        piece = drawn[start : min(start + _PIECE, n_features)]
-        times += np.bincount(piece, minlength=len(times))
-    excluded = report.inputs.excluded
-    times[0] -= 0 if excluded is None else len(excluded)
-    half = int(np.searchsorted(np.cumsum(times), report.n_candidates / 2))
-    return half, int(times[0])
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:

@@ -259,7 +259,7 @@ class BatchExecutor:
         done = sent.result()
         for number, member in self._under_way.pop(sent).items():
             member.set_result(unpack(done.parts[number], member.iteration))
-        self._learn(done)
+        self._size = next_size(self._size, done, min(MOST_ITERATIONS, self._most // 2))
 
     def _send(self) -> None:
         members = {m.iteration.number: m for m in self._waiting if not m.cancelled()}
@@ -270,9 +270,6 @@ class BatchExecutor:
         self._under_way[sent] = members
         for member in members.values():
             member.sent = sent
-
-    def _learn(self, done: Batch) -> None:
-        self._size = next_size(self._size, done, min(MOST_ITERATIONS, self._most // 2))
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""

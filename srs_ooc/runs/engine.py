@@ -365,7 +365,10 @@ class Engine:
         try:
             while going and self.iteration < until and not self.is_over:
                 if not self.sampler.step():
-                    self._absorb(speculation.outcome(self.iteration, until))
+                    outcome = speculation.outcome(self.iteration, until)
+                    for part in self.parts.values():
+                        part.absorb(self.iteration, outcome)
+                    self.iteration += 1
                 is_committed = False
                 if time.monotonic() >= next_commit:
                     next_commit = commit_due(self.commit())
@@ -375,11 +378,6 @@ class Engine:
             speculation.drop()
         if not is_committed:
             self.commit()
-
-    def _absorb(self, outcome: Outcome) -> None:
-        for part in self.parts.values():
-            part.absorb(self.iteration, outcome)
-        self.iteration += 1
 
     def commit(self) -> float:
         """Commit the states as they are; return the seconds it took."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_folder, release_lock, sync_folder, try_lock
+from srs_ooc.base.files import published_folder, release_lock, sync_path, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
@@ -525,7 +525,7 @@ class Ledger:
         with self._translated():
             write_note(self.run, self._stands, anew=self._noted_anew)
             if self._noted_anew:
-                sync_folder(self.run)
+                sync_path(self.run)
             self._noted_anew = False
 
     @staticmethod

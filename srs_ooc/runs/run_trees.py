@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import crc_of, sync_folder
+from srs_ooc.base.files import crc_of, sync_path
 from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
 from srs_ooc.samplers.base import Ensemble
@@ -163,7 +163,7 @@ class TreeWriter:
         with self._writing():
             if self.nbytes == 0:
                 self._path.write_bytes(TREES_MAGIC)
-                sync_folder(self._path.parent)
+                sync_path(self._path.parent)
                 self.nbytes = len(TREES_MAGIC)
             file = self._path.open("r+b", buffering=SAVED_BUFFER_NBYTES)
             self._file = self._open.enter_context(file)

@@ -134,7 +134,7 @@ def settle(
         sampler = _with_draw_block(sampler, given, shape, size, cap_nbytes)
         sampler.check(shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
-    learner = learner.for_subspace(max_features, size)
+    learner = replace(learner, max_features=settle_max_features(max_features, size))
     return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
 
 

@@ -281,14 +281,10 @@ class Task:
         tested = self.by_group()
         tested.exchangeability().check(tested.target, least, tested.note)
 
-    def note_of(self, spec: RunSpec) -> str | None:
-        """Return what is worth saying of how groups are compared, if anything."""
-        note = self.by_group().note if spec.concludes else ""
-        return f"{note}." if note else None
-
     def few(self, spec: RunSpec) -> list[str]:
         """Return what is worth saying of rows before a run: too few, or not alike."""
-        said = [self.too_few(spec), self.note_of(spec)]
+        note = self.by_group().note if spec.concludes else ""  # how groups are compared
+        said = [self.too_few(spec), note and f"{note}."]
         if self.censored is not None:
             n_events = int(self.censored.events.sum())
             said.insert(0, too_few_events(n_events, self.n_rows))

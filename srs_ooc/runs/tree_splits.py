@@ -250,30 +250,17 @@ def probabilities(
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
         threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
-        add = _add_votes if trees.ensemble.votes and facts["classes"] else add_shares
-        add(batch, slot, threshold, values, shares, facts["code_nbytes"])
+        given = slot, threshold, values
+        if not (trees.ensemble.votes and facts["classes"]):
+            add_shares(batch, *given, shares, facts["code_nbytes"])
+            continue
+        for root in batch.root:  # a tree's vote: the likeliest class, the first of equal ones
+            own = np.zeros_like(shares)
+            one = replace(batch, root=np.array([root], np.int32))
+            add_shares(one, *given, own, facts["code_nbytes"])
+            shares[np.arange(n_rows), own.argmax(axis=1)] += 1.0
     shares /= n_trees
     return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
-
-
-def _add_votes(
-    trees: Trees,
-    slot: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    values: NDArray[np.float64],
-    votes: NDArray[np.float64],
-    code_nbytes: int,
-) -> None:
-    """Count each tree's vote on each row: the likeliest class, the first of equal ones.
-
-    Parameters are those of :func:`srs_ooc.trees.saved.add_shares`.
-    """
-    rows = np.arange(len(votes))
-    for root in trees.root:
-        shares = np.zeros_like(votes)
-        one = replace(trees, root=np.array([root], np.int32))
-        add_shares(one, slot, threshold, values, shares, code_nbytes)
-        votes[rows, shares.argmax(axis=1)] += 1.0
 
 
 def _thresholds(

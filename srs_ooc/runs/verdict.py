@@ -46,7 +46,6 @@ from srs_ooc.runs.feature_tests import (
 )
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
@@ -359,7 +358,7 @@ def candidates_of(
         How many features it selected.
     """
     spec = ledger.spec
-    tally, kept = tally_of(spec, n_features), KeptSet(n_features)
+    tally, kept = Tally(n_features, wins=not spec.concludes), KeptSet(n_features)
     parts: dict[str, Stateful] = {TALLY: tally}
     if not spec.concludes:
         parts[SequentialRandomSubspace.name] = kept
@@ -400,11 +399,6 @@ def by_importance(
     others = others[tally.n_drawn[others] > 0]
     found = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
     return found, len(first)
-
-
-def tally_of(spec: RunSpec, n_features: int) -> Tally:
-    """Return an empty tally of a run's features."""
-    return Tally(n_features, wins=not spec.concludes)
 
 
 def _largest(

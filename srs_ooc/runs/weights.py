@@ -103,22 +103,16 @@ def with_weights(
     part = Weights()
     progress = ledger.load({WEIGHTS: part})
     if not len(part.weights):
-        scores = _scored(spec, store, task, cap_nbytes, watch)
+        with store.unchanged():
+            check_stages(cap_nbytes, [needs_of(spec, store, task)])
+            parts = _parts_of(spec, store, task)
+            assert parts is not None
+            scores = scores_of(*parts, store.n_features, watch)
         if scores is None:
             return None
         part.weights = integer_weights(scores)
         ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
     return replace(task, inputs=replace(task.inputs, weights=part.weights))
-
-
-def _scored(
-    spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Watch
-) -> NDArray[np.float64] | None:
-    with store.unchanged():
-        check_stages(cap_nbytes, [needs_of(spec, store, task)])
-        parts = _parts_of(spec, store, task)
-        assert parts is not None
-        return scores_of(*parts, store.n_features, watch)
 
 
 def needs_of(spec: RunSpec, store: Store, task: Task) -> list[Lease]:

@@ -250,15 +250,6 @@ class BlockCache:
         StoreError
             If one cannot be fetched.
         """
-        slots, waits = self._pin(blocks)
-        try:
-            for wait in waits:
-                wait.result()
-            yield slots
-        finally:
-            self._unpin(slots)
-
-    def _pin(self, blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Future[None]]]:
         with self._changed:
             while True:
                 missing = blocks[self._slot_of[blocks] < 0]
@@ -272,14 +263,15 @@ class BlockCache:
             self._n_pins[slots] += 1
             self._clock += 1
             self._wanted_at[slots] = self._clock
-            pending = self._pending
-            waits = {pending[b] for b in blocks.tolist() if b in pending} if pending else set()
-            return slots, list(waits)
-
-    def _unpin(self, slots: NDArray[np.int64]) -> None:
-        with self._changed:
-            self._n_pins[slots] -= 1
-            self._changed.notify_all()
+            waits = [self._pending[b] for b in blocks.tolist() if b in self._pending]
+        try:
+            for wait in waits:
+                wait.result()
+            yield slots
+        finally:
+            with self._changed:
+                self._n_pins[slots] -= 1
+                self._changed.notify_all()
 
     def _to_give_up(self, count: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return up to ``count`` slots, least recently wanted, that hold none of ``wanted``."""

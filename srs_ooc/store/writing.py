@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.files import sync_path
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.manifest import (
     COORDINATE_CHUNK,
@@ -249,11 +250,7 @@ class FloatsWriter:
         features, rows = self.chunk
         for i in range(ceil_div(self._shape.n_features, features)):
             for j in range(ceil_div(self._shape.n_rows, rows)):
-                handle = os.open(values_file(self._folder, self._name, i, j), os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+                sync_path(values_file(self._folder, self._name, i, j))
 
     def _write_chunk(self, first: int, values: NDArray[Any], row: int, column: int) -> None:
         features, rows = self.chunk
