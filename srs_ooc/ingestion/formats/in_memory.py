@@ -502,29 +502,24 @@ class ArrayTable(Table):
         check_shape(array.shape, what)
         check_dtype(array.dtype, what)
         self.narrow = is_narrow(array.dtype)
-        self._mask: NDArray[np.bool_] | None = None
-        if isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask:
-            self._mask = np.asarray(array.mask)
-        self._array, self._what = np.asarray(array), what  # of a subclass, the plain array
+        is_masked = isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask
+        self._array: Any = array if is_masked else np.asarray(array)  # of others, the plain array
+        self._what = what
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         cells = self._array[:, positions].T
-        if self._mask is None:
+        if not isinstance(cells, np.ma.MaskedArray):
             return as_floats(cells, self._what)
-        gone = self._mask[:, positions].T
-        cells[gone] = 0  # what a mask hides need not be a number that can be held
-        values = as_floats(cells, self._what)
-        values[gone] = np.nan
+        # what a mask hides need not be a number that can be held
+        values = as_floats(cells.filled(0), self._what)
+        values[np.ma.getmaskarray(cells)] = np.nan
         return values
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        column = self._array[:, position]
-        if self._mask is None:
-            return item_blocks(column)
-        return item_blocks(np.ma.MaskedArray(column, self._mask[:, position]))
+        return item_blocks(self._array[:, position])
 
 
 def _check_indices(matrix: Any, what: str) -> None:
