@@ -6,7 +6,6 @@ A reading is the seam between formats and the pipeline; it hands on features in 
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -481,7 +480,9 @@ class TableReading:
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
         pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
-        for first, last, rows in self._rows_ahead(pieces):
+        read, pool = self._table.read, self._pool
+        reads = ((first, last, read(np.arange(first, last), pool)) for first, last in pieces)
+        for first, last, rows in text_tables.read_ahead(reads):
             infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
@@ -495,21 +496,6 @@ class TableReading:
                 filled = 0
             self._tell(last * self.n_features)
         spool.seal()
-
-    def _rows_ahead(
-        self, pieces: Iterator[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
-        """Yield pieces of rows; the next is read while one is worked on."""
-
-        def read(first: int, last: int) -> tuple[int, int, NDArray[np.floating[Any]]]:
-            return first, last, self._table.read(np.arange(first, last), self._pool)
-
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(read, *next(pieces))
-            for piece in pieces:
-                here, coming = coming.result(), reader.submit(read, *piece)
-                yield here
-            yield coming.result()
 
     def _look(self, values: NDArray[np.floating[Any]], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""
