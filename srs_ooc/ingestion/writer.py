@@ -14,16 +14,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import is_date, read_ahead
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import (
-    PIECE_NBYTES,
-    StoreForm,
-    fit_batch,
-    many_texts,
-    smallest_batch,
-)
+from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ORDER_KEY,
@@ -279,7 +274,7 @@ class ColumnsWriter:
 
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self._step = smallest_batch(shape, form)
+        self._step = ingest_memory.smallest_batch(shape, form)
         dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of kinds, n_missing, ...
         self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
         self._given = kinds
@@ -463,7 +458,7 @@ class BedWriter(ColumnsWriter):
     ) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
         """Yield all lines, some chunks at a time; the next are read while some are worked on."""
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
-        most = min(batch // 2, PIECE_NBYTES // self._bed.line_nbytes)
+        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
         step = max(1, most // chunk) * chunk
         parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
         read: Lines = self._lines or partial(self._packed, columns)
@@ -601,7 +596,7 @@ def write_store(
     form = form or StoreForm()
     kinds = kinds or all_numbers(columns)
     shape = Shape(kinds.kept.n_rows, columns.n_features)
-    batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
+    batch = batch_features or ingest_memory.fit_batch(shape, form, 96 * MB)[0]
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
