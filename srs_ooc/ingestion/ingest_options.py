@@ -89,9 +89,8 @@ class ForcedKinds:
         return out
 
     def names(self) -> Iterator[bytes]:
-        """Yield the names, the file being read once."""
-        for pairs in self._blocks():
-            yield from pairs
+        """Return the names one by one, the file being read once."""
+        return chain.from_iterable(self._blocks())
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""

@@ -26,8 +26,8 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     stored_positions,
 )
-from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
-from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
+from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
+from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store import bed
 from srs_ooc.store.bed import BedFile
@@ -534,14 +534,10 @@ def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-RowArray = ScratchArray | NDArray[Any]
-"""An item for each row; of several dtypes."""
-
-
 def write_store(
     folder: Path,
     columns: StoredColumns,
-    target: RowArray,
+    target: Codes,
     facts: TableFacts,
     names: TextBlocks,
     *,
@@ -660,6 +656,6 @@ def write_texts(
     write_coordinate(store, "row", "row_ids")
 
 
-def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:
+def _class_counts(target: Codes, n_classes: int) -> tuple[int, ...]:
     counts = sum(np.bincount(block, minlength=n_classes) for block in blocks_of(target))
     return tuple(np.asarray(counts).tolist())
