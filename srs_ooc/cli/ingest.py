@@ -57,8 +57,7 @@ def _class_counts(manifest: Manifest) -> str:
     order = np.argsort(-rows, kind="stable")
     shown = [f"{manifest.classes[i]!r} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
     if len(rest := rows[order[CLASSES_SHOWN:]]):
-        each = f"{rest.min()} to {rest.max()} each"
-        shown.append(f"{len(rest)} others {each}")
+        shown.append(f"{len(rest)} others {rest.min()} to {rest.max()} each")
     return ", ".join(shown)
 
 

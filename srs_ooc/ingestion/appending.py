@@ -488,9 +488,8 @@ def _rows_of(
             f"({m.row_id_name}, {m.row_columns}), found {n.row_id_name}, {n.row_columns}. Give the "
             "same ones."
         )
-    named, joined = named_by_number([t.encode() for t in (*m.classes, *n.classes)], TextForm())
-    names = tuple(label.decode() for label in named)
-    classes, (places, more) = _merged(ours := names[: len(m.classes)], names[len(ours) :])
+    (ours, theirs), joined = _named_alike(m.classes, n.classes)
+    classes, (places, more) = _merged(ours, theirs)
     n_rows = np.bincount([*places, *more], [*m.class_counts, *n.class_counts]).astype(int).tolist()
     counts = dict(zip(classes, n_rows, strict=True))
     check_counts(f"{table}, column {m.target_name!r}", counts, options.min_class_rows)
@@ -521,7 +520,9 @@ def _rows_of(
     if "covariates" in columns:
         columns["covariates"] = []
         for pair in zip(old.each_covariate(), new.each_covariate(), strict=True):
-            labels, numbers = _merged(*(one.levels for one in pair))
+            alike, joined = _named_alike(pair[0].levels, pair[1].levels)
+            said += [f"covariate {pair[0].name!r}: {joined}"] if joined else []
+            labels, numbers = _merged(*alike)
             levels.append(labels)
             columns["covariates"].append((pair[0].name, chain(*map(_texts_of, pair, numbers))))
     noted = _noted(old, new, *said)
@@ -531,6 +532,19 @@ def _rows_of(
     dropped = m.n_dropped_rows + n.n_dropped_rows
     about = {"classes": classes, "levels": tuple(levels), "n_dropped_rows": dropped}
     return columns, noted | same | about
+
+
+def _named_alike(*several: tuple[str, ...]) -> tuple[list[tuple[str, ...]], str]:
+    """Return lists of labels of which those of one number are one, and say which.
+
+    A list with two of one number was declared so, and all stay as they are.
+    """
+    texts = [[label.encode() for label in some] for some in several]
+    if any(named_by_number(some, TextForm())[1] for some in texts):
+        return list(several), ""
+    named, said = named_by_number([*chain(*texts)], TextForm())
+    names = map(bytes.decode, named)
+    return [tuple(islice(names, len(some))) for some in several], said
 
 
 def _merged(*several: tuple[str, ...]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:

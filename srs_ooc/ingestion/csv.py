@@ -552,7 +552,7 @@ def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Itera
     Who asks for the next piece must have taken the texts before, and must set the next panel
     where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
-    for data, first in _ahead(stream.body()) if ahead else stream.body():
+    for data, first in read_ahead(stream.body(), _N_AHEAD) if ahead else stream.body():
         start = first
         while True:
             stop = reader.feed(data, start)
@@ -606,10 +606,10 @@ def read_panels(
         panel_full()
 
 
-def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
+def read_ahead(pieces: Iterator[Any], n_pieces: int = 1) -> Iterator[Any]:
+    """Yield pieces, of which the next few are read, and decompressed, by a thread meanwhile."""
     with ThreadPoolExecutor(1) as pool:
-        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(n_pieces))
         while (piece := waiting.popleft().result()) is not None:
             waiting.append(pool.submit(next, pieces, None))
             yield piece

@@ -357,10 +357,12 @@ def ingest(
     check_words(words if aggregate is None else words | {"aggregate": aggregate})
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
-    flags["rename_repeated"] = rename_repeated
+    flags |= {"rename_repeated": rename_repeated, "overwrite": overwrite}
     wholes = {"min_class_rows": min_class_rows, "threads": threads}
     olds = {"append_rows": append_rows, "append_features": append_features}
-    settled = words | _checked(flags | {"overwrite": overwrite}, wholes, olds)
+    settled = words | {name: flag_given(one, name) for name, one in flags.items()}
+    settled |= {name: whole_given(one, name) for name, one in wholes.items()}
+    settled |= {name: place_given(one, name) for name, one in olds.items() if one is not None}
     named, apart = _columns_given(columns, time, event, strata, covariates)
     options = IngestOptions(
         **named,
@@ -380,15 +382,6 @@ def ingest(
         for remark in remarks_of(Store.open(place)):
             _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
-
-
-def _checked(
-    flags: dict[str, Any], wholes: dict[str, Any], places: dict[str, Any]
-) -> dict[str, Any]:
-    """Return options of these kinds, each as it should be."""
-    found: dict[str, Any] = {name: flag_given(given, name) for name, given in flags.items()}
-    found |= {name: whole_given(given, name) for name, given in wholes.items()}
-    return found | {name: place_given(one, name) for name, one in places.items() if one is not None}
 
 
 def _columns_given(

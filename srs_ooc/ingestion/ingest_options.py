@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import names_in
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion.formats import Names, reading
+from srs_ooc.ingestion.formats import Names, lines_of, reading
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.bed import BedFile
@@ -29,8 +29,6 @@ FREE = 255
 """Stands for a kind that is to be found."""
 
 _PAIRS_AT_A_TIME = 1 << 13
-LONGEST_LINE = MB
-"""A line of a file of kinds has no more bytes."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,8 @@ class ForcedKinds:
         return out
 
     def names(self) -> Iterator[bytes]:
-        """Yield the names, the file being read once."""
-        for pairs in self._blocks():
-            yield from pairs
+        """Return the names one by one, the file being read once."""
+        return chain.from_iterable(self._blocks())
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""
@@ -140,8 +137,8 @@ def pair_of(text: str) -> tuple[str, str]:
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
     errors = OSError, UnicodeDecodeError, csv.Error
     could_not = reading(file, "a CSV file of names and kinds", "Check the path.", errors)
-    with could_not, file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.reader(_bounded(stream, file))
+    with could_not:
+        rows = csv.reader(lines_of(file, "a name and a kind", newline=""))
         is_first = True
         for row in rows:
             cells = [cell.strip() for cell in row]
@@ -155,16 +152,6 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
                 _check_kind(cells[1], where)
                 yield row[0], cells[1]
             is_first = is_first and not row
-
-
-def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
-    while line := stream.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise InputError(
-                f"{file}: expected a name and a kind a line, found a line of more than "
-                f"{describe_nbytes(LONGEST_LINE)}. Give a CSV file."
-            )
-        yield line
 
 
 def _check_kind(kind: str, where: str) -> None:

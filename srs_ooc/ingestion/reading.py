@@ -6,7 +6,6 @@ A reading is the seam between formats and the pipeline; it hands on features in 
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -21,17 +20,8 @@ from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
 from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role
-from srs_ooc.ingestion.formats.in_memory import (
-    check_index,
-    check_items,
-    item_blocks,
-    levels_of,
-    memory_of,
-    spool_items,
-    texts_given,
-)
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -333,7 +323,7 @@ class TableReading:
         self.annotations = getattr(table, "annotations", {})
         self.options = options.settled(table)
         self.side, self._origin = side, origin
-        self._memory = memory or memory_of(table, self.options)
+        self._memory = memory or in_memory.memory_of(table, self.options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
         self._fits_float32 = not getattr(table, "wide", False)  # only of our own
@@ -350,12 +340,12 @@ class TableReading:
         if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
             self._memory.check(self.source)
         given = self._table.names if self.side.names is None else self.side.names
-        blocks: Iterator[list[str]] = item_blocks(f"f{i}" for i in range(n_columns))
+        blocks: Iterator[list[str]] = in_memory.item_blocks(f"f{i}" for i in range(n_columns))
         if given is not None:
             what = str(given) if isinstance(given, Path) else "names of columns"
             if self.side.names is not None:
-                check_items(given, what)
-            blocks = texts_given(what, item_blocks(given), n_columns)
+                in_memory.check_items(given, what)
+            blocks = in_memory.texts_given(what, in_memory.item_blocks(given), n_columns)
         for block in blocks:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
@@ -384,18 +374,18 @@ class TableReading:
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
             levels = getattr(self._table, "levels", lambda _: None)(column)
-            spool_items(rows.open(what, name, levels), self._table.items(column), where)
+            in_memory.spool_items(rows.open(what, name, levels), self._table.items(column), where)
         if self.options.no_target:
             rows.number_rows(self.n_rows)
         own_ids = self.annotations.get(getattr(self._table, "default_ids", None))
         index = getattr(self._table, "index", own_ids)
         for what, columns in self.side.columns.items():
             for name, given in columns:
-                spool = rows.open(what, name, levels_of(given))
+                spool = rows.open(what, name, in_memory.levels_of(given))
                 label = str(given) if isinstance(given, Path) else name
-                check_items(given, label)
-                check_index(index, given, label)
-                spool_items(spool, item_blocks(given), partial(_item, label))
+                in_memory.check_items(given, label)
+                in_memory.check_index(index, given, label)
+                in_memory.spool_items(spool, in_memory.item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
                     raise InputError(
                         f"{label}: expected {self.n_rows} items, one for each row, found "
@@ -483,7 +473,9 @@ class TableReading:
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled, n_threads = spool.panel.shape[1], 0, self.options.most_threads
         pieces = line_pieces(self.n_rows, self._table.shape[1], panel_rows)
-        for first, last, rows in self._rows_ahead(pieces):
+        read, pool = self._table.read, self._pool
+        reads = ((first, last, read(np.arange(first, last), pool)) for first, last in pieces)
+        for first, last, rows in text_tables.read_ahead(reads):
             infinite, narrow = spool.put(rows, self._columns, filled, n_threads)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
@@ -497,21 +489,6 @@ class TableReading:
                 filled = 0
             self._tell(last * self.n_features)
         spool.seal()
-
-    def _rows_ahead(
-        self, pieces: Iterator[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
-        """Yield pieces of rows; the next is read while one is worked on."""
-
-        def read(first: int, last: int) -> tuple[int, int, NDArray[np.floating[Any]]]:
-            return first, last, self._table.read(np.arange(first, last), self._pool)
-
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(read, *next(pieces))
-            for piece in pieces:
-                here, coming = coming.result(), reader.submit(read, *piece)
-                yield here
-            yield coming.result()
 
     def _look(self, values: NDArray[np.floating[Any]], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""

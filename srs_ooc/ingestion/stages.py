@@ -230,16 +230,15 @@ def _with_annotations(
     if names and known.keys() >= set(names):
         parts = [column("groups", name) for name in names]
         known[str(options.groups)] = Items(len(parts[0]), partial(_combined, parts))
-    for what, name in options.columns():
-        if name not in known and table.names is not None and name not in table.names:
-            raise InputError(
-                f"{path}: no such column {name!r} ({options.flag_of(what)}); expected a feature, "
-                f"or one of {', '.join(map(repr, known))}."
-            )
     columns = {what: list(given) for what, given in side.columns.items()}
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, column(what, name)))
+        elif table.names is not None and name not in table.names:
+            raise InputError(
+                f"{path}: no such column {name!r} ({options.flag_of(what)}); expected a feature, "
+                f"or one of {', '.join(map(repr, known))}."
+            )
     named = [name for _, name in options.columns()]
     ids = None if options.aggregate else table.default_ids  # those of the groups
     defaults = {"row_ids": ids, "target": table.default_target}

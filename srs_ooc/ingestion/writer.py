@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.csv import is_date
+from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion.csv import is_date, read_ahead
 from srs_ooc.ingestion.formats import NAMED, TO_DAYS, TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import (
-    PIECE_NBYTES,
-    StoreForm,
-    fit_batch,
-    many_texts,
-    smallest_batch,
-)
+from srs_ooc.ingestion.ingest_memory import StoreForm, many_texts
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ORDER_KEY,
@@ -32,8 +26,8 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     stored_positions,
 )
-from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
-from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
+from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
+from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store import bed
 from srs_ooc.store.bed import BedFile
@@ -280,11 +274,9 @@ class ColumnsWriter:
 
     def __init__(self, store: NewStore, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self._step = smallest_batch(shape, form)
-        self._n_missing = np.empty(shape.n_features, np.uint32)
-        self._n_codes = np.empty(shape.n_features, np.uint16)
-        self._exact = np.empty(shape.n_features, np.bool_)
-        self._kinds = np.empty(shape.n_features, np.uint8)
+        self._step = ingest_memory.smallest_batch(shape, form)
+        dtypes = (np.uint8, np.uint32, np.uint16, np.bool_)  # of kinds, n_missing, ...
+        self._facts = [np.empty(shape.n_features, dtype) for dtype in dtypes]
         self._given = kinds
         self._categories: CategoryCoder | None = None
         if kinds.is_text.any():
@@ -356,12 +348,11 @@ class ColumnsWriter:
 
     def _note(self, start: int, stop: int, facts: CodeFacts) -> None:
         """Note what coding found."""
-        self._n_missing[start:stop] = facts.n_missing
-        self._n_codes[start:stop] = facts.n_codes
-        self._exact[start:stop] = facts.exact
-        forced = self._given.forced[start:stop]
-        self._kinds[start:stop] = np.where(forced == FREE, facts.kinds, forced)
-        self._kinds[start:stop][self._given.is_text[start:stop]] = CATEGORICAL
+        for array, name in zip(self._facts, FACTS, strict=True):
+            array[start:stop] = getattr(facts, name)
+        forced, kinds = self._given.forced[start:stop], self._facts[0][start:stop]
+        np.copyto(kinds, forced, where=forced != FREE)
+        kinds[self._given.is_text[start:stop]] = CATEGORICAL
 
     def sync(self) -> None:
         """Wait until the values are on disk."""
@@ -375,9 +366,8 @@ class ColumnsWriter:
             self._categories.texts.close()
         for name, floats in self._floats.items():
             self._store.small(f"{name}_crc32c", [floats.crcs])
-        facts = (self._kinds, self._n_missing, self._n_codes, self._exact)
-        found = write_facts(self._store, *facts)
-        del facts, self._kinds, self._n_missing, self._n_codes, self._exact  # the order is next
+        found = write_facts(self._store, *self._facts)
+        del self._facts  # the order is next
         return found | {
             "chunk_features": self.chunk_features,
             "order_key": self.order_key,
@@ -468,17 +458,11 @@ class BedWriter(ColumnsWriter):
     ) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
         """Yield all lines, some chunks at a time; the next are read while some are worked on."""
         n_features, chunk = columns.n_features, self._floats["values"].chunk[0]
-        most = min(batch // 2, PIECE_NBYTES // self._bed.line_nbytes)
+        most = min(batch // 2, ingest_memory.PIECE_NBYTES // self._bed.line_nbytes)
         step = max(1, most // chunk) * chunk
-        parts = [(i, min(i + step, n_features)) for i in range(0, n_features, step)]
+        parts = ((i, min(i + step, n_features)) for i in range(0, n_features, step))
         read: Lines = self._lines or partial(self._packed, columns)
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(read, *parts[0])
-            for part, following in zip_longest(parts, parts[1:]):
-                lines = coming.result()
-                if following is not None:
-                    coming = pool.submit(read, *following)
-                yield *part, lines
+        return read_ahead((start, stop, read(start, stop)) for start, stop in parts)
 
     def _packed(self, columns: StoredColumns, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the lines of features whose values are read."""
@@ -550,14 +534,10 @@ def write_facts(store: NewStore, *facts: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-RowArray = ScratchArray | NDArray[Any]
-"""An item for each row; of several dtypes."""
-
-
 def write_store(
     folder: Path,
     columns: StoredColumns,
-    target: RowArray,
+    target: Codes,
     facts: TableFacts,
     names: TextBlocks,
     *,
@@ -612,7 +592,7 @@ def write_store(
     form = form or StoreForm()
     kinds = kinds or all_numbers(columns)
     shape = Shape(kinds.kept.n_rows, columns.n_features)
-    batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
+    batch = batch_features or ingest_memory.fit_batch(shape, form, 96 * MB)[0]
     if n_threads > 1:  # which a tight cap does not allow
         _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with NewStore(folder) as store:
@@ -676,6 +656,6 @@ def write_texts(
     write_coordinate(store, "row", "row_ids")
 
 
-def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:
+def _class_counts(target: Codes, n_classes: int) -> tuple[int, ...]:
     counts = sum(np.bincount(block, minlength=n_classes) for block in blocks_of(target))
     return tuple(np.asarray(counts).tolist())

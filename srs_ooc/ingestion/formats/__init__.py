@@ -7,7 +7,9 @@ read by columns or by rows, whichever its layout makes cheap.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, islice
+from pathlib import Path
 from sys import getsizeof
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -169,6 +171,8 @@ def reading(
         raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 
+LONGEST = 1 << 20
+"""An item or a line of a file is no longer, and no more than so much is held at a time."""
 FEW, BLOCK_NBYTES = 1 << 8, 1 << 20
 """Texts, which may be of any length, are read so many at a time; blocks take so much memory."""
 
@@ -186,6 +190,24 @@ def bounded(
             block, left = [], nbytes
     if block:
         yield block
+
+
+def lines_of(path: Path, expected: str, newline: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text file, with their ends; ``expected`` says what one holds.
+
+    Raises
+    ------
+    InputError
+        If one is longer than :data:`LONGEST`.
+    """
+    with path.open(encoding="utf-8-sig", newline=newline) as file:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
+            if len(line) > LONGEST:
+                raise InputError(
+                    f"{path}, line {number}: expected {expected} a line, found a line of more than "
+                    f"{LONGEST} characters. Give a text file with {expected} a line."
+                )
+            yield line
 
 
 class Items(Sequence[Any]):

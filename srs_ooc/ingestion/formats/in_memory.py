@@ -8,7 +8,6 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -256,8 +255,6 @@ def _refused(what: str, found: str) -> InputError:
 # Labels, names and row ids of arrays and frames, or apart from a table, as texts in blocks.
 
 _BLOCK = 1 << 14
-LONGEST_ITEM = 1 << 20
-"""An item of a file is no longer, and no more than so much is held at a time."""
 _HOLDERS = (list, tuple, dict, set, np.ndarray)
 
 
@@ -396,26 +393,14 @@ def item_blocks(given: Any) -> Iterator[list[Any]]:
     if isinstance(given, Path):
         expected = "a text file with one item a line, or a .npy file"
         with formats.reading(given, expected, "Check the path.", (OSError, ValueError)):
-            items = _npy_items(given) if given.suffix == ".npy" else _lines(given)
-            yield from formats.bounded(items)
+            lines = (line.removesuffix("\n") for line in formats.lines_of(given, "one item"))
+            yield from formats.bounded(_npy_items(given) if given.suffix == ".npy" else lines)
         return
     is_sliced = hasattr(given, "__getitem__") and hasattr(given, "__len__")
     if is_sliced and not isinstance(given, Items):  # which know how many are read at a time
         part = given.iloc if hasattr(given, "iloc") else given
         given = Items(len(given), lambda some: list_of(part[some]), formats.FEW)
     yield from formats.bounded(given)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file."""
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST_ITEM + 1), ""), 1):
-            if len(line) > LONGEST_ITEM:
-                raise InputError(
-                    f"{path}, line {number}: expected one item a line, found a line of more than "
-                    f"{LONGEST_ITEM} characters. Give a text file with an item a line."
-                )
-            yield line.removesuffix("\n")
 
 
 def _npy_items(path: Path) -> Items:
@@ -425,9 +410,9 @@ def _npy_items(path: Path) -> Items:
             f"{path}: expected a one-dimensional array, found the shape {shape}. "
             "Save one item for each row or column."
         )
-    if (size := dtype.itemsize) > LONGEST_ITEM:
+    if (size := dtype.itemsize) > formats.LONGEST:
         raise InputError(
-            f"{path}: expected items of at most {LONGEST_ITEM} bytes, found {size}. Save "
+            f"{path}: expected items of at most {formats.LONGEST} bytes, found {size}. Save "
             "shorter texts."
         )
 
@@ -435,7 +420,7 @@ def _npy_items(path: Path) -> Items:
         count = some.stop - some.start
         return list(np.fromfile(path, dtype, count, offset=offset + some.start * size).tolist())
 
-    return Items(shape[0], read, max(1, min(_BLOCK, LONGEST_ITEM // max(size, 1))))
+    return Items(shape[0], read, max(1, min(_BLOCK, formats.LONGEST // max(size, 1))))
 
 
 def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:
@@ -502,29 +487,24 @@ class ArrayTable(Table):
         check_shape(array.shape, what)
         check_dtype(array.dtype, what)
         self.narrow = is_narrow(array.dtype)
-        self._mask: NDArray[np.bool_] | None = None
-        if isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask:
-            self._mask = np.asarray(array.mask)
-        self._array, self._what = np.asarray(array), what  # of a subclass, the plain array
+        is_masked = isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask
+        self._array: Any = array if is_masked else np.asarray(array)  # of others, the plain array
+        self._what = what
         self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
         cells = self._array[:, positions].T
-        if self._mask is None:
+        if not isinstance(cells, np.ma.MaskedArray):
             return as_floats(cells, self._what)
-        gone = self._mask[:, positions].T
-        cells[gone] = 0  # what a mask hides need not be a number that can be held
-        values = as_floats(cells, self._what)
-        values[gone] = np.nan
+        # what a mask hides need not be a number that can be held
+        values = as_floats(cells.filled(0), self._what)
+        values[np.ma.getmaskarray(cells)] = np.nan
         return values
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
-        column = self._array[:, position]
-        if self._mask is None:
-            return item_blocks(column)
-        return item_blocks(np.ma.MaskedArray(column, self._mask[:, position]))
+        return item_blocks(self._array[:, position])
 
 
 def _check_indices(matrix: Any, what: str) -> None:

@@ -124,17 +124,14 @@ class _Cells:
         return int(self.shape[0])
 
     def __getitem__(self, part: Any) -> NDArray[Any]:
-        return self.read(*(part if isinstance(part, tuple) else (part,)))
-
-    def read(self, *parts: Any) -> NDArray[Any]:
         """Return some cells as they are stored."""
         with _reading(self.what):
-            return np.asarray(self._array[parts])
+            return np.asarray(self._array[part])
 
     def items(self) -> Items:
         """Return the numbers or texts of an array of one dimension, read some at a time."""
         step = hdf5.step_of(self.dtype, self.chunks)
-        return Items(self.shape[0], lambda part: self.decoder.items(self.read(part)), step)
+        return Items(self.shape[0], lambda part: self.decoder.items(self[part]), step)
 
 
 class ZarrTable(Table):
@@ -247,8 +244,8 @@ class ZarrTable(Table):
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         """Return cells as they are kept, (features, rows)."""
         if self._by_feature:
-            return self._cells.read(features, rows)
-        return self._cells.read(rows, features).T
+            return self._cells[features, rows]
+        return self._cells[rows, features].T
 
     def _fill(self) -> None:
         """Read the array once, and write it feature by feature."""
@@ -399,7 +396,7 @@ class VcfZarrTable(ZarrTable):
         self.held = (Lease("which variant ids repeat", REPEATED * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
-        alleles = self._cells.read(features, rows)
+        alleles = self._cells[features, rows]
         dosages: NDArray[np.int8] = (alleles > 0).sum(axis=2, dtype=np.int8)
         dosages[(alleles == -1).any(axis=2) | (alleles < 0).all(axis=2)] = -1
         return dosages
@@ -418,7 +415,7 @@ def _by_place(arrays: Mapping[str, _Cells], n: int, what: str) -> Iterator[str]:
     contigs = dict(enumerate(arrays["contig_id"].items()))
     for first in range(0, n, _AT_A_TIME):
         part = slice(first, first + _AT_A_TIME)
-        contig, position, alleles = (arrays[name].read(part).tolist() for name in _PARTS[:3])
+        contig, position, alleles = (arrays[name][part].tolist() for name in _PARTS[:3])
         for of, at, (ref, *others) in zip(contig, position, alleles, strict=True):
             yield f"{contigs.get(of, of)}:{at}:{ref}:{','.join(filter(None, others))}"
 
