@@ -38,6 +38,15 @@ MOST_CELLS = 1 << 24
 """Of numbers no more cells are looked at, and a thousand more for each column."""
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 
+_WAYS = {
+    "npy": "`numpy.where(x == VALUE, numpy.nan, x)`",
+    "SQLite": "`nullif(x, VALUE)` in the query",
+    "DuckDB": "`nullif(x, VALUE)` in the query",
+    "hdf5": "an attribute `missing_value` of the array",
+    "zarr": "an attribute `missing_value` of the array",
+}
+"""What makes cells of some formats missing; of others pandas does."""
+
 Said = Callable[[list[str]], str]
 """Says of some labels that they stand for missing values, and what to do then."""
 
@@ -92,10 +101,13 @@ def remarks_of(store: Store, known: Sequence[str] | None = None) -> Iterator[str
 
 def _said(store: Store, known: Sequence[str] | None, labels: list[str]) -> str:
     """Say that some labels stand for missing values, and what to do with such a table then."""
-    if str(store.manifest.source.get("format", "csv")).startswith("csv"):
+    kind = str(store.manifest.source.get("format", "csv"))
+    if kind.startswith("csv"):
         return said_of_missing(labels, known)
-    how = "pandas does by `frame.replace(VALUE, float('nan'))`; those of `--samples` by `--missing`"
-    return said_of_missing(labels, (), f"make such cells missing, as {how}")
+    numbers = [number for one in labels if (number := parse_decimal(one.encode())) is not None]
+    in_pandas = f"`frame.replace({[*numbers, *labels]}, float('nan'))` in pandas"
+    how = next((how for start, how in _WAYS.items() if kind.startswith(start)), in_pandas)
+    return said_of_missing(labels, known, f"make such cells missing, as by {how}")
 
 
 def _classes(labels: list[str], said: Said) -> Iterator[str]:

@@ -389,10 +389,12 @@ class RowColumns:
         codes = ScratchArray(self._scratch / "looked at", np.int32)
         labels = self._labels(codes, options.task)
         task = options.task if options.task != "auto" else self._find_task(labels)[0]
+        self._inferred = {}
+        coded, labels = self._by_number(codes, labels, self._column)
         n_rows = f"in {counted(len(self._column), 'row')}"
         if task == "regression" or options.censored:
             return f"numbers, {n_rows}"
-        rows = zip(labels, np.bincount(codes[:], minlength=len(labels)).tolist(), strict=True)
+        rows = zip(labels, np.bincount(coded[:], minlength=len(labels)).tolist(), strict=True)
         there = sorted((-n, shown(text)) for text, n in rows if not self._form.is_missing(text))
         each = ", ".join(f"{text} {-n}" for n, text in there[:NAMED])
         return f"{len(there)} classes, {n_rows} {each}{', ...' * (len(there) > NAMED)}"
@@ -565,7 +567,8 @@ class RowColumns:
     def _by_number(self, codes: Codes, texts: list[bytes], column: TextSpool) -> _Coded:
         """Return codes and texts of which those of one number are one, and note which."""
         names, said = named_by_number(texts, self._form)
-        if column.levels is not None or not said:
+        is_text = self._options.kinds.by_name().get(column.label.encode()) == CATEGORICAL
+        if column.levels is not None or is_text or not said:
             return codes, texts
         self._inferred.setdefault("joined", []).append(f"column {column.label!r}: {said}")
         place = {name: i for i, name in enumerate(dict.fromkeys(names))}

@@ -29,6 +29,7 @@ from srs_ooc.base.files import published_folder, release_lock, try_lock
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
+from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import (
     ORDER_KEY,
@@ -679,6 +680,8 @@ def source_of(name: str, stores: list[Store], **said: Any) -> dict[str, Any]:
     """Return where a store came from that is made of others, of which it says more."""
     sources = "".join(json.dumps(store.manifest.source, sort_keys=True) for store in stores)
     nbytes = sum(int(store.manifest.source.get("nbytes", 0)) for store in stores)
+    if any(is_plink(store.manifest.source) for store in stores):
+        said["plink"] = True
     return {"name": name, **said, "nbytes": nbytes, "crc32": zlib.crc32(sources.encode())}
 
 

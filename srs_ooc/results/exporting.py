@@ -20,6 +20,7 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import check_free, explained, published_file, published_folder
 from srs_ooc.base.frames import arrow_numbers, arrow_texts, library
 from srs_ooc.base.text import MB, no_formula
+from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.scratch import check_disk, disk_of, text_blocks
 from srs_ooc.ingestion.shards import MERGED_NBYTES, Merging, merging_leases, shape_of
@@ -97,6 +98,8 @@ def _export_store(store: Store, positions: NDArray[np.int64], out: Path, room_nb
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
+    if is_plink(store.manifest.source):
+        source["plink"] = True
     names = text_blocks(store.names[i] for i in positions.tolist())
     with published_folder(out) as folder, store.unchanged(), NewStore(folder) as new:
         merging = Merging([store], places_of(store, positions))

@@ -5,7 +5,6 @@ at https://www.cog-genomics.org/plink/2.0/formats.
 """
 
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -149,9 +148,8 @@ def open_plink(path: Path) -> Table:
 
 
 def is_plink(source: Mapping[str, Any]) -> bool:
-    """Tell by what a manifest says of its source whether that was such files."""
-    said = f"{source.get('name')} .{source.get('format')}"
-    return re.search(r"\.(bed|pgen)(?![.\w])", said) is not None
+    """Tell by what a manifest says of its source whether that was such files, or made of some."""
+    return "plink" in source or str(source.get("format")).startswith(("bed,", "pgen,"))
 
 
 def in_role(
@@ -176,7 +174,7 @@ def in_role(
     """
     (what, name), form = role, options.text
     alone, is_target = what in ("groups", "strata"), what in ("target", "targets", "events")
-    if name.lstrip("#") in _KIN:
+    if name.lstrip("#") in _KIN and what != "row_ids":
         codes, lot = {"0", ".", ""}, "each stands alone" if alone else "missing"
         said = f"with 0 as {name!r}, which is none: {lot}"
     elif is_target or what == "covariates":
