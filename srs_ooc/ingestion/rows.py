@@ -241,6 +241,7 @@ NAMED = 5
 FEW_ROWS = 20
 """In tables of fewer rows classes of one are nothing unusual."""
 NINES = {sign * (10.0**digits - 1) for digits in range(1, 8) for sign in (-1, 1)} - {9.0}
+NINES.add(-(2.0**31))  # R's, of integers
 """Numbers that often stand for missing values."""
 _WORDS = frozenset(
     ("?", "-", "--", ".", "null", "none", "nil", "n/a", "#n/a", "nan", "<na>", "na", "missing",

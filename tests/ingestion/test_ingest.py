@@ -435,7 +435,7 @@ def test_of_other_formats_the_note_on_a_number_for_missing_names_what_works(
 
     assert ingest() == N
     assert "2 columns ('age', 'ill'): far from all other numbers, '-9' stands" in caplog.text
-    assert "missing, as pandas does by `frame.replace(VALUE, float('nan'))`;" in caplog.text
+    assert "missing, as by `frame.replace([-9.0, '-9'], float('nan'))`" in caplog.text
     assert "empty such cells" not in caplog.text
     frame = frame.replace(-9, float("nan"))
     assert ingest() == 16
@@ -557,7 +557,7 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
     assert (
-        "'code': '?' stands for missing values: make such cells missing, as pandas" in caplog.text
+        "'code': '?' stands for missing values: make such cells missing, as by" in caplog.text
     )
 
 

@@ -394,3 +394,41 @@ def test_estimators_refuse_labels_of_the_index_in_another_order(what):
     turned = given | {what: given[what].iloc[TURNED]}
     with pytest.raises(ValueError, match=rf"{what}: expected the labels of the table's index"):
         SRSSelector(iterations=2).fit(X, **turned)
+
+
+def test_labels_declared_apart_stay_apart_as_rows_are_appended(tmp_path):
+    """Two labels of one number on one side were declared so; else they are one."""
+    kinds = pd.Categorical(["1", "1.0", "2"] * 8)
+    frame = pd.DataFrame({"id": NAMES, "x": VALUES[:, 0], "y": kinds})
+    more = frame.assign(id=[f"more {name}" for name in NAMES])
+    ingest(frame, tmp_path / "t.zarr", row_ids="id", target="y")
+    asked = {"row_ids": "id", "target": "y", "append_rows": tmp_path / "t.zarr"}
+    assert ingest(more, tmp_path / "u.zarr", **asked).classes == ("1", "1.0", "2")
+    texts = more.assign(y=["1.0", "2.0"] * 12)
+    assert ingest(texts, tmp_path / "v.zarr", **asked).classes == ("1", "1.0", "2", "2.0")
+
+
+def test_a_covariate_has_one_level_for_a_number_as_rows_are_appended(tmp_path):
+    frame = pd.DataFrame({"x": VALUES[:, 0], "y": GRADE, "k": pd.Categorical(["1", "2"] * 12)})
+    ingest(frame, tmp_path / "t.zarr", target="y", covariates="k")
+    more = frame.assign(k=pd.Categorical(["1.0", "2.0"] * 12))
+    asked = {"target": "y", "covariates": "k", "append_rows": tmp_path / "t.zarr"}
+    assert ingest(more, tmp_path / "u.zarr", **asked).levels == (("1", "2"),)
+
+
+def test_strata_that_are_said_to_be_texts_are_told_apart_as_such(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "x,s,y\n" + "".join(f"{i},{1 + i % 2}.0,{i % 3}\n{i},1,{i % 3}\n" for i in range(24))
+    )
+    asked = {"target": "y", "strata": "s"}
+    ingest(tmp_path / "t.csv", tmp_path / "t.zarr", **asked)
+    ingest(tmp_path / "t.csv", tmp_path / "u.zarr", **asked, kinds={"s": "categorical"})
+    found = [len(set(Store.open(tmp_path / f"{n}.zarr").array("strata").tolist())) for n in "tu"]
+    assert found == [2, 3]
+
+
+def test_an_array_with_coordinates_is_taken_item_by_item(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    target = xarray.DataArray(np.array(["ill", "well"] * 12), dims="index", coords={"index": NAMES})
+    found = ingest(pd.DataFrame(VALUES), tmp_path / "t.zarr", target=target)
+    assert found.classes == ("ill", "well")

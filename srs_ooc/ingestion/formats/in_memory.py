@@ -119,6 +119,8 @@ class Decoder:
         kinds = str if is_text else (int, float)
         found = map(decoded, chain(*named))
         self._marks = {one for one in found if isinstance(one, kinds) and not is_missing(one)}
+        if dtype == np.int64 and "units" in attrs:
+            self._marks.add(np.iinfo(np.int64).min)  # no date, as xarray writes it
         if dtype.kind == "f" or dtype != self._stored:  # -1 and 255 are the same byte
             with np.errstate(all="ignore"):
                 cast = {np.asarray(one).astype(self._stored).item() for one in self._marks}
@@ -263,7 +265,7 @@ def list_of(given: Any) -> list[Any]:
     for method in ("to_pylist", "tolist", "to_list"):
         if hasattr(given, method):
             return list(getattr(given, method)())
-    return list(given)
+    return np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
 
 
 def is_missing(item: Any) -> bool:
@@ -349,7 +351,7 @@ def check_index(index: Any, given: Any, what: str) -> None:
         With the line that puts it in order.
     """
     own: Any = getattr(given, "index", None)
-    if index is None or not hasattr(own, "equals") or own.equals(index):
+    if index is None or not hasattr(own, "get_indexer") or own.equals(index):
         return
     ours, theirs = list(index), list(own)
     is_counted, labels, others = [*range(len(ours))] in (ours, theirs), {*ours}, {*theirs}

@@ -15,7 +15,7 @@ from stores import values_of
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import main
-from srs_ooc.ingestion.formats.genotypes import BedTable, PgenTable
+from srs_ooc.ingestion.formats.genotypes import BedTable, PgenTable, is_plink
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import read_manifest
@@ -516,3 +516,18 @@ def test_missing_texts_are_said_of_samples_beside_genotypes(tmp_path, capsys):
     assert Store.open(store).n_rows == N_ROWS - 3
     ends_with(2, "ingest", *options, "--overwrite", "--no-header")
     assert "only for text tables" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["study.bed-pheno.csv", "study.bed (1).csv", "my.pgen~"])
+def test_a_text_table_is_not_taken_for_genotypes_by_its_name(tmp_path, name):
+    rows = "".join(f"p{i},{i % 3},{i % 2}\n" for i in range(24))
+    (tmp_path / name).write_text(f"IID,g,y\n{rows}")
+    srs_ooc.ingest(tmp_path / name, tmp_path / "t.zarr", row_ids="IID")
+    assert not is_plink(Store.open(tmp_path / "t.zarr").manifest.source)
+
+
+def test_what_is_made_of_genotypes_is_known_to_be(tmp_path):
+    source = {"format": "bed, dosages of A1", "name": "STUDY.BED"}
+    assert is_plink(source)
+    assert is_plink({"format": "store", "plink": True})
+    assert not is_plink({"format": "csv", "name": "t.csv"})
