@@ -390,7 +390,7 @@ class RowColumns:
         codes = ScratchArray(self._scratch / "looked at", np.int32)
         labels = self._labels(codes, options.task)
         task = options.task if options.task != "auto" else self._find_task(labels)[0]
-        self._inferred = {}
+        self._inferred: dict[str, Any] = {}
         coded, labels = self._by_number(codes, labels, self._column)
         n_rows = f"in {counted(len(self._column), 'row')}"
         if task == "regression" or options.censored:
@@ -413,7 +413,7 @@ class RowColumns:
         self._source, self._where, self._options = source, where, options
         self._form, columns = options.text, self._columns
         (self._column,) = columns["target"]
-        self._inferred: dict[str, Any] = {}
+        self._inferred = {}
         classes = self._settle_target()
         arrays, levels = dict[str, Codes](), list[tuple[str, ...]]()
         if "weights" in columns:
