@@ -260,7 +260,8 @@ class StorePanels:
         self.origin = lambda: store.manifest.source
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
-        self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used
+        id_nbytes = max(TEXT_NBYTES, store.manifest.lengths["row_ids_bytes"] // store.n_rows)
+        self.row_nbytes, texts = 9 * n_used + 2 * id_nbytes, TEXT_NBYTES * n_used
         if as_codes:
             self._stored = np.asarray(splits.features, np.int64)
             self.fixed_nbytes = texts + 2 * block_nbytes(1, store.n_rows, code_nbytes)

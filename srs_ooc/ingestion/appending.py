@@ -22,7 +22,7 @@ from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats import Table, TextCoder, bounded
 from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
@@ -43,8 +43,6 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import CodeFacts, midpoints, whole_columns
 
-_TEXTS = 1 << 15
-"""Names that are looked up at a time."""
 _NAMED = 5
 MOST_OUTSIDE = 0.01
 """Share of a feature's cells outside the range of the old store's from which on it is remarked."""
@@ -200,10 +198,10 @@ def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
 def _matched(wanted: Names, found: Names) -> NDArray[np.int64]:
     """Return the place of each text among others, -1 where it is none; quick in the same order."""
     out, mine, others = np.empty(len(wanted), np.int64), iter(wanted), iter(found)
-    for start in range(0, len(wanted), _TEXTS):
-        texts = list(islice(mine, _TEXTS))
-        stop = start + len(texts)
-        is_same = texts == list(islice(others, _TEXTS))
+    stop = 0
+    for texts in bounded(mine):
+        start, stop = stop, stop + len(texts)
+        is_same = texts == list(islice(others, len(texts)))
         out[start:stop] = np.arange(start, stop) if is_same else found.find(texts)
     return out
 

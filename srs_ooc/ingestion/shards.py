@@ -603,7 +603,11 @@ def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Ite
     with ExitStack() as stack:
         stack.callback(release_lock, lock)
         _check_same(folder, _identity(tables, options))
-        yield folder
+        try:
+            yield folder
+        finally:
+            if {path.name for path in folder.iterdir()} <= {LOCK, IDENTITY}:  # no piece is begun
+                shutil.rmtree(folder)
 
 
 def _clear(folder: Path) -> None:

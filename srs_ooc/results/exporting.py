@@ -35,6 +35,8 @@ COLUMN_NBYTES = 400
 """Memory of an exported column: its name, its place, what is kept of it until all is written."""
 BLOCK_NBYTES = MB
 """Values of rows on their way to a file."""
+USUAL_ID_NBYTES = 64
+"""What a row id is longer than counts like values."""
 
 # Some columns of a store: where they lie, and their values one part after another.
 
@@ -444,7 +446,8 @@ def _blocks(
 ) -> Iterator[tuple[list[str], NDArray[np.float64], list[Any]]]:
     target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
     rows = store.target_rows()
-    step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns)))
+    long_ids = max(0, store.manifest.lengths["row_ids_bytes"] // n_rows - USUAL_ID_NBYTES)
+    step = max(1, BLOCK_NBYTES // (8 * max(1, n_columns) + long_ids))
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
