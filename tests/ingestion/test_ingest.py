@@ -556,9 +556,7 @@ def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
     srs_ooc.ingest(frame, tmp_path / "t.zarr", target=CLASSES)
     assert "the first column, 'n', counts up row by row" in caplog.text
     assert "leave it out: ignore 'n'" in caplog.text
-    assert (
-        "'code': '?' stands for missing values: make such cells missing, as by" in caplog.text
-    )
+    assert "'code': '?' stands for missing values: make such cells missing, as by" in caplog.text
 
 
 @pytest.mark.parametrize(
