@@ -414,12 +414,13 @@ class RunBudget(Budget):
 def another_tester_nbytes(shape: TrainingShape) -> int:
     """Return what a thread takes that tests single features.
 
-    Its columns twice, and three tiles of which they are made; tables and distributions.
+    Its columns twice, and three tiles of which they are made; tables and distributions. Where it
+    adjusts, what is left of columns by contrast, and a copy of them.
     """
     n_rows = max(shape.n_rows, shape.n_stored_rows)
     each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     each_row += EVENT_ROW_NBYTES * shape.has_events
-    columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
+    columns = (2 * shape.code_nbytes + 4 * (shape.n_basis > 0)) * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
     adjusting = SCORES_NBYTES + 8 * shape.n_classes + 3 * BASIS_NBYTES * shape.n_basis
     each_row += adjusting if shape.n_basis else 0
