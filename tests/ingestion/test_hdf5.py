@@ -155,6 +155,13 @@ def test_cells_become_the_store_of_their_csv(tmp_path, twin, kind):
     assert (of_cells.n_rows, of_cells.checksums) == (15, of_csv.checksums)
 
 
+def test_a_feature_of_a_matrix_by_rows_may_be_the_target(tmp_path):
+    path = cells(tmp_path / "t.h5ad", "csr", np.nan_to_num(VALUES))
+    made = ingest(path, tmp_path / "t.zarr", target=NAMES[1], task="regression")
+    assert (made.target_name, made.n_features) == (NAMES[1], N_FEATURES - 1)
+    assert (open_store(tmp_path / "t.zarr").target() == np.nan_to_num(VALUES)[:, 1]).all()
+
+
 def test_groups_may_be_the_combinations_of_columns(tmp_path):
     path, store = cells(tmp_path / "t.h5ad"), tmp_path / "t.zarr"
     mean = ("--target", "state", "--aggregate", "mean", "--groups")
