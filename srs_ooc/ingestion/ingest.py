@@ -377,10 +377,13 @@ def ingest(
     options = options if isinstance(place, Path) else options.settled()
     said = {"options": options, "side": side, "progress": progress, "client": client}
     make = partial(make_store, table, **said)
-    manifest = make_at(place, make, overwrite=overwrite, progress=progress)
-    if isinstance(place, Path):
-        for remark in remarks_of(Store.open(place)):
-            _log.warning("%s", spelled(f"{place}: {remark}"))
+    return _logged(place, make_at(place, make, overwrite=overwrite, progress=progress))
+
+
+def _logged(place: Place, manifest: Manifest) -> Manifest:
+    """Log what of a new store, on this disk, may be a mistake; return its manifest."""
+    for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
+        _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
 
 

@@ -298,7 +298,7 @@ def renamed(table, **names):
         (lambda t: t, {"target": "c"}, "--target: expected 'y'"),
         (lambda t: t, {"strata": "c"}, "--strata: expected nothing"),
         (lambda t: t, {"kinds": {"c": "categorical"}}, "--kind"),
-        (lambda t: t, {"keep_values": False}, "--no-values: expected True"),
+        (lambda t: t, {"keep_values": False}, ": expected True"),
         (lambda t: t, {"target": None, "time": "f0", "event": "c"}, "--time: expected 'y'"),
         (lambda t: t, {"overwrite": True}, "--overwrite"),
         (lambda t: t, {"append_features": "a.zarr"}, "both of them"),

@@ -711,7 +711,7 @@ def test_other_files_and_cells_without_a_matrix_are_refused(tmp_path):
     assert "expected X in the file, found no X, but obs, other, var. Name one" in said
     said = error_of("ingest", f"{path}::other", tmp_path / "t.zarr")
     assert "expected --target, as no column of this format is the last" in said
-    assert "Name one of age, id, patient, sex, state, or a feature." in said
+    assert "Name one of age, id, patient, sex, state, a feature, or a column of --samples" in said
     assert "no such file" in error_of("ingest", tmp_path / "no.h5::x", tmp_path / "t.zarr")
 
 

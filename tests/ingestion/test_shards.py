@@ -189,7 +189,8 @@ def test_pieces_in_another_order_than_that_of_the_whole_are_refused(tables, tmp_
 
 
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(do, pieces):
+        do(*pieces[0])
         raise KeyboardInterrupt
 
     store = tmp_path / "t.zarr"
@@ -209,6 +210,14 @@ def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="somebody else's"):
         ingest_pieces(tables[0], store, OPTIONS)
     assert (tmp_path / "t.zarr.pieces" / "mine").exists()
+
+
+def test_what_is_refused_before_a_piece_is_begun_leaves_no_folder(tables, tmp_path):
+    store = tmp_path / "t.zarr"
+    with pytest.raises(InputError, match="no such column"):
+        ingest_pieces(tables[0], store, dataclasses.replace(OPTIONS, target="nope"))
+    assert list(tmp_path.iterdir()) == []
+    ingest_pieces(tables[0], store, OPTIONS)
 
 
 @pytest.mark.slow
