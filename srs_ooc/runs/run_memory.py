@@ -256,7 +256,7 @@ def fixed_leases(spec: RunSpec, shape: TrainingShape) -> list[Lease]:
         Lease("means of groups", tests * shape.has_groups * groups),
         Lease("tests within strata", tests * shape.has_strata * STRATUM_ROW_NBYTES * n_rows),
         Lease("times and events", tests * shape.has_events * EVENT_ROW_NBYTES * n_rows),
-        Lease("covariates", tests * 3 * BASIS_NBYTES * shape.n_basis * n_rows),
+        Lease("covariates", tests * adjusting_nbytes(shape, n_rows)),
         shape.values_lease,
         Lease("scikit-learn and what it loads", shape.is_decoded * LIBRARY_NBYTES),
         Lease("what the method learns", spec.sampler.state_nbytes(n_rows, n_features)),
@@ -411,20 +411,24 @@ class RunBudget(Budget):
         return budget
 
 
+def adjusting_nbytes(shape: TrainingShape, n_rows: int) -> int:
+    """Return what a tester has of covariates, and what they leave of its columns, by contrast."""
+    left = 4 * max(TESTED_CELLS, n_rows) * (shape.n_basis > 0)
+    return 3 * BASIS_NBYTES * shape.n_basis * n_rows + left
+
+
 def another_tester_nbytes(shape: TrainingShape) -> int:
     """Return what a thread takes that tests single features.
 
-    Its columns twice, and three tiles of which they are made; tables and distributions. Where it
-    adjusts, what is left of columns by contrast, and a copy of them.
+    Its columns twice, and three tiles of which they are made; tables and distributions.
     """
     n_rows = max(shape.n_rows, shape.n_stored_rows)
     each_row = shape.tested_row_nbytes + STRATUM_ROW_NBYTES * shape.has_strata
     each_row += EVENT_ROW_NBYTES * shape.has_events
-    columns = (2 * shape.code_nbytes + 4 * (shape.n_basis > 0)) * max(TESTED_CELLS, n_rows)
+    columns = 2 * shape.code_nbytes * max(TESTED_CELLS, n_rows)
     tiles = 3 * block_nbytes(1, n_rows, shape.code_nbytes)
-    adjusting = SCORES_NBYTES + 8 * shape.n_classes + 3 * BASIS_NBYTES * shape.n_basis
-    each_row += adjusting if shape.n_basis else 0
-    return columns + tiles + 6 * MB + each_row * n_rows
+    each_row += (SCORES_NBYTES + 8 * shape.n_classes) * (shape.n_basis > 0)
+    return columns + tiles + 6 * MB + each_row * n_rows + adjusting_nbytes(shape, n_rows)
 
 
 def worker_budget(
