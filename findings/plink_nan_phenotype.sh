@@ -14,8 +14,8 @@ cd "$folder"
 apt-get -q update >log 2>&1 || true
 apt-get -q download plink1.9=1.90~b6.26-220402-1 plink2=2.00~a3.5-220809+dfsg-1+b2 \
     libblas3 liblapack3 libgfortran5 libquadmath0 libdeflate0 >log 2>&1 || { cat log; exit 1; }
-for one in *.deb; do dpkg-deb -x "$one" root; done
-lib=$folder/root/usr/lib
+for one in *.deb; do dpkg-deb -x "$one" unpacked; done
+lib=$folder/unpacked/usr/lib
 export LD_LIBRARY_PATH=$lib/x86_64-linux-gnu:$lib/x86_64-linux-gnu/blas:$lib/x86_64-linux-gnu/lapack
 plink1() { "$lib/debian-med/bin/plink1.9" "$@"; }
 plink2() { "$lib/plink2/plink2-sse3" "$@"; }
