@@ -235,7 +235,7 @@ def test_what_is_imported_for_types_alone_makes_no_circle(second: str) -> None:
     assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
 
 
-AT_MOST = {"modules": 150, "code lines": 34_122, "classes": 315}
+AT_MOST = {"modules": 150, "code lines": 34_124, "classes": 315}
 """How large the package may be, as benchmarks/research/count_code.py counts it.
 
 They fall: whoever makes the package smaller lowers them. A commit that raises one says why.
