@@ -1,92 +1,90 @@
 """What a package needs to add a part of its own: samplers, scores, learners, formats, executors.
 
-The modules behind these names may move; the names stay here. Each is loaded when it is first asked
-for, and no module of the package imports this one. ``docs/extending.md`` shows what they are for,
-and :mod:`srs_ooc.testing` checks a part.
+The modules behind these names may move; the names stay here. No module of the core imports this
+one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md`` shows what the
+names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
-from importlib import import_module
-from typing import Any
+from srs_ooc.base.errors import (
+    BudgetError as BudgetError,
+    InputError as InputError,
+    RunError as RunError,
+    SrsOocError as SrsOocError,
+    StoreError as StoreError,
+    UsageError as UsageError,
+)
+from srs_ooc.base.options import (
+    Choice as Choice,
+    Flag as Flag,
+    Number as Number,
+    Option as Option,
+    Params as Params,
+    Share as Share,
+    Text as Text,
+    Whole as Whole,
+    option as option,
+)
+from srs_ooc.base.records import (
+    EBIC as EBIC,
+    RIC as RIC,
+    Candidates as Candidates,
+    Criterion as Criterion,
+    Iteration as Iteration,
+    Outcome as Outcome,
+    Pages as Pages,
+    Probe as Probe,
+    RowSplit as RowSplit,
+    Saved as Saved,
+    State as State,
+    Stateful as Stateful,
+    Step as Step,
+    Subspace as Subspace,
+    n_pages as n_pages,
+    touch as touch,
+)
+from srs_ooc.base.seeds import (
+    Purpose as Purpose,
+    below as below,
+    derive as derive,
+    derive_array as derive_array,
+    key_of as key_of,
+    scale_below as scale_below,
+)
+from srs_ooc.evidence.judges import Judge as Judge
+from srs_ooc.evidence.tally import Tally as Tally
+from srs_ooc.ingestion.formats import Table as Table, TextCoder as TextCoder
+from srs_ooc.learners.tree_learner import Columns as Columns, Learner as Learner
+from srs_ooc.runs.engine import Executor as Executor
+from srs_ooc.samplers.base import (
+    IMPORTANCE as IMPORTANCE,
+    LOSS as LOSS,
+    PREDICTIONS as PREDICTIONS,
+    SENSITIVITY as SENSITIVITY,
+    Ensemble as Ensemble,
+    Method as Method,
+    Sampler as Sampler,
+    SamplerContext as SamplerContext,
+    method_of as method_of,
+    methods as methods,
+)
+from srs_ooc.samplers.column_scores import (
+    BLOCK_CELLS as BLOCK_CELLS,
+    BLOCK_COLUMNS as BLOCK_COLUMNS,
+    ColumnScore as ColumnScore,
+    integer_weights as integer_weights,
+)
+from srs_ooc.samplers.draws import (
+    Drawing as Drawing,
+    WeightedDrawing as WeightedDrawing,
+    draw_distinct as draw_distinct,
+)
+from srs_ooc.samplers.held_out import (
+    Folds as Folds,
+    HeldOutMethod as HeldOutMethod,
+    folds_for as folds_for,
+    make_folds as make_folds,
+)
+from srs_ooc.trees.block import Block as Block
+from srs_ooc.trees.response import Response as Response
 
-_PUBLIC = {
-    "BudgetError": "srs_ooc.base.errors",
-    "InputError": "srs_ooc.base.errors",
-    "RunError": "srs_ooc.base.errors",
-    "SrsOocError": "srs_ooc.base.errors",
-    "StoreError": "srs_ooc.base.errors",
-    "UsageError": "srs_ooc.base.errors",
-    "Choice": "srs_ooc.base.options",
-    "Flag": "srs_ooc.base.options",
-    "Number": "srs_ooc.base.options",
-    "Option": "srs_ooc.base.options",
-    "Params": "srs_ooc.base.options",
-    "Share": "srs_ooc.base.options",
-    "Text": "srs_ooc.base.options",
-    "Whole": "srs_ooc.base.options",
-    "option": "srs_ooc.base.options",
-    "Candidates": "srs_ooc.base.records",
-    "Criterion": "srs_ooc.base.records",
-    "EBIC": "srs_ooc.base.records",
-    "RIC": "srs_ooc.base.records",
-    "Iteration": "srs_ooc.base.records",
-    "Outcome": "srs_ooc.base.records",
-    "Pages": "srs_ooc.base.records",
-    "Probe": "srs_ooc.base.records",
-    "RowSplit": "srs_ooc.base.records",
-    "Saved": "srs_ooc.base.records",
-    "State": "srs_ooc.base.records",
-    "Stateful": "srs_ooc.base.records",
-    "Step": "srs_ooc.base.records",
-    "Subspace": "srs_ooc.base.records",
-    "n_pages": "srs_ooc.base.records",
-    "touch": "srs_ooc.base.records",
-    "Purpose": "srs_ooc.base.seeds",
-    "below": "srs_ooc.base.seeds",
-    "derive": "srs_ooc.base.seeds",
-    "derive_array": "srs_ooc.base.seeds",
-    "key_of": "srs_ooc.base.seeds",
-    "scale_below": "srs_ooc.base.seeds",
-    "Block": "srs_ooc.trees.block",
-    "Response": "srs_ooc.trees.response",
-    "Judge": "srs_ooc.evidence.judges",
-    "Tally": "srs_ooc.evidence.tally",
-    "IMPORTANCE": "srs_ooc.samplers.base",
-    "LOSS": "srs_ooc.samplers.base",
-    "PREDICTIONS": "srs_ooc.samplers.base",
-    "SENSITIVITY": "srs_ooc.samplers.base",
-    "Ensemble": "srs_ooc.samplers.base",
-    "Method": "srs_ooc.samplers.base",
-    "Sampler": "srs_ooc.samplers.base",
-    "SamplerContext": "srs_ooc.samplers.base",
-    "method_of": "srs_ooc.samplers.base",
-    "methods": "srs_ooc.samplers.base",
-    "BLOCK_CELLS": "srs_ooc.samplers.column_scores",
-    "BLOCK_COLUMNS": "srs_ooc.samplers.column_scores",
-    "ColumnScore": "srs_ooc.samplers.column_scores",
-    "integer_weights": "srs_ooc.samplers.column_scores",
-    "Drawing": "srs_ooc.samplers.draws",
-    "WeightedDrawing": "srs_ooc.samplers.draws",
-    "draw_distinct": "srs_ooc.samplers.draws",
-    "Folds": "srs_ooc.samplers.held_out",
-    "HeldOutMethod": "srs_ooc.samplers.held_out",
-    "folds_for": "srs_ooc.samplers.held_out",
-    "make_folds": "srs_ooc.samplers.held_out",
-    "Columns": "srs_ooc.learners.tree_learner",
-    "Learner": "srs_ooc.learners.tree_learner",
-    "Table": "srs_ooc.ingestion.formats",
-    "TextCoder": "srs_ooc.ingestion.formats",
-    "Executor": "srs_ooc.runs.engine",
-}
-__all__ = sorted(_PUBLIC)  # noqa: PLE0605 (a literal would repeat the names)
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is asked for only then."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
-
-
-def __dir__() -> list[str]:
-    """List what may be asked for, loaded or not."""
-    return sorted({*globals(), *_PUBLIC})
+__all__ = sorted(name for name in globals() if name[0] != "_")  # noqa: PLE0605 (each once)

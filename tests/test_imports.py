@@ -54,19 +54,6 @@ def test_the_probe_sees_an_import(tmp_path: Path) -> None:
     assert "rich" in imported_by(tmp_path, "rich.text")
 
 
-def test_what_extensions_need_is_loaded_when_it_is_asked_for(tmp_path: Path) -> None:
-    code = (
-        "import json, sys, srs_ooc.extend as extend\n"
-        "before = [name for name in sys.modules if name.startswith('srs_ooc.')]\n"
-        "extend.Sampler\n"
-        "print(json.dumps([before, 'srs_ooc.learners' in sys.modules, hasattr(extend, 'Nothing')]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True
-    )
-    assert json.loads(done.stdout) == [["srs_ooc.extend"], False, False]
-
-
 @pytest.mark.parametrize("words", [[], ["--version"], ["--help"]])
 def test_no_command_is_loaded_where_none_is_named(tmp_path: Path, words: list[str]) -> None:
     code = (
