@@ -13,11 +13,13 @@ the tests.
 import argparse
 import ast
 import io
+import json
 import re
 import statistics
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,9 @@ _EMPTY = {
 _MEMORY = re.compile(r".*nbytes.*|.*_NBYTES")
 _NOT_FORMATTED = re.compile(r"#.*\bfmt: (?:skip|off)\b")
 _NOT_TYPED = re.compile(r"#.*\btype: ignore\b")
+_SIZES = re.compile(r".*nbytes.*|.*_bytes")
+_ASKS = re.compile(r"is_tree|splits_rows|judges_candidates|scores_features|is_decoded")
+_OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)", re.MULTILINE)
 _MAKERS = {"namedtuple", "NamedTuple", "TypedDict", "make_dataclass"}
 _STAND_INS = {"dict", "tuple", "Mapping", "OrderedDict"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -143,6 +148,44 @@ def public_things(
                 yield inner
 
 
+def imports_of(modules: list[Module], folder: Path) -> dict[Path, set[Path]]:
+    """Return which modules of a package each imports: at the top, in functions, for types alone."""
+    by_name = {}
+    for module in modules:
+        parts = module.path.relative_to(folder.parent).with_suffix("").parts
+        by_name[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = module.path
+    found: dict[Path, set[Path]] = {}
+    for name, path in by_name.items():
+        package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+        named: set[str] = set()
+        for node in ast.walk(next(m.tree for m in modules if m.path == path)):
+            match node:
+                case ast.Import(names=names):
+                    named |= {alias.name for alias in names}
+                case ast.ImportFrom(module=stem, names=names, level=level):
+                    base = package[: len(package) - level + 1] if level else []
+                    whole = ".".join([*base, *([stem] if stem else [])])
+                    inner = {f"{whole}.{alias.name}" for alias in names}
+                    named |= {one if one in by_name else whole for one in inner}
+        found[path] = {by_name[one] for one in named if one in by_name} - {path}
+    return found
+
+
+def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
+    """Return the groups of modules that import each other, directly or through others."""
+    reached = {module: set(others) for module, others in graph.items()}
+    for middle in graph:
+        for module in graph:
+            if middle in reached[module]:
+                reached[module] |= reached[middle]
+    groups = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in graph
+        if module in reached[module]
+    }
+    return sorted(map(set, groups), key=lambda group: sorted(map(str, group)))
+
+
 def package_rows(folder: Path) -> list[Row]:
     """Count one package of Python."""
     modules = modules_of(folder)
@@ -156,9 +199,14 @@ def package_rows(folder: Path) -> list[Row]:
     long = [f for f in functions if (f.end_lineno or 0) - f.lineno >= LONG_FUNCTION]
     middle = statistics.median(lines[path] for path in named or lines)
     text = "\n".join(module.source for module in modules)
+    methods = sum(n for path, n in lines.items() if folder / "methods" in path.parents)
+    asking = (m.source for m in modules if folder / "learners" not in m.path.parents)
     return [
         Row(len(modules), "modules", "files *.py, __init__ too"),
         Row(sum(lines.values()), "code lines", "that hold more than comment, docstring or blank"),
+        Row(sum(lines.values()) - methods, "code lines of the core", "without methods/"),
+        Row(methods, "code lines of methods", "below methods/"),
+        Row(long_line(text), "characters, 90th percentile", "of lines that are not blank"),
         Row(middle, "code lines, median module", "without __init__"),
         Row(max(lines.values()), "code lines, largest module", ""),
         Row(
@@ -193,6 +241,21 @@ def package_rows(folder: Path) -> list[Row]:
             "AST statements",
             "ast.stmt at any depth; docstrings are statements",
         ),
+        Row(
+            len(circles_of(imports_of(modules, folder))),
+            "circles of imports",
+            "groups of modules that import each other; in functions and under TYPE_CHECKING too",
+        ),
+        Row(
+            sum(bool(_ASKS.search(line)) for source in asking for line in source.splitlines()),
+            "lines that ask what a learner is",
+            f"outside of learners/, {_ASKS.pattern}",
+        ),
+        Row(
+            sum(bool(_SIZES.fullmatch(f.name)) for f in functions),
+            "functions that count bytes",
+            f"named {_SIZES.pattern}",
+        ),
         Row(len(_NOT_FORMATTED.findall(text)), "fmt: skip|off", "comments"),
         Row(
             sum("Any" in (getattr(n, "id", 0), getattr(n, "attr", 0)) for n in nodes),
@@ -212,6 +275,24 @@ def package_rows(folder: Path) -> list[Row]:
         ),
         Row(len(bare), "public things without docstring", "of these"),
     ]
+
+
+def long_line(text: str) -> int:
+    """Return the 90th percentile of the characters of a line."""
+    lengths = sorted(len(line) for line in text.splitlines() if line.strip())
+    return lengths[len(lengths) * 9 // 10]
+
+
+def options_by_command(root: Path) -> dict[str, list[str]]:
+    """Return the long names of the options of each command, from the help that the tests pin."""
+    place = root / "tests" / "pins" / "pinned" / "surface.json"
+    helps = {}
+    for title, text in json.loads(place.read_text(encoding="utf-8")).items():
+        kind, found, command = title.partition("help of ")
+        if found and (kind or command not in helps):  # "all help" says more than "help"
+            helps[command] = "\n".join(text) if isinstance(text, list) else text
+    names = {command: _OPTION.findall(text) for command, text in helps.items()}
+    return {command: [n for n in found if n != "--help"] for command, found in names.items()}
 
 
 def has_refusal(node: ast.AST) -> bool:
@@ -239,14 +320,29 @@ def checkout_rows(root: Path) -> list[Row]:
         for path in (root / "benchmarks").rglob("*")
         if path.is_file() and not {"results", "__pycache__"} & set(path.parts)
     ]
-    refusals = sum(map(has_refusal, nodes_of(modules_of(root / "tests"))))
+    test_modules = modules_of(root / "tests")
+    refusals = sum(map(has_refusal, nodes_of(test_modules)))
+    options = options_by_command(root)
     return [
+        Row(
+            sum(map(len, options.values())),
+            "options of commands",
+            f"lines of the pinned help of every command, {_OPTION.pattern}, without --help",
+        ),
+        Row(len(options["run"]), "options of run", "of these"),
+        Row(len(set(chain(*options.values()))), "spellings of options", "names that differ"),
         Row(len(cpp), "C++ files", "*.cpp and *.hpp of srs_ooc/native"),
         Row(raw_lines(cpp), "C++ raw lines", "of these"),
         Row(raw_lines([*cpp, *stubs]), "C++ raw lines with stub", "and its .pyi and __init__.py"),
         Row(len(tests), "test files", "*.py below tests"),
         Row(raw_lines(tests), "test raw lines", "of these"),
+        Row(
+            sum(code_lines(module.source) for module in test_modules),
+            "test code lines",
+            "that hold more than comment, docstring or blank",
+        ),
         Row(refusals, "tests of refused input", "test functions that use raises or error_of"),
+        Row(words([root / "README.md", *user]), "words for users", "README and docs but research"),
         Row(words(user), "words of docs", "wc -w of docs/**/*.md without docs/research"),
         Row(words(pages), "words of docs with research", "the same with it"),
         Row(len(scripts), "benchmark files", "below benchmarks, without results"),
