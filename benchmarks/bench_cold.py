@@ -40,7 +40,9 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problems import Noise, Problem, describe, feature_name, truth_path
+from srs_ooc.synthetic.blocks import Noise
+from srs_ooc.synthetic.problems import Problem, describe, feature_name
+from srs_ooc.synthetic.table_files import truth_path
 
 READERS = (1, 4, 16)
 PIECE_NBYTES = 1 << 20

@@ -22,7 +22,8 @@ import numpy as np
 from scale import an_iteration, make
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.synthetic.problems import Madelon, columns
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.problems import columns
 
 PEER_PASSES = 4
 CAP_MB = 4000

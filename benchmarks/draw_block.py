@@ -30,7 +30,10 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problems import Chain, Madelon, Problem, write_table
+from srs_ooc.synthetic.chain import Chain
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.problems import Problem
+from srs_ooc.synthetic.table_files import write_table
 
 PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of a seed, q
     "madelon": (lambda seed: Madelon(1000, 50_000, 20, seed), 2500),

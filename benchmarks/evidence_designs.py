@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from srs_ooc.synthetic import problems
+from srs_ooc.synthetic.blocks import Blocks
+from srs_ooc.synthetic.chain import Chain
+from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.problems import Problem, rows
 
 N, P = 800, 1000
@@ -464,15 +466,15 @@ FOLLOWING: dict[str, Make] = {"20 that follow a cause": following}
 """Selected though irrelevant by Definition 1 of the paper: not of the null that is tested."""
 
 SYNTH: dict[str, Callable[[int], tuple[Problem, str]]] = {
-    "chain of 3": lambda seed: (problems.Chain(1000, 5000, 3, seed), ""),
+    "chain of 3": lambda seed: (Chain(1000, 5000, 3, seed), ""),
     "clique of 2": lambda seed: (more_problems.Clique(2000, 500, 2, seed), ""),
     "Friedman": lambda seed: (more_problems.Friedman(1000, 5000, seed), ""),
-    "madelon": lambda seed: (problems.Madelon(1000, 5000, 20, seed), ""),
-    "five-minute start": lambda seed: (problems.Madelon(500, 3000, 20, seed), ""),
+    "madelon": lambda seed: (Madelon(1000, 5000, 20, seed), ""),
+    "five-minute start": lambda seed: (Madelon(500, 3000, 20, seed), ""),
     "linear": lambda seed: (more_problems.Linear(1000, 5000, 15, seed), "rank-sum"),
     "shift": lambda seed: (more_problems.Shift(72, 5000, 20, seed), "rank-sum"),
     "imbalance": lambda seed: (more_problems.Imbalance(1000, 5000, 20, seed), "rank-sum"),
-    "AR(1) blocks": lambda seed: (problems.Blocks(1000, 1000, 5, seed), "rank-sum"),
+    "AR(1) blocks": lambda seed: (Blocks(1000, 1000, 5, seed), "rank-sum"),
 }
 """Synthetic tables by seed, and their tests; of the last all of a block counts."""
 

@@ -19,14 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc
+from srs_ooc import synthetic
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problems import (
+from srs_ooc.synthetic.cells import (
     CELL_LIMIT,
     STEPS,
-    Bits,
     Cells,
-    Chain,
+    hash_grid,
+    noise_cells,
+    to_cells,
+    uniforms,
+)
+from srs_ooc.synthetic.chain import Bits, Chain, parity
+from srs_ooc.synthetic.problems import (
     Planted,
     Problem,
     additive_classes,
@@ -34,17 +39,11 @@ from srs_ooc.synthetic.problems import (
     describe,
     distinct_places,
     find_planted,
-    hash_grid,
-    noise_cells,
-    parity,
     rows,
     shuffled_classes,
     signs,
-    to_cells,
-    truth_path,
-    uniforms,
-    write_table,
 )
+from srs_ooc.synthetic.table_files import truth_path, write_table
 
 PIECE_ROWS = 100
 _PLACES = 1
@@ -324,7 +323,7 @@ def heavy_cells(key: int, start: int, stop: int, columns: NDArray[np.uint32]) ->
 
 # All problems by name, and their stores.
 
-PROBLEMS: dict[str, type[Problem]] = problems.PROBLEMS | {
+PROBLEMS: dict[str, type[Problem]] = synthetic.PROBLEMS | {
     kind.name: kind for kind in (Clique, Marginal, Linear, Friedman, Shift, Imbalance)
 }
 

@@ -24,7 +24,7 @@ from threading import Thread
 
 from bench_cold import write_without_values
 
-from srs_ooc.synthetic.problems import Noise
+from srs_ooc.synthetic.blocks import Noise
 
 
 class Server(ThreadingHTTPServer):

@@ -45,7 +45,9 @@ from sklearn.metrics import average_precision_score
 import srs_ooc
 from srs_ooc.ensemble.feature_sensitivity import permutation
 from srs_ooc.ensemble.prediction import Model
-from srs_ooc.synthetic.problems import Blocks, Chain, Madelon
+from srs_ooc.synthetic.blocks import Blocks
+from srs_ooc.synthetic.chain import Chain
+from srs_ooc.synthetic.madelon import Madelon
 
 N_ROWS, N_FEATURES, ITERATIONS = 500, 1000, 3000
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc
-from srs_ooc.synthetic.problems import Madelon, rows
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.problems import rows
 
 Made = tuple[NDArray[np.float32], NDArray[np.float64], list[int]]
 N_RELEVANT = 10

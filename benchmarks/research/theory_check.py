@@ -37,7 +37,8 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.problems import Chain, write_table
+from srs_ooc.synthetic.chain import Chain
+from srs_ooc.synthetic.table_files import write_table
 
 Z_99 = 2.5758
 CAP_NBYTES = 512 * MB

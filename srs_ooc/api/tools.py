@@ -358,7 +358,9 @@ def synth(
     UsageError
         If the problem, a parameter or the path cannot be used.
     """
-    from srs_ooc.synthetic.problems import PROBLEMS, describe, write_table
+    from srs_ooc.synthetic import PROBLEMS
+    from srs_ooc.synthetic.problems import describe
+    from srs_ooc.synthetic.table_files import write_table
 
     with python_spelling(), growth_counted():
         kind: Any = PROBLEMS.get(problem)

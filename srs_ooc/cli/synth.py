@@ -84,7 +84,7 @@ _PROBLEMS: dict[str, tuple[str, list[Callable[[Any], Any]]]] = {
 
 def _command_of(name: str) -> Callable[..., None]:
     def command(out: Path, **given: Any) -> None:
-        from srs_ooc.synthetic.problems import PROBLEMS
+        from srs_ooc.synthetic import PROBLEMS
 
         kind: Any = PROBLEMS[name]
         if given["n_rows"] is None:
@@ -102,7 +102,7 @@ for _name, (_help, _options) in _PROBLEMS.items():
 
 
 def _write(problem: "Problem", out: Path) -> None:
-    from srs_ooc.synthetic.problems import truth_path, write_table
+    from srs_ooc.synthetic.table_files import truth_path, write_table
 
     write_table(problem, out)
     say(

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from srs_ooc.cli import cli, main
 from srs_ooc.cli.synth import synth_command
-from srs_ooc.synthetic.problems import PROBLEMS
+from srs_ooc.synthetic import PROBLEMS
 
 GOOD = ["--rows", "30", "--features", "12", "--relevant", "4", "--seed", "7"]
 

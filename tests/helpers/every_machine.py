@@ -15,7 +15,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from srs_ooc.cli import cli
-from srs_ooc.synthetic.problems import Madelon
+from srs_ooc.synthetic.madelon import Madelon
 
 N_ROWS = 160
 

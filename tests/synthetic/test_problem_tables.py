@@ -19,23 +19,11 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.stages import ingest_table
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problems import (
-    CELL_LIMIT,
-    STEPS,
-    Madelon,
-    columns,
-    csv_pieces,
-    describe,
-    hash_grid,
-    noise_cells,
-    normals,
-    rows,
-    truth_path,
-    uniforms,
-    write_csv,
-    write_table,
-)
+from srs_ooc.synthetic import problems, table_files
+from srs_ooc.synthetic.cells import CELL_LIMIT, STEPS, hash_grid, noise_cells, normals, uniforms
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.problems import columns, describe, rows
+from srs_ooc.synthetic.table_files import csv_pieces, truth_path, write_csv, write_table
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -86,14 +74,15 @@ def test_text_reads_back_as_the_table() -> None:
 def test_pieces_do_not_show(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(csv_pieces(PROBLEM))
     monkeypatch.setattr(problems, "PIECE_CELLS", piece)
-    monkeypatch.setattr(problems, "NAMES_AT_ONCE", 4)
+    monkeypatch.setattr(table_files, "PIECE_CELLS", piece)
+    monkeypatch.setattr(table_files, "NAMES_AT_ONCE", 4)
     found = list(csv_pieces(PROBLEM))
     assert b"".join(found) == whole
     assert max(map(len, found)) <= max(8 * piece + 8 * piece // 31 + 8, 40)
 
 
 def test_every_cell_has_its_text() -> None:
-    words = problems._words().tobytes()
+    words = table_files._words().tobytes()
     assert len(words) == 8 * (2 * CELL_LIMIT + 1)
     for cell in (-CELL_LIMIT, -10_001, -10_000, -1, 0, 1, 9_999, 10_000, CELL_LIMIT):
         at = 8 * (cell + CELL_LIMIT)
@@ -155,8 +144,8 @@ def test_the_store_holds_names_values_and_truth(tmp_path: Path) -> None:
 
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(PROBLEM_STORE, tmp_path / "one.zarr")
-    monkeypatch.setattr(problems, "N_THREADS", 1)
-    monkeypatch.setattr(problems, "WORK_NBYTES", 1)
+    monkeypatch.setattr(table_files, "N_THREADS", 1)
+    monkeypatch.setattr(table_files, "WORK_NBYTES", 1)
     write_table(PROBLEM_STORE, tmp_path / "other.zarr")
     assert files(tmp_path / "one.zarr") == files(tmp_path / "other.zarr")
 
@@ -206,7 +195,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         yield b"f0,"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(problems, "csv_pieces", filling)
+    monkeypatch.setattr(table_files, "csv_pieces", filling)
     with pytest.raises(StoreError, match="No space left on device"):
         write_table(PROBLEM_OUTPUT, tmp_path / "t.csv")
     assert names(tmp_path) == []
@@ -220,7 +209,7 @@ def test_no_table_without_its_truth(
     def failing(problem: Madelon) -> None:
         raise error
 
-    monkeypatch.setattr(problems, "describe", failing)
+    monkeypatch.setattr(table_files, "describe", failing)
     with pytest.raises((StoreError, KeyboardInterrupt)):
         write_table(PROBLEM_OUTPUT, tmp_path / name)
     assert names(tmp_path) == []

@@ -28,20 +28,12 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic import problems
-from srs_ooc.synthetic.problems import (
-    CELL_LIMIT,
-    FLIPPED,
-    STEPS,
-    Blocks,
-    Chain,
-    Madelon,
-    Noise,
-    Problem,
-    columns,
-    describe,
-    rows,
-    truth_path,
-)
+from srs_ooc.synthetic.blocks import Blocks, Noise
+from srs_ooc.synthetic.cells import CELL_LIMIT, STEPS
+from srs_ooc.synthetic.chain import Chain
+from srs_ooc.synthetic.madelon import FLIPPED, Madelon
+from srs_ooc.synthetic.problems import Problem, columns, describe, rows
+from srs_ooc.synthetic.table_files import truth_path
 from srs_ooc.trees.response import TreeLimits
 
 SMALL = {
