@@ -1,8 +1,8 @@
 """The laws of the house: imports go down the floors, rooms have no cycles, the package shrinks.
 
 Imports only go down the floors of the design, save inside a room, where no modules import each
-other in a circle, at the top or inside functions. Modules, code lines and classes only become
-fewer; a function has at most 60 lines.
+other in a circle, at the top or inside functions. Code lines and statements only become
+fewer, save by what an issue allows; a function has at most 60 lines.
 """
 
 import ast
@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from count_code import package_rows
+from count_code import checkout_rows, package_rows
 from offenders import assert_none
 
 PACKAGE = Path(__file__).parents[1] / "srs_ooc"
@@ -235,18 +236,47 @@ def test_what_is_imported_for_types_alone_makes_no_circle(second: str) -> None:
     assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
 
 
-AT_MOST = {"modules": 150, "code lines": 34_124, "classes": 315}
-"""How large the package may be, as benchmarks/research/count_code.py counts it.
+class Change(NamedTuple):
+    """What one issue did to the size of the package, in lines or statements."""
 
-They fall: whoever makes the package smaller lowers them. A commit that raises one says why.
+    issue: str
+    allowed: int
+    added: int
+    given_back: int
+
+
+SIZES = {
+    "code lines": (34_124, [Change("The house, third step, first half", 0, 0, 0)]),
+    "AST statements": (29_210, [Change("The house, third step, first half", 0, 0, 0)]),
+    "C++ raw lines": (11_936, [Change("The house, third step, first half", 0, 0, 0)]),
+}
+"""How large the package is, as benchmarks/research/count_code.py counts it: what it was when this
+table was begun, and what has become of it since.
+
+Whoever makes it smaller says so here. It becomes larger only by what an open issue allows, which
+gives back a fifth of what it adds.
 """
 MOST_OF_A_FUNCTION = 60
 
 
-def test_the_package_grows_no_larger() -> None:
-    found = {row.name: row.value for row in package_rows(PACKAGE) if row.name in AT_MOST}
-    assert found.keys() == AT_MOST.keys()
-    assert_none({name: [f"{found[name]:,}"] for name in found if found[name] > AT_MOST[name]})
+def sizes() -> dict[str, float]:
+    rows = [*package_rows(PACKAGE), *checkout_rows(PACKAGE.parent)]
+    return {row.name: row.value for row in rows if row.name in SIZES}
+
+
+def test_the_package_is_as_large_as_is_allowed() -> None:
+    expected = {
+        name: begun + sum(change.added - change.given_back for change in changes)
+        for name, (begun, changes) in SIZES.items()
+    }
+    assert sizes() == expected
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_what_an_issue_adds_is_allowed_and_a_fifth_of_it_given_back(name: str) -> None:
+    for change in SIZES[name][1]:
+        assert 0 <= change.added <= change.allowed, change
+        assert change.given_back * 5 >= change.added, change
 
 
 def keeps_a_parameter(node: ast.stmt) -> bool:
