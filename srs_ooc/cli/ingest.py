@@ -214,7 +214,6 @@ _OPTIONS = [
           "last, 0 or more."),
     _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
           "and true, no and yes, alive and dead, or any two values, one of which is named."),
-    click.option("--entry", hidden=True),
     _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
           "space. [default: found]"),
     _text("--comment", "CHAR", "Skip the lines that start with this character."),
@@ -395,11 +394,6 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         return given.pop(name, default)
 
     names, file = said("names"), said("target_file")
-    if said("entry") is not None:
-        raise UsageError(
-            "--entry: left truncation is not covered: expected rows all followed from time "
-            "0. Leave the option out."
-        )
     given["censored"] = censored_of(given["target"], given.get("time"), given.get("event"))
     if (time := said("time")) is not None:
         given["target"] = time

@@ -347,10 +347,10 @@ def predict(
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
-    table = splits.facts.get("table")
+    table = splits.facts["table"]
     if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
-    n_trained = splits.facts.get("n_rows", report.n_rows) if trained_on is None else len(trained_on)
+    n_trained = splits.facts["n_rows"] if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)
 
 
@@ -411,7 +411,7 @@ def _write(
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
-    is_risk = bool(splits.facts.get("is_risk"))
+    is_risk = splits.facts["is_risk"]
     n_rows, has_target = 0, not is_risk
     with published_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

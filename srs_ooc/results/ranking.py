@@ -458,11 +458,9 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
         None of a run without a verdict.
     """
     verdict, names = Verdict.of(ledger), kept_names(ledger)
-    if verdict is None or names is None:
+    if verdict is None:
         return None
     features = verdict.order[: len(names)]
-    if features.tolist() != list(names)[: len(features)]:
-        return None  # of another verdict
     n_drawn, importance = np.zeros(len(features), np.uint32), np.zeros(len(features), np.int64)
 
     def take(saved: Saved) -> None:
@@ -511,7 +509,7 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     RunError
         Beginning with what is ``missing``, if the feature is another one.
     """
-    verdict, names = Verdict.of(ledger), kept_names(ledger) or {}
+    verdict, names = Verdict.of(ledger), kept_names(ledger)
     if verdict is None:
         raise _no_verdict("--why", ranks_only=ledger.spec.run.judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):

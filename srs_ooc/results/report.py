@@ -165,8 +165,8 @@ class Report:
 
         Ascending; one point for all p-values of a narrow range.
         """
-        counts = None if self.reading.verdict is None else self.reading.verdict.location
-        return None if counts is None or not len(counts) else expected_beside(counts)
+        verdict = self.reading.verdict
+        return expected_beside(verdict.location) if verdict and len(verdict.location) else None
 
     @cached_property
     def draws(self) -> tuple[int, int]:
@@ -468,8 +468,7 @@ def history_of(ledger: Run, reading: Ranking) -> list[Point]:
     Returns
     -------
     list of Point
-        By iterations, at most ``POINTS``. A run that was begun before leading features were kept
-        has only those of its later iterations.
+        By iterations, at most ``POINTS``.
     """
     spec, verdict = ledger.spec, reading.verdict
     commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)

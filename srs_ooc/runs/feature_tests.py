@@ -147,8 +147,7 @@ class TestTable:
 class TestedFeatures:
     """Strengths of the first of all features, kept by page in a ledger while they are computed.
 
-    They do not depend on iterations, so that they hold for each verdict; they are read as of the
-    same evidence alone, and go with the verdict.
+    They do not depend on iterations, so that they hold for each verdict; they go with it.
 
     Attributes
     ----------
@@ -164,7 +163,6 @@ class TestedFeatures:
         n_features = resources.n_features
         self.neg_log10_p = np.full(n_features, np.nan, np.float32)
         self._candidates, self._ledger = resources.candidates, ledger
-        self._evidence = resources.spec.judging.versions["evidence"]
         self.n = n_features if self._candidates is None else len(self._candidates)
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
@@ -212,7 +210,7 @@ class TestedFeatures:
 
     def _load(self, ledger: Ledger) -> bool:
         page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
-        if page is None or page["evidence"] != self._evidence or page["first"] != self.done:
+        if page is None or page["first"] != self.done:
             return False
         features = self.features(slice(self.done, self.done + len(page["strengths"])))
         self._count(self.done // PAGE_ITEMS, page["counts"])
@@ -240,7 +238,6 @@ class TestedFeatures:
             "promising": kept[held],
             "log_p": log_p[held],
             "counts": self._counts[number],
-            "evidence": np.array(self._evidence),
         }
 
 
@@ -352,10 +349,9 @@ class MarginalTests:
 
     def _scanned(self, halves: Halves) -> Scanned:
         """Look at all pairs; what is found is kept meanwhile, where there is a ledger."""
-        ledger, evidence = self._ledger, self._resources.spec.judging.versions["evidence"]
-        kept = None if ledger is None else ledger.read_arrays(_PAIRS)
-        begun = None
-        if kept is not None and kept["evidence"] == evidence:
+        ledger = self._ledger
+        kept, begun = None if ledger is None else ledger.read_arrays(_PAIRS), None
+        if kept is not None:
             begun = Scanned(int(kept["left"]), int(kept["n_tiles"]), kept["scores"], kept["pairs"])
         found, due = begun, commit_due()
 
@@ -363,7 +359,7 @@ class MarginalTests:
             start = time.monotonic()
             if ledger is not None and found is not None:
                 arrays = {name: np.asarray(value) for name, value in found._asdict().items()}
-                ledger.write_arrays(_PAIRS, arrays | {"evidence": np.array(evidence)})
+                ledger.write_arrays(_PAIRS, arrays)
             return commit_due(time.monotonic() - start)
 
         try:

@@ -91,29 +91,27 @@ class Verdict:
         Stored positions of the features to show first.
     facts : dict
         What is said of all of them; in the ledger the record :data:`CONCLUSION`.
+    location : int (n_bins,)
+        P-values of the location of all features, by the first bins
+        (:func:`srs_ooc.evidence.rank_tests.binned`).
     levels : dict
         Names of the levels toward which effects of categorical features go, by stored position.
-    location : int (n_bins,), optional
-        P-values of the location of all features, by the first bins
-        (:func:`srs_ooc.evidence.rank_tests.binned`); None of an older run.
     """
 
     table: NDArray[Any]
     order: NDArray[np.uint32]
     facts: dict[str, Any]
+    location: NDArray[np.integer]
     levels: dict[int, str] = field(default_factory=dict)
-    location: NDArray[np.integer] | None = None
 
     @classmethod
     def of(cls, ledger: Run) -> "Verdict | None":
         """Return the verdict on the iterations done; None if there is none (yet)."""
         arrays = ledger.read_arrays(VERDICT)
-        if arrays is None or "table" not in arrays:
-            return None
-        if int(arrays["n_iterations"]) != ledger.progress().iteration:
-            return None  # more iterations were done since
-        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS) or {}
-        return cls(arrays["table"], arrays["order"], facts, levels, arrays.get("location"))
+        if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+            return None  # or more iterations were done since
+        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS)
+        return cls(arrays["table"], arrays["order"], facts, arrays["location"], levels)
 
     @cached_property
     def best(self) -> NDArray[Any]:
@@ -233,9 +231,9 @@ def verdict_on(
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
-    shown_first, location = _first_by_worth(resources, table, strengths), tests.location
+    shown_first = _first_by_worth(resources, table, strengths)
     shown_first = shown_first if len(shown_first) else table["stored"]
-    return Verdict(table, shown_first, facts, location=np.trim_zeros(location, "b"))
+    return Verdict(table, shown_first, facts, np.trim_zeros(tests.location, "b"))
 
 
 def _q_values(
@@ -495,11 +493,11 @@ def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
     _keep(ledger, LEVELS, there["stored"], texts)
 
 
-def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str] | None:
-    """Return the names by stored position, best first; None of a run that kept none."""
+def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str]:
+    """Return the names by stored position, best first; none of a run that kept none."""
     arrays = ledger.read_arrays(kind)
     if arrays is None:
-        return None
+        return {}
     text, ends = arrays["names"].tobytes(), arrays["ends"].tolist()
     names = [text[start:end].decode() for start, end in pairwise([0, *ends])]
     return dict(zip(arrays["features"].tolist(), names, strict=True))
@@ -539,5 +537,5 @@ def conclude(
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}
-    arrays["location"] = np.zeros(0) if verdict.location is None else verdict.location
+    arrays["location"] = verdict.location
     ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)
