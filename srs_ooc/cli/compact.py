@@ -3,7 +3,6 @@
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -31,10 +30,8 @@ from srs_ooc.ensemble.compaction import (
     rows_held_out,
 )
 from srs_ooc.results.live import RunProgress, watched
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run import Run
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 SHOWN = 3
 """Stand-ins named in a table."""
@@ -67,7 +64,7 @@ def compact_command(
     store: Place | None,
     memory_mb: int | None,
     threads: int | None,
-    cluster: "DaskCluster | None",
+    cluster: Cluster | None,
     shows: str | None,
     as_csv: bool,
     as_json: bool,

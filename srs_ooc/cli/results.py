@@ -263,8 +263,8 @@ def pairs_command(
     process_nbytes()  # of the program alone, before there is work
     with closing(Run(run, writable=False)) as ledger:
         report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
-        found = [pair.record for pair in pairs_of(report)]
-        shown = [record for record in found if record.selected or not only_selected]
+        given = report.reading, report.task, report.store
+        shown = [pair.record for pair in pairs_of(*given, only_selected=only_selected)]
         columns = dict(_PAIR_COLUMNS)
         if not any(record.within for record in shown):
             del columns["within"]

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ from srs_ooc.runs.halves import (
     whole_runs,
 )
 from srs_ooc.runs.inputs import Inputs, SideFile, digest
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import Cluster, Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
@@ -70,9 +70,6 @@ from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # What that takes: candidates that are clustered, those held together, rows that are predicted.
 
@@ -433,7 +430,7 @@ class FoldContext:
         Workers; None for the cores of this machine.
     watch : callable
         Told where the work stands.
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere that folds are spread over; None for this process alone.
     """
 
@@ -441,7 +438,7 @@ class FoldContext:
     memory_mb: int
     threads: int | None
     watch: Watch
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True)

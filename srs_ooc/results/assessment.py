@@ -47,8 +47,8 @@ from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
 from srs_ooc.results.feature_record import fields_of, none_if_nan
 from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
-from srs_ooc.results.report import Report, columns_of
-from srs_ooc.runs.feature_tests import NOBODY, effect_target, target_of
+from srs_ooc.results.report import Report
+from srs_ooc.runs.feature_tests import NOBODY, columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.task import Task
@@ -155,7 +155,7 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
         )
     there, found = _There.of(other), list[AssessedRecord]()
-    shown = pairs_of(report, only_selected=True)
+    shown = pairs_of(report.reading, report.task, report.store, only_selected=True)
     pairs = {p.record.name: p.record for p in shown if p.record.within is None}
     step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
     for first in range(0, len(chosen), step):

@@ -20,6 +20,7 @@ from srs_ooc.evidence.null_model import Censored, kaplan_meier
 from srs_ooc.results.feature_record import FeatureRecord, lambda_text, size_text
 from srs_ooc.results.pair_record import Pair
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
+from srs_ooc.runs.feature_tests import columns_of
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -238,7 +239,7 @@ def _draw_curves(
 ) -> None:
     """Draw Kaplan and Meier's curves of a feature's halves, or levels, and how many are at risk."""
     missing, texts = report.manifest.missing_code, report.store.categories().of(int(stored[0]))
-    _, columns = next(report.columns(stored, report.rows_looked_at()))
+    _, columns = next(columns_of(report.store, stored, report.rows_looked_at()))
     known, high = columns[0] < missing, halves(columns, missing)[0]
     parts = {"lower half": known & ~high, "upper half": high, "missing": ~known}
     if texts is not None:

@@ -6,7 +6,6 @@ A run and its store are read at one commit, in bounded memory.
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from math import log10
 from typing import Any, NamedTuple
 
@@ -24,12 +23,11 @@ from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.pair_record import Pair, pairs_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
-from srs_ooc.runs.feature_tests import effect_target, target_of
+from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 
 LISTED = 10_000
 """Features that a report lists at most."""
@@ -39,8 +37,6 @@ DRAWN_PAIRS = 4
 """Pairs that are drawn at most."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
-_CELLS = 1 << 20
-_COLUMNS = 64
 
 
 def _spaced(n: int, most: int) -> list[int]:
@@ -135,7 +131,7 @@ class Report:
     def pairs(self) -> list[Pair]:
         """The first pairs of selected features, those that are drawn; each once."""
         found: dict[frozenset[str | None], Pair] = {}
-        for pair in takewhile(lambda pair: pair.record.selected, pairs_of(self)):
+        for pair in pairs_of(self.reading, self.task, self.store, only_selected=True):
             record = pair.record
             found.setdefault(frozenset([record.name, record.beside, record.within]), pair)
             if len(found) == DRAWN_PAIRS:
@@ -198,34 +194,6 @@ class Report:
         places = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
         rows = self.task.rows
         return places.astype(np.int32) if rows is None else rows[places]
-
-    def columns(
-        self, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield places among ``features`` and their codes (m, n_rows), some at a time.
-
-        They are read in stored order.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or was replaced.
-        """
-        return columns_of(self.store, features, rows)
-
-
-def columns_of(
-    store: Store, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-    """Yield places among features of a store and their codes, as :meth:`Report.columns` does."""
-    order = np.argsort(features, kind="stable")
-    size = max(1, min(_COLUMNS, _CELLS // len(rows)))
-    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
-    with store.unchanged(), store.columns(mapped=False) as columns:
-        for start in range(0, len(order), size):
-            places = order[start : start + size]
-            columns.gather(features[places].astype(np.uint32), block, rows)
-            yield places, block.as_columns(len(places))
 
 
 # Each listed feature against the target, in a few bytes: what its small plot is drawn from.
@@ -330,7 +298,7 @@ def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
         else _counting(n_codes, target, report.manifest.classes)
     )
     missing = report.manifest.missing_code
-    for places, codes in report.columns(features, rows):
+    for places, codes in columns_of(report.store, features, rows):
         bins = bins_of(codes, n_codes[places], profiles.n_bins, missing)
         found = look(codes, bins, n_codes[places], missing)
         profiles.cells[places], profiles.scale[places] = found
@@ -565,7 +533,8 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     if (excluded := report.inputs.excluded) is not None:
         spaced = np.setdiff1d(spaced, excluded)
     left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
-    for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
+    at = np.array(left, np.int64), report.rows_looked_at()
+    for places, columns in columns_of(report.store, *at):
         tested_on = columns if units is None else units.mean_ranks(columns, coded)
         for place, column in zip(places.tolist(), tested_on, strict=True):
             used, codes = np.unique(column, return_inverse=True)

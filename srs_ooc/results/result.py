@@ -184,7 +184,8 @@ class Result:
 
         with python_spelling(), self._report(draws=False) as report:
             check_kind(kind)
-            found = pairs_of(report, only_selected=only_selected)
+            given = report.reading, report.task, report.store
+            found = pairs_of(*given, only_selected=only_selected)
             return frame_of(kind, PairRecord, (pair.record for pair in found))
 
     def assess(self, other: Any, kind: str = "pandas") -> Any:

@@ -48,6 +48,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import TESTED_CELLS
 from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
 # Features one at a time: their columns and their tests.
@@ -60,6 +61,8 @@ _PAIRS = f"{STRENGTHS}pairs"
 _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
+_READ_CELLS = 1 << 20
+"""Cells that are read together, where features are shown."""
 _PIECE = 1 << 15
 """Features whose p-values are held together, while their logarithms are taken; at most."""
 _SECONDS = 0.25
@@ -528,6 +531,28 @@ def feature_columns(
         some = features[start : start + size].astype(np.uint32)  # of a table: aligned then
         resources.source.gather(some, block)
         yield block.as_columns(len(some))
+
+
+def columns_of(
+    store: Store, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """Yield places among features of a store and their codes (m, n_rows), some at a time.
+
+    They are read in stored order.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read, or was replaced.
+    """
+    order = np.argsort(features, kind="stable")
+    size = max(1, min(_COLUMNS, _READ_CELLS // len(rows)))
+    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
+    with store.unchanged(), store.columns(mapped=False) as columns:
+        for start in range(0, len(order), size):
+            places = order[start : start + size]
+            columns.gather(features[places].astype(np.uint32), block, rows)
+            yield places, block.as_columns(len(places))
 
 
 # The most promising features beside one another: which are looked at, in which rows.

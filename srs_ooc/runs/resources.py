@@ -27,6 +27,7 @@ from srs_ooc.runs.engine import (
     check_needs,
     fit_iteration,
 )
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape, shape_of
 from srs_ooc.runs.spec import RunSpec
@@ -39,7 +40,6 @@ from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
     from srs_ooc.learners.model_learner import EstimatorLearner
-    from srs_ooc.runs.dask_cluster import DaskCluster
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -63,7 +63,7 @@ class RunContext:
         Cap on the memory of the whole process.
     threads : int or None
         Workers; None for the cores of this machine.
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
     watch : callable
         Told where the work stands; says whether to go on.
@@ -74,7 +74,7 @@ class RunContext:
     task: Task
     cap_nbytes: int
     threads: int | None
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
     watch: Watch = lambda _: True
 
     @contextmanager

@@ -12,7 +12,7 @@ from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
@@ -36,13 +36,11 @@ from srs_ooc.learners.models import (
     check_model_name,
 )
 from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -430,7 +428,7 @@ class Request:
         Workers; None for the cores of this machine.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere on which trees are grown; None for threads of this process.
     halves : int or None
         Halves of the rows to repeat the search on, for its stability; None for what was asked last.
@@ -447,7 +445,7 @@ class Request:
     threads: int | None = None
     save_trees: bool | None = None
     validation_file: Path | None = None
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
     halves: int | None = None
     target: str | None = None
 
@@ -574,7 +572,7 @@ def asked_in_python(**names: NamesOrFile) -> Iterator[dict[str, Path | None]]:
         yield {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
 
 
-def cluster_given(client: Any, worker_memory_mb: int) -> "DaskCluster | None":
+def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
     """Return the workers of a client; None without one: nothing of Dask is imported then."""
     if client is None:
         return None
