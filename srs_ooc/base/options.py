@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
+from srs_ooc.base.frames import check_kind
 from srs_ooc.base.urls import Place, Url, place_of
 
 # Shares of a whole (alpha, beta), exact: a share is what its decimal text says.
@@ -366,6 +367,41 @@ def flag_given(value: Any, name: str) -> bool:
     if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
         raise unexpected(name, "True or False", value)
     return bool(value)
+
+
+_Check = Callable[[Any, str], Any]
+
+
+def _unless_none(check: _Check) -> _Check:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+_OF_ARGUMENTS: dict[str, _Check] = {
+    "run": path_given,
+    "store": place_given,
+    "path": place_given,
+    "kind": lambda value, _: check_kind(value),
+    "iterations": partial(whole_given, low=0),
+    "halves": partial(whole_given, low=0),
+    "folds": partial(whole_given, low=2),
+    "save_trees": _unless_none(flag_given),
+    **dict.fromkeys(("out", "held_out_rows"), _unless_none(path_given)),
+    **dict.fromkeys(("fresh", "accept_loss", "exclude_missing"), flag_given),
+    **dict.fromkeys(("n_rows", "n_features", "n_classes", "max_features"), whole_given),
+    **dict.fromkeys(("top", "repeats", "memory_mb", "threads"), whole_given),
+}
+"""By the name of an argument, what checks it."""
+
+
+def checked(**given: Any) -> list[Any]:
+    """Return the arguments of a call from Python in their order, each checked by its name.
+
+    Raises
+    ------
+    UsageError
+        If one is not what it has to be.
+    """
+    return [_OF_ARGUMENTS[name](value, name) for name, value in given.items()]
 
 
 def unexpected(name: str, expected: str, value: Any) -> UsageError:

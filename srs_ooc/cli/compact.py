@@ -1,6 +1,5 @@
 """``srs-ooc compact``."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,7 +78,7 @@ def compact_command(
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
     """
-    with closing(Run(run, writable=True)) as ledger:
+    with Run(run, writable=True) as ledger:
         place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         held_out = rows_held_out(ledger, place, held_out_rows, time_split)

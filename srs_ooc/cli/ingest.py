@@ -1,7 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -336,7 +335,7 @@ def ingest_command(
         with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
             return make_store(list(tables), path, options, side, tell, cluster.client)
 
-    with closing(progress):
+    with progress:
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
     report_store(store, manifest, options)
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -169,7 +168,7 @@ def sensitivity_command(
       accuracy, r2    of the trees on these rows, nothing altered
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
-    with closing(RunProgress(memory_mb, shows)) as progress:
+    with RunProgress(memory_mb, shows) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
         facts = json.dumps(found.facts, ensure_ascii=False)

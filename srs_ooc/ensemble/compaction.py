@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -534,7 +534,7 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> Fold
     request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
     if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
-    with closing(Run(folder, writable=False)) as within:
+    with Run(folder, writable=False) as within:
         whole = nest_run(within, site)
     if whole is None:
         return None

@@ -4,7 +4,6 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -324,7 +323,7 @@ def predict(
     """
     check_free(out)
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         trees = ledger.trees()
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = kept = load_splits(run, trees)
@@ -492,7 +491,7 @@ class Model:
         BudgetError
             If the cap cannot hold the trees, or finding out what their thresholds are.
         """
-        with closing(Run(run, writable=False)) as ledger:
+        with Run(run, writable=False) as ledger:
             trees, opened = ledger.trees(), ledger.find_store(store)
             splits = load_splits(run, trees)
             if splits is None:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -237,7 +236,7 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
 
 def _run(path: Path, name: str) -> Found:
     try:
-        with closing(Run(path, writable=False)) as ledger:
+        with Run(path, writable=False) as ledger:
             if ledger.has_meta(NETWORK):
                 return _network(ledger, name)
             status = status_of(ledger)

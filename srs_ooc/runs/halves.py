@@ -383,14 +383,14 @@ def select_within(
         folder.parent.mkdir(parents=True, exist_ok=True)
         Run.create(folder, meta, given)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
-    with closing(Run(folder, writable=True, accept_loss=accepts, part_of=part_of)) as within:
+    with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
         search(within, store, request, watch)
         return is_done(within, request.iterations)
 
 
 def _selected_in(folder: Path, n_features: int) -> Half:
     """Return what a half selects, of a run on it that is done."""
-    with closing(Run(folder, writable=False)) as within:
+    with Run(folder, writable=False) as within:
         first, selected, n_selected = candidates_of(within, n_features)
         verdict, excluded = Verdict.of(within), within.inputs.excluded
         n_iterations = within.progress().iteration

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_folder, release_lock, sync_path, try_lock
+from srs_ooc.base.files import Closing, published_folder, release_lock, sync_path, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
@@ -444,7 +444,7 @@ class Progress:
 START = Progress(0, 0, 0.0, 0)
 
 
-class Ledger:
+class Ledger(Closing):
     """An open ledger.
 
     Parameters

@@ -20,11 +20,10 @@ from srs_ooc.base.options import (
     Option,
     Params,
     Whole,
+    checked,
     exact_share,
-    flag_given,
     path_given,
     python_spelling,
-    whole_given,
 )
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.learners.models import (
@@ -450,14 +449,10 @@ class Request:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1), ("halves", 0)):
-            given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
-            object.__setattr__(self, name, given)
-        for name in ("exclude_missing", "save_trees"):
-            given = getattr(self, name)
-            if given is not None or name != "save_trees":
-                object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
-
+        names = ("iterations", "memory_mb", "threads", "halves", "exclude_missing", "save_trees")
+        found = checked(**{name: getattr(self, name) for name in names})
+        for name, value in zip(names, found, strict=True):
+            object.__setattr__(self, name, value)
         if (self.halves or 0) % 2 or (self.halves or 0) > MOST_HALVES:
             raise UsageError(
                 f"--halves: expected an even number up to {MOST_HALVES}, as halves come in pairs, "
