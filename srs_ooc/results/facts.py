@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc import __version__
-from srs_ooc.base.options import Flag, WordOrFile
+from srs_ooc.base.options import Flag, WordOrFile, flag_of
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
@@ -150,8 +150,8 @@ def question_of(report: Report) -> str:
     names = ", ".join(report.spec.adjusts_for)
     beside = f" beside what {names} say of it" if names else ""
     return (
-        f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind}){beside}?"
+        f"Which of {report.reading.n_candidates:,} features say something about "
+        f"{manifest.target_name} ({kind}){beside}?"
     )
 
 
@@ -175,7 +175,7 @@ def _found(report: Report) -> list[str]:
     n = len(report.selected)
     if not n:
         return [f"No feature was selected{_at_level(report)}."]
-    of = f"{n:,} of {report.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
+    of = f"{n:,} of {report.reading.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
     if verdict is None:
         return [f"{of}.", f"So says the test of judge {report.spec.run.judge}."]
     found = [f"{of}{_at_level(report)}."]
@@ -363,7 +363,7 @@ def _options(report: Report) -> tuple[str, list[str]]:
     said, notes = [], []
     kinds = {name: option.kind for name, option in declared().items()}
     for name, value in report.spec.values().items():
-        flag = "--" + name.replace("_", "-")
+        flag = flag_of(name)
         if value is None:
             continue
         kind = kinds[name]

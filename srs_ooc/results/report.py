@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log10
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,18 +95,13 @@ class Report:
         """The rows trained on and what each says."""
         return Task.of_run(self.spec, self.store, self.inputs)
 
-    @property
-    def n_candidates(self) -> int:
-        """Features that could be drawn."""
-        return self.reading.n_candidates
-
     @cached_property
-    def selected(self) -> NDArray[np.integer[Any]]:
+    def selected(self) -> NDArray[np.integer]:
         """Stored positions of the selected features, best first."""
         return self.reading.selected()
 
     @cached_property
-    def listed(self) -> NDArray[np.integer[Any]]:
+    def listed(self) -> NDArray[np.integer]:
         """Stored positions of the features to list: the selected ones, or else the first."""
         if len(self.selected):
             return self.selected[:LISTED]
@@ -139,8 +134,12 @@ class Report:
         return list(found.values())
 
     @cached_property
-    def effects(self) -> "list[Effect]":
-        """Signed effects of features beside the p-values of their tests."""
+    def effects(self) -> list[tuple[int, float, float, bool]]:
+        """Features whose values are higher or lower by the target, as :mod:`figures` draws them.
+
+        Of each the stored position, its effect (:func:`signed`), minus the decimal logarithm of the
+        p-value of its test, and whether it is selected.
+        """
         verdict, found = self.reading.verdict, []
         if verdict is None:
             return []
@@ -148,10 +147,10 @@ class Report:
             row = fields_of(verdict, stored)
             if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
                 effect = signed(row["measure"], row["effect"])
-                found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
+                found.append((stored, effect, -log10(row["p_value"]), row["selected"]))
         shown = [found[i] for i in _spaced(len(found), SHOWN)]
         if self.task.n_rows <= LOOKED_AT:
-            known = {effect.stored for effect in found}.union(verdict.selected().tolist())
+            known = {stored for stored, *_ in found}.union(verdict.selected().tolist())
             shown += _beside(self, known)
         return shown
 
@@ -174,7 +173,7 @@ class Report:
             times += np.bincount(piece, minlength=len(times))
         excluded = self.inputs.excluded
         times[0] -= 0 if excluded is None else len(excluded)
-        half = int(np.searchsorted(np.cumsum(times), self.n_candidates / 2))
+        half = int(np.searchsorted(np.cumsum(times), self.reading.n_candidates / 2))
         return half, int(times[0])
 
     @cached_property
@@ -271,7 +270,7 @@ class Profiles:
         )
 
 
-def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
+def profiles_of(report: Report, features: NDArray[np.integer]) -> Profiles:
     """Look at features of a run against its target; memory does not grow with the rows.
 
     Parameters
@@ -324,7 +323,7 @@ that is missing."""
 
 
 def _counting(
-    n_codes: NDArray[np.int64], target: NDArray[np.integer[Any]], classes: tuple[str, ...]
+    n_codes: NDArray[np.int64], target: NDArray[np.integer], classes: tuple[str, ...]
 ) -> tuple[Profiles, Look]:
     """Return empty profiles that count rows by class and bin, and the maker of their cells."""
     counts = np.bincount(target, minlength=len(classes))
@@ -501,28 +500,7 @@ def signed(measure: str, effect: float) -> float:
     return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
 
 
-class Effect(NamedTuple):
-    """A feature whose values are higher or lower by the target.
-
-    Attributes
-    ----------
-    stored : int
-        Stored position.
-    signed : float
-        See :func:`signed`.
-    neg_log10_p : float
-        Minus the decimal logarithm of the p-value of its test.
-    is_selected : bool
-        Whether it is selected.
-    """
-
-    stored: int
-    signed: float
-    neg_log10_p: float
-    is_selected: bool
-
-
-def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
+def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float, float, bool]]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
     task, coded = report.task.by_group(), report.manifest.missing_code
     units = task.units  # where rows come in groups, tests take one row a group
@@ -543,7 +521,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
             measure, _, interval = effect_of(column, missing, of_effects)
             if not np.isnan(interval.effect):
                 size = signed(measure.title, interval.effect)
-                yield Effect(left[place], size, neg_log10_p, is_selected=False)
+                yield left[place], size, neg_log10_p, False
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:
@@ -559,7 +537,7 @@ _LONGEST = 40
 Ends = list[float] | list[str] | None
 
 
-def ends_of(report: Report, features: NDArray[np.integer[Any]]) -> list[Ends]:
+def ends_of(report: Report, features: NDArray[np.integer]) -> list[Ends]:
     """Return lowest and highest value of the first features, or the categories of their codes.
 
     Parameters

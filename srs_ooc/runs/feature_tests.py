@@ -534,7 +534,7 @@ def feature_columns(
 
 
 def columns_of(
-    store: Store, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
+    store: Store, features: NDArray[np.integer], rows: NDArray[np.int32]
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
     """Yield places among features of a store and their codes (m, n_rows), some at a time.
 

@@ -28,7 +28,7 @@ from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
-from srs_ooc.runs.run import PLACES, Run, places_of
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done, search
 from srs_ooc.runs.settling import Request
@@ -372,16 +372,9 @@ def select_within(
     """
     assert request.iterations is not None
     if not folder.exists():
-        meta = {
-            "spec": spec.to_json(),
-            PLACES: places_of(store.place, folder),
-            "memory_mb": request.cap_mb,
-            "iterations": request.iterations,
-            VALID: None,
-        }
-        given = {name: array for name, array in vars(inputs).items() if array is not None}
+        facts = {"memory_mb": request.cap_mb, "iterations": request.iterations, VALID: None}
         folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.create(folder, meta, given)
+        Run.begin(folder, store, spec, inputs, facts)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
     with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
         search(within, store, request, watch)

@@ -22,6 +22,7 @@ from srs_ooc.base.options import (
     Whole,
     checked,
     exact_share,
+    flag_of,
     path_given,
     python_spelling,
 )
@@ -221,7 +222,7 @@ def _check_belong(
             if is_of_a_method(name):
                 found = run.method
             raise UsageError(
-                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
     if "validation" in options and "validation_share" not in own:
@@ -266,7 +267,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if str(given) != str(found):
-            differences.append(f"{_flag(name)} {found} (asked for: {given})")
+            differences.append(f"{flag_of(name)[2:]} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
@@ -316,10 +317,6 @@ def _with_draw_block(
     return sampler
 
 
-def _flag(name: str) -> str:
-    return name.replace("_", "-")
-
-
 # Which options go with models other than trees.
 
 
@@ -350,7 +347,7 @@ def settle_model(
         for flag in ("model_importance", "model_folds"):
             if flag in given:
                 raise UsageError(
-                    f"--{flag.replace('_', '-')}: expected with a method that scores features by "
+                    f"{flag_of(flag)}: expected with a method that scores features by "
                     f"their models, found --method {name}, which has scores and folds of its own. "
                     "Leave it out."
                 )
@@ -388,7 +385,7 @@ def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees
     for flag in TreeParams.options():
         if flag in given:
             raise UsageError(
-                f"--{flag.replace('_', '-')}: expected with --model {TREE} only, found --model "
+                f"{flag_of(flag)}: expected with --model {TREE} only, found --model "
                 f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
             )
     if saves_trees:
