@@ -181,9 +181,7 @@ def sensitivity_command(
 def _heading(facts: Mapping[str, Any]) -> str:
     which = "out of bag" if facts["out_of_bag"] else "of --rows"
     name = "accuracy" if facts["r2"] is None else "r2"
-    lines = [
+    return (
         f"{counted(facts['n_trees'], 'tree')} on {counted(facts['n_features'], 'feature')}, "
-        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}",
-        f"{facts['theorem']}.",
-    ]
-    return "\n".join(lines)
+        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}\n{facts['theorem']}."
+    )

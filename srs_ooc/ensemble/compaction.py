@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from shlex import quote
@@ -43,7 +42,7 @@ from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.native.numerics import Floats
-from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.engine import Engine, Executor, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import (
     from_workers,
@@ -66,7 +65,7 @@ from srs_ooc.runs.task import Task, check_cluster, stated_target
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
@@ -220,18 +219,11 @@ def _forest(
         records=True,
         categorical=parts.trees.categorical,
     )
-    for block in parts.blocks:
-        block.use_tiles()
-    with ReadAhead(parts.source.columns) as ahead:
-        fit = partial(fit_iteration, parts.source, learner)
-        executor = ThreadExecutor(fit, parts.blocks, ahead)
-        try:
-            for outcome in _in_order(executor, features, key):
-                data = outcome.trees[0]
-                ends = np.array([0]), np.array([len(data)])
-                yield decode_trees(data, *ends, regression=trained.response.is_regression)
-        finally:
-            executor.close()
+    with executor_of(parts.source, learner, parts.blocks) as executor:
+        for outcome in _in_order(executor, features, key):
+            data = outcome.trees[0]
+            ends = np.array([0]), np.array([len(data)])
+            yield decode_trees(data, *ends, regression=trained.response.is_regression)
 
 
 def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:

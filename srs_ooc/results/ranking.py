@@ -475,18 +475,11 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
     def name(stored: int) -> str:
         return names.get(stored, "a feature whose name is not kept")
 
-    return [
-        record_of(
-            FeatureRecord,
-            names[stored],
-            rank,
-            drawn,
-            total,
-            n_iterations,
-            _judged(verdict, halves, stored, name),
-        )
-        for rank, (stored, drawn, total) in enumerate(found, 1)
-    ]
+    records = []
+    for rank, (stored, drawn, total) in enumerate(found, 1):
+        drawing, further = (rank, drawn, total), _judged(verdict, halves, stored, name)
+        records.append(record_of(FeatureRecord, name(stored), *drawing, n_iterations, further))
+    return records
 
 
 def _judged(
