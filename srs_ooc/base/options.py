@@ -101,7 +101,7 @@ class Whole:
         is_flag = isinstance(value, bool)
         if is_flag or not isinstance(value, int) or not self.low <= value <= self.high:
             raise UsageError(
-                f"{flag_of(name)}: expected a whole number from {self.low} to {self.high}"
+                f"--{flag_of(name)}: expected a whole number from {self.low} to {self.high}"
                 f"{self.why}, found {str(value)[:40]}."
             )
         return value
@@ -117,7 +117,7 @@ class Share:
             return share_text(value)
         except ValueError as error:
             raise UsageError(
-                f"{flag_of(name)}: expected a decimal number from 0 to 1 with at most "
+                f"--{flag_of(name)}: expected a decimal number from 0 to 1 with at most "
                 f"{DECIMALS} places, found {str(value)[:40]!r}."
             ) from error
 
@@ -134,7 +134,7 @@ class Number:
             number = -1.0
         if not 0 <= number <= LARGEST:
             raise UsageError(
-                f"{flag_of(name)}: expected a number from 0 to {LARGEST}, found "
+                f"--{flag_of(name)}: expected a number from 0 to {LARGEST}, found "
                 f"{str(value)[:40]!r}."
             )
         return repr(number)
@@ -150,7 +150,7 @@ class Choice:
         """Return the word."""
         if not isinstance(value, str) or value not in self.words:
             raise UsageError(
-                f"{flag_of(name)}: expected one of {', '.join(self.words)}, found "
+                f"--{flag_of(name)}: expected one of {', '.join(self.words)}, found "
                 f"{repr(value)[:60]}."
             )
         return str(value)
@@ -174,7 +174,7 @@ class Flag:
     def canonical(self, name: str, value: Any) -> bool:
         """Return it."""
         if not isinstance(value, bool | int) or value not in (0, 1):
-            raise UsageError(f"{flag_of(name)}: expected True or False, found {repr(value)[:60]}.")
+            raise UsageError(f"--{flag_of(name)}: expected True or False, found {value!r:.60}.")
         return bool(value)
 
 
@@ -286,8 +286,8 @@ class Params:
 
 
 def flag_of(name: str) -> str:
-    """Return an option as the command line spells it."""
-    return "--" + name.replace("_", "-")
+    """Return the name of an option as the command line spells it, without its dashes."""
+    return name.replace("_", "-")
 
 
 # What a caller from Python gives, checked before it is used.

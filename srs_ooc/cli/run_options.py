@@ -55,7 +55,7 @@ def request_of(given: dict[str, Any]) -> Request:
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
-    flag = flag_of(name)
+    flag = f"--{flag_of(name)}"
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
     whose = f"With {owner}: " if owner else ""
     return click.option(

@@ -359,7 +359,7 @@ def _options(report: Report) -> tuple[str, list[str]]:
     said, notes = [], []
     kinds = {name: option.kind for name, option in declared().items()}
     for name, value in report.spec.values().items():
-        flag = flag_of(name)
+        flag = f"--{flag_of(name)}"
         if value is None:
             continue
         kind = kinds[name]

@@ -272,10 +272,12 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
             )
         name, score = (header.index(column) for column in _COLUMNS)
         for row in lines:
-            where = f"{file}, line {lines.line_num}"
+            line = lines.line_num
             if len(row) != len(header):
-                raise UsageError(f"{where}: expected {len(header)} cells, found {len(row)}.")
-            yield row[name].encode(), _score_of(where, row[score])
+                raise UsageError(
+                    f"{file}, line {line}: expected {len(header)} cells, found {len(row)}."
+                )
+            yield row[name].encode(), _score_of(file, line, row[score])
     except csv.Error as error:
         raise UsageError(
             f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
@@ -283,14 +285,14 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
         ) from error
 
 
-def _score_of(where: str, text: str) -> float:
+def _score_of(file: Path, line: int, text: str) -> float:
     try:
         score = float(text)
     except ValueError:
         score = -1.0
     if not (isfinite(score) and score >= 0):
         raise UsageError(
-            f"{where}: expected a score from 0 on, found {text[:40]!r}. Leave features "
+            f"{file}, line {line}: expected a score from 0 on, found {text[:40]!r}. Leave features "
             "out that shall not be drawn, or give them 0."
         )
     return score

@@ -222,7 +222,7 @@ def _check_belong(
             if is_of_a_method(name):
                 found = run.method
             raise UsageError(
-                f"{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
     if "validation" in options and "validation_share" not in own:
@@ -267,7 +267,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if str(given) != str(found):
-            differences.append(f"{flag_of(name)[2:]} {found} (asked for: {given})")
+            differences.append(f"{flag_of(name)} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
@@ -347,7 +347,7 @@ def settle_model(
         for flag in ("model_importance", "model_folds"):
             if flag in given:
                 raise UsageError(
-                    f"{flag_of(flag)}: expected with a method that scores features by "
+                    f"--{flag_of(flag)}: expected with a method that scores features by "
                     f"their models, found --method {name}, which has scores and folds of its own. "
                     "Leave it out."
                 )
@@ -385,7 +385,7 @@ def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees
     for flag in TreeParams.options():
         if flag in given:
             raise UsageError(
-                f"{flag_of(flag)}: expected with --model {TREE} only, found --model "
+                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
                 f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
             )
     if saves_trees:

@@ -31,7 +31,7 @@ from srs_ooc.evidence.correlation import (
 )
 from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
-from srs_ooc.evidence.tally import Tally, largest, mean_importance
+from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.feature_tests import (
     NOBODY,
@@ -366,53 +366,14 @@ def candidates_of(
         verdict = Verdict.of(ledger)
         assert verdict is not None, "the run is done"
         selected = verdict.best["stored"]
-    found, n_first = by_importance(
-        tally, selected, n_features, key_of(spec.run.seed), wanted=WANTED, most=MOST
-    )
-    return found, found[:n_first], len(selected)
-
-
-def by_importance(
-    tally: Tally, selected: NDArray[np.uint32], n_features: int, key: int, *, wanted: int, most: int
-) -> tuple[NDArray[np.uint32], int]:
-    """Return selected features, then others if fewer than ``wanted``; and how many are selected.
-
-    Parameters
-    ----------
-    tally : Tally
-        Of the screen.
-    selected : uint32 (n,)
-        Stored positions.
-    n_features : int
-        Features of the store.
-    key : int
-        64-bit key that breaks ties.
-    wanted, most : int
-        Features at least, if so many were drawn; selected ones at most.
-    """
-    first = _largest(tally, selected, n_features, most, key)
-    if len(first) >= wanted:
-        return first, len(first)
-    others = _largest(tally, None, n_features, wanted + len(first), key)
-    others = others[tally.n_drawn[others] > 0]
-    found = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
-    return found, len(first)
-
-
-def _largest(
-    tally: Tally, among: NDArray[np.uint32] | None, n_features: int, count: int, key: int
-) -> NDArray[np.uint32]:
-    """Return the ``count`` most important features, of ``among`` only where given."""
-    if among is not None:
-        among = np.sort(among)
-        places = largest(lambda piece: mean_importance(tally, among[piece]), len(among), count, key)
-        return among[places]
-    return largest(
-        lambda piece: mean_importance(tally, slice(piece.start, min(piece.stop, n_features))),
-        n_features,
-        count,
-        key,
-    )
+    key, among = key_of(spec.run.seed), np.sort(selected)
+    places = largest(lambda piece: mean_importance(tally, among[piece]), len(among), MOST, key)
+    first = among[places]
+    if len(first) >= WANTED:
+        return first, first, len(selected)
+    others = best_features(tally, WANTED + len(first), key)
+    others = others[(tally.n_drawn[others] > 0) & ~np.isin(others, first)]
+    return np.concatenate([first, others])[:WANTED], first, len(selected)
 
 
 # The order in which a run's features are shown: by what they are worth together.
