@@ -122,13 +122,8 @@ def _connect_unchanging(file: Path) -> sqlite3.Connection:
 
 
 def _open(file: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{file.absolute().as_uri()}?{how}",
-        uri=True,
-        isolation_level=None,
-        timeout=10,
-        cached_statements=32,
-    )
+    place = f"{file.absolute().as_uri()}?{how}"
+    return sqlite3.connect(place, uri=True, isolation_level=None, timeout=10, cached_statements=32)
 
 
 # The lock of a run: one process works on it, and the lock dies with that process.

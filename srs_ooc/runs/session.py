@@ -269,14 +269,9 @@ def open_or_create(
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    files = InputFiles(
-        store,
-        request.exclude_file,
-        request.rows_file,
-        request.validation_file,
-        _scores_file(request.options),
-        exclude_missing=request.exclude_missing,
-    )
+    given = request.exclude_file, request.rows_file, request.validation_file
+    scores, exclude_missing = _scores_file(request.options), request.exclude_missing
+    files = InputFiles(store, *given, scores, exclude_missing=exclude_missing)
     reading = [*files.leases(), Lease("the run's record", LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
     spare = Budget(cap_nbytes, reading).free_nbytes

@@ -109,18 +109,9 @@ def settle(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
-    draft = RunSpec(
-        store,
-        options.get("excluded", NOT_GIVEN["excluded"]),
-        options.get("rows", NOT_GIVEN["rows"]),
-        run,
-        sampler,
-        learner,
-        judging,
-        validation=options.get("validation", NOT_GIVEN["validation"]),
-        target=options.get("target", NOT_GIVEN["target"]),
-        model=model,
-    )
+    excluded, rows, validation, target = (options.get(name, NOT_GIVEN[name]) for name in INPUTS)
+    parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
+    draft = RunSpec(store, excluded, rows, *parts, **held, model=model)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
