@@ -52,7 +52,6 @@ from srs_ooc.evidence.null_model import (
     NullModel,
     basis_of,
     censored_scores,
-    form_of,
     strata_of,
 )
 from srs_ooc.evidence.rank_tests import (
@@ -162,7 +161,7 @@ def tested(table: Table) -> Record:
     }
     is_false = ~np.isin(np.arange(len(codes)), table.relevant)
     p_values = np.exp(location[is_false])
-    q, acts = basis_of(table.covariates, form_of(table.covariates)), table.acts
+    q, acts = basis_of(table.covariates), table.acts
     left = acts - q @ (q.T @ acts)
     return {
         "found": {who: scored(passing(what), table.relevant) for who, what in found.items()},

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from srs_ooc.base.records import Covariate
-from srs_ooc.evidence.null_model import Censored, basis_of, cox, form_of, hazards, logistic
+from srs_ooc.evidence.null_model import Censored, basis_of, cox, hazards, logistic
 
 Floats = NDArray[np.float64]
 Target = NDArray[np.int64] | Floats | Censored
@@ -241,7 +241,7 @@ def oracle(table: Table) -> Floats:
 
     Others' sums are taken times sqrt((n - K) / n), as the fit of K columns is in sample.
     """
-    q, target = basis_of(table.covariates, form_of(table.covariates)), table.target
+    q, target = basis_of(table.covariates), table.target
     n, columns, c = len(q), q * np.sqrt(len(q)), np.sqrt(1 - q.shape[1] / len(q))
     x = table.values - np.nanmean(table.values, axis=0)
     x = np.where(np.isnan(x), 0.0, x)

@@ -5,14 +5,13 @@ Here stand ``srs_ooc.run``, ``resume``, ``open_run`` and what they need; the oth
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import frame_of_columns
-from srs_ooc.base.options import flag_given, path_given, place_given, python_spelling
+from srs_ooc.base.options import checked, path_given, place_given, python_spelling
 from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.live import Progress, interruptible
@@ -166,10 +165,10 @@ def run(
             halves,
             target,
         )
-        place = None if out is None else path_given(out, "out")
+        place, is_fresh = checked(out=out, fresh=fresh)
         added = None if target == opened.own_target else target
-        folder = asked_run_path(opened.place, place, fresh=flag_given(fresh, "fresh"), target=added)
-        with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
+        folder = asked_run_path(opened.place, place, fresh=is_fresh, target=added)
+        with open_or_create(opened, folder, request, planned_run) as ledger:
             _work(ledger, ledger.seen(opened), request, progress)
     return Result(folder)
 
@@ -219,9 +218,8 @@ def resume(
             cluster=cluster_given(client, worker_memory_mb),
             halves=halves,
         )
-        with closing(
-            Run(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))
-        ) as ledger:
+        (accepts,) = checked(accept_loss=accept_loss)
+        with Run(folder, writable=True, accept_loss=accepts) as ledger:
             found = ledger.find_store(None if store is None else store_of(store).place)
             _work(ledger, found, request, progress)
     return Result(folder)

@@ -1,7 +1,6 @@
 """Calls beside a run: plan, verify, compact, sensitivity, networks, scores, synth, theory."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -13,8 +12,8 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.options import (
     Whole,
+    checked,
     megabytes_given,
-    path_given,
     place_given,
     python_spelling,
     whole_given,
@@ -100,8 +99,7 @@ def plan(
             target=target,
         )
         place = None if store is None else (lambda: store_of(store))
-        given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
-        numbers = (whole_given(n, f"--{name}") for name, n in given.items())
+        numbers = checked(n_rows=n_rows, n_features=n_features, n_classes=n_classes)
         return plan_values(draft_asked(place, request, *numbers))
 
 
@@ -173,20 +171,18 @@ def compact(
     KeyboardInterrupt
         Once all that is done is kept, if there was a Ctrl-C.
     """
-    folder = folder_of(run)
-    with python_spelling(), growth_counted(), closing(Run(folder, writable=True)) as ledger:
+    folds, repeats, most = checked(folds=folds, repeats=repeats, max_features=max_features)
+    cap_mb, n_threads, file = checked(
+        memory_mb=memory_mb, threads=threads, held_out_rows=held_out_rows
+    )
+    with python_spelling(), growth_counted(), Run(folder_of(run), writable=True) as ledger:
         place = ledger.find_store(None if store is None else store_of(store).place)
-        megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
-        folds = whole_given(folds, "--folds", 2) or 0
-        repeats = whole_given(repeats, "--repeats") or 0
-        max_features = whole_given(max_features, "--max-features")
-        threads = whole_given(threads, "--threads")
         cluster = cluster_given(client, worker_memory_mb)
-        file = None if held_out_rows is None else path_given(held_out_rows, "held_out_rows")
         held_out = rows_held_out(ledger, place, file, time_split)
         with interruptible(progress) as watch:
-            site = FoldContext(place, megabytes, threads, watch, cluster)
-            found = compacted(ledger, site, folds, repeats, max_features, held_out)
+            cap_mb = cap_mb or int(ledger.meta("memory_mb"))
+            site = FoldContext(place, cap_mb, n_threads, watch, cluster)
+            found = compacted(ledger, site, folds, repeats, most, held_out)
         assert found is not None, "it was not stopped"
         return found
 

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
+from srs_ooc.base.frames import check_kind
 from srs_ooc.base.urls import Place, Url, place_of
 
 # Shares of a whole (alpha, beta), exact: a share is what its decimal text says.
@@ -100,7 +101,7 @@ class Whole:
         is_flag = isinstance(value, bool)
         if is_flag or not isinstance(value, int) or not self.low <= value <= self.high:
             raise UsageError(
-                f"--{_flag(name)}: expected a whole number from {self.low} to {self.high}"
+                f"--{flag_of(name)}: expected a whole number from {self.low} to {self.high}"
                 f"{self.why}, found {str(value)[:40]}."
             )
         return value
@@ -116,7 +117,7 @@ class Share:
             return share_text(value)
         except ValueError as error:
             raise UsageError(
-                f"--{_flag(name)}: expected a decimal number from 0 to 1 with at most "
+                f"--{flag_of(name)}: expected a decimal number from 0 to 1 with at most "
                 f"{DECIMALS} places, found {str(value)[:40]!r}."
             ) from error
 
@@ -133,7 +134,7 @@ class Number:
             number = -1.0
         if not 0 <= number <= LARGEST:
             raise UsageError(
-                f"--{_flag(name)}: expected a number from 0 to {LARGEST}, found "
+                f"--{flag_of(name)}: expected a number from 0 to {LARGEST}, found "
                 f"{str(value)[:40]!r}."
             )
         return repr(number)
@@ -149,7 +150,7 @@ class Choice:
         """Return the word."""
         if not isinstance(value, str) or value not in self.words:
             raise UsageError(
-                f"--{_flag(name)}: expected one of {', '.join(self.words)}, found "
+                f"--{flag_of(name)}: expected one of {', '.join(self.words)}, found "
                 f"{repr(value)[:60]}."
             )
         return str(value)
@@ -173,7 +174,7 @@ class Flag:
     def canonical(self, name: str, value: Any) -> bool:
         """Return it."""
         if not isinstance(value, bool | int) or value not in (0, 1):
-            raise UsageError(f"--{_flag(name)}: expected True or False, found {repr(value)[:60]}.")
+            raise UsageError(f"--{flag_of(name)}: expected True or False, found {value!r:.60}.")
         return bool(value)
 
 
@@ -284,7 +285,8 @@ class Params:
         return cls(**{name: record.get(name, o.default) for name, o in cls.options().items()})
 
 
-def _flag(name: str) -> str:
+def flag_of(name: str) -> str:
+    """Return the name of an option as the command line spells it, without its dashes."""
     return name.replace("_", "-")
 
 
@@ -366,6 +368,41 @@ def flag_given(value: Any, name: str) -> bool:
     if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
         raise unexpected(name, "True or False", value)
     return bool(value)
+
+
+_Check = Callable[[Any, str], Any]
+
+
+def _unless_none(check: _Check) -> _Check:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+_OF_ARGUMENTS: dict[str, _Check] = {
+    "run": path_given,
+    "store": place_given,
+    "path": place_given,
+    "kind": lambda value, _: check_kind(value),
+    "iterations": partial(whole_given, low=0),
+    "halves": partial(whole_given, low=0),
+    "folds": partial(whole_given, low=2),
+    "save_trees": _unless_none(flag_given),
+    **dict.fromkeys(("out", "held_out_rows"), _unless_none(path_given)),
+    **dict.fromkeys(("fresh", "accept_loss", "exclude_missing"), flag_given),
+    **dict.fromkeys(("n_rows", "n_features", "n_classes", "max_features"), whole_given),
+    **dict.fromkeys(("top", "repeats", "memory_mb", "threads"), whole_given),
+}
+"""By the name of an argument, what checks it."""
+
+
+def checked(**given: Any) -> list[Any]:
+    """Return the arguments of a call from Python in their order, each checked by its name.
+
+    Raises
+    ------
+    UsageError
+        If one is not what it has to be.
+    """
+    return [_OF_ARGUMENTS[name](value, name) for name, value in given.items()]
 
 
 def unexpected(name: str, expected: str, value: Any) -> UsageError:

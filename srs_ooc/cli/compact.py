@@ -1,9 +1,7 @@
 """``srs-ooc compact``."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -31,10 +29,8 @@ from srs_ooc.ensemble.compaction import (
     rows_held_out,
 )
 from srs_ooc.results.live import RunProgress, watched
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run import Run
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 SHOWN = 3
 """Stand-ins named in a table."""
@@ -67,7 +63,7 @@ def compact_command(
     store: Place | None,
     memory_mb: int | None,
     threads: int | None,
-    cluster: "DaskCluster | None",
+    cluster: Cluster | None,
     shows: str | None,
     as_csv: bool,
     as_json: bool,
@@ -82,7 +78,7 @@ def compact_command(
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
     """
-    with closing(Run(run, writable=True)) as ledger:
+    with Run(run, writable=True) as ledger:
         place = ledger.find_store(store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         held_out = rows_held_out(ledger, place, held_out_rows, time_split)

@@ -1,7 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -214,7 +213,6 @@ _OPTIONS = [
           "last, 0 or more."),
     _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
           "and true, no and yes, alive and dead, or any two values, one of which is named."),
-    click.option("--entry", hidden=True),
     _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
           "space. [default: found]"),
     _text("--comment", "CHAR", "Skip the lines that start with this character."),
@@ -337,7 +335,7 @@ def ingest_command(
         with dask_cluster(dask, dask_scheduler_file, int(options.memory_mb)) as cluster:
             return make_store(list(tables), path, options, side, tell, cluster.client)
 
-    with closing(progress):
+    with progress:
         manifest = make_at(store, make, overwrite=options.overwrite, progress=tell)
     report_store(store, manifest, options)
 
@@ -395,11 +393,6 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         return given.pop(name, default)
 
     names, file = said("names"), said("target_file")
-    if said("entry") is not None:
-        raise UsageError(
-            "--entry: left truncation is not covered: expected rows all followed from time "
-            "0. Leave the option out."
-        )
     given["censored"] = censored_of(given["target"], given.get("time"), given.get("event"))
     if (time := said("time")) is not None:
         given["target"] = time

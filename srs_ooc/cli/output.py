@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import reduce
 from inspect import cleandoc
 from itertools import islice
 from pathlib import Path
@@ -125,13 +126,7 @@ _HELP_ALL = click.Option(
 
 def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """Return a decorator that adds click options to a command, in this order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def say(text: object = "", *, err: bool = False) -> None:

@@ -1,7 +1,7 @@
 """``srs-ooc features``, ``compare``, ``export``: a run's ranking, two side by side, its columns."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import fields, make_dataclass
 from itertools import islice
 from pathlib import Path
@@ -175,7 +175,7 @@ def _write_joined(
     only_selected, is_table = form.pop("only_selected"), not (form["as_csv"] or form["as_json"])
     top, names = top or (TABLE_ROWS if is_table else None), [f.name for f in fields(ScoredRecord)]
     with ExitStack() as stack:
-        ledgers = [stack.enter_context(closing(Run(run, writable=False))) for run in runs]
+        ledgers = [stack.enter_context(Run(run, writable=False)) for run in runs]
         stores = [ledger.find_store(store) for ledger in ledgers]
 
         def records() -> Iterator[Any]:
@@ -261,10 +261,10 @@ def pairs_command(
     from srs_ooc.results.report import Report
 
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
-        found = [pair.record for pair in pairs_of(report)]
-        shown = [record for record in found if record.selected or not only_selected]
+        given = report.reading, report.task, report.store
+        shown = [pair.record for pair in pairs_of(*given, only_selected=only_selected)]
         columns = dict(_PAIR_COLUMNS)
         if not any(record.within for record in shown):
             del columns["within"]
@@ -325,7 +325,7 @@ def assess_command(
         names = (line.decode() for line in read_lines(run, "feature"))
         found, scores = assess_named(names, open_store(other)), []
     else:
-        with closing(Run(run, writable=False)) as ledger:
+        with Run(run, writable=False) as ledger:
             report = Report(ledger, ledger.find_store(store), memory_mb * MB, draws=False)
             found = assess(report, there := open_store(other))
             site = FoldContext(report.store, memory_mb, None, lambda step: True)
@@ -357,7 +357,7 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
       is_provisional            whether a verdict is still to come
     """
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(first, writable=False)) as one, closing(Run(second, writable=False)) as two:
+    with Run(first, writable=False) as one, Run(second, writable=False) as two:
         found = compare((one, two), cap_nbytes=memory_mb * MB)
     if as_json:
         echo_json(vars(found))
@@ -427,7 +427,7 @@ def export_command(
     exporting.check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     cap_nbytes = memory_mb * MB
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         opened = ledger.find_store(store)
         if names_file is not None:
             positions = exporting.named_positions(opened, names_file, cap_nbytes)

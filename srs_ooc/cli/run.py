@@ -193,7 +193,7 @@ def _say_notes(ledger: Run, store: Store, *, is_given: bool) -> None:
 def _work(ledger: Run, store: Store, request: Request, shows: str | None) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
-    try:
+    with ledger:
         with watched(progress) as (watch, received):
             work_on(ledger, store, request, watch)
         stopped_at = ledger.progress().iteration
@@ -207,8 +207,6 @@ def _work(ledger: Run, store: Store, request: Request, shows: str | None) -> Non
             )
             sys.exit(128 + received[0])
         _report(ledger, store)
-    finally:
-        ledger.close()
 
 
 def _stopped(ledger: Run, until: int) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
+from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole, flag_of
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli.output import FILE, Brief, with_options
 from srs_ooc.learners.models import ModelParams
@@ -55,7 +55,7 @@ def request_of(given: dict[str, Any]) -> Request:
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
-    flag = "--" + name.replace("_", "-")
+    flag = f"--{flag_of(name)}"
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
     whose = f"With {owner}: " if owner else ""
     return click.option(

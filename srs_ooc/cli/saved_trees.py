@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -169,7 +168,7 @@ def sensitivity_command(
       accuracy, r2    of the trees on these rows, nothing altered
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
-    with closing(RunProgress(memory_mb, shows)) as progress:
+    with RunProgress(memory_mb, shows) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
         facts = json.dumps(found.facts, ensure_ascii=False)
@@ -182,9 +181,7 @@ def sensitivity_command(
 def _heading(facts: Mapping[str, Any]) -> str:
     which = "out of bag" if facts["out_of_bag"] else "of --rows"
     name = "accuracy" if facts["r2"] is None else "r2"
-    lines = [
+    return (
         f"{counted(facts['n_trees'], 'tree')} on {counted(facts['n_features'], 'feature')}, "
-        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}",
-        f"{facts['theorem']}.",
-    ]
-    return "\n".join(lines)
+        f"{counted(facts['n_rows'], 'row')} {which}: {name} {facts[name]:.4f}\n{facts['theorem']}."
+    )

@@ -1,7 +1,6 @@
 """``srs-ooc scores`` and ``components``: of a table by itself, without target and trees."""
 
 import csv
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,7 +70,7 @@ def scores_command(
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = open_store(store)
     request = Request(Options(), exclude_file, rows_file, exclude_missing, memory_mb=memory_mb)
-    with closing(RunProgress(memory_mb, shows)) as progress:
+    with RunProgress(memory_mb, shows) as progress:
         notes, goes_on = partial(say, err=True), partial(_goes_on, progress)
         records = score_table(opened, params, request, goes_on, key=key, note=notes)
     assert records is not None, "it was not stopped"
@@ -121,7 +120,7 @@ def components_command(
     check_free(out)
     opened = open_store(store)
     opened.check_files()
-    with closing(RunProgress(memory_mb, shows)) as progress:
+    with RunProgress(memory_mb, shows) as progress:
         found = principal_components(opened, k, memory_mb * MB, partial(_goes_on, progress))
     assert found is not None, "it was not stopped"
     shares, n_rows = found.shares.tolist(), opened.n_rows

@@ -1,7 +1,6 @@
 """``srs-ooc status``, ``runs`` and ``remove``."""
 
 import sys
-from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -65,7 +64,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     peak_rss_mb, seconds.
     """
     Budget(memory_mb * MB, [Lease("the run's record and verdict", READING_NBYTES)]).check()
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         if (values := network_values(ledger)) is not None:
             lines = _network_lines(values)
         else:

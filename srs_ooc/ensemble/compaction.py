@@ -10,14 +10,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,7 @@ from srs_ooc.evidence.null_model import BASIS_UNIT, Censored, expected
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.native.numerics import Floats
-from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.engine import Engine, Executor, executor_of
 from srs_ooc.runs.feature_tests import feature_columns
 from srs_ooc.runs.halves import (
     from_workers,
@@ -54,7 +53,7 @@ from srs_ooc.runs.halves import (
     whole_runs,
 )
 from srs_ooc.runs.inputs import Inputs, SideFile, digest
-from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.jobs import Cluster, Job, Work, WorkerStore
 from srs_ooc.runs.ledger import FOLDS_FOLDER
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run import Run
@@ -66,13 +65,10 @@ from srs_ooc.runs.task import Task, check_cluster, stated_target
 from srs_ooc.runs.verdict import candidates_of
 from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPURITIES, Response, TrainingRows
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # What that takes: candidates that are clustered, those held together, rows that are predicted.
 
@@ -223,18 +219,11 @@ def _forest(
         records=True,
         categorical=parts.trees.categorical,
     )
-    for block in parts.blocks:
-        block.use_tiles()
-    with ReadAhead(parts.source.columns) as ahead:
-        fit = partial(fit_iteration, parts.source, learner)
-        executor = ThreadExecutor(fit, parts.blocks, ahead)
-        try:
-            for outcome in _in_order(executor, features, key):
-                data = outcome.trees[0]
-                ends = np.array([0]), np.array([len(data)])
-                yield decode_trees(data, *ends, regression=trained.response.is_regression)
-        finally:
-            executor.close()
+    with executor_of(parts.source, learner, parts.blocks) as executor:
+        for outcome in _in_order(executor, features, key):
+            data = outcome.trees[0]
+            ends = np.array([0]), np.array([len(data)])
+            yield decode_trees(data, *ends, regression=trained.response.is_regression)
 
 
 def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
@@ -433,7 +422,7 @@ class FoldContext:
         Workers; None for the cores of this machine.
     watch : callable
         Told where the work stands.
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere that folds are spread over; None for this process alone.
     """
 
@@ -441,7 +430,7 @@ class FoldContext:
     memory_mb: int
     threads: int | None
     watch: Watch
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True)
@@ -537,7 +526,7 @@ def nest_fold(job: FoldJob, fold: Fold, folder: Path, site: FoldContext) -> Fold
     request = Request(iterations=job.n_iterations, memory_mb=site.memory_mb, threads=site.threads)
     if not select_within(folder, spec, fold.train, site.store, request, site.watch):
         return None
-    with closing(Run(folder, writable=False)) as within:
+    with Run(folder, writable=False) as within:
         whole = nest_run(within, site)
     if whole is None:
         return None

@@ -6,7 +6,6 @@ bag, each asked of the trees that were not grown on it, or held out.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -364,7 +363,7 @@ def sensitivity(
     if flip not in FLIPS:
         raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         spec, trees, opened = ledger.spec, TreeReader(ledger), ledger.find_store(store)
         _check_averages(run, spec)
         with opened.unchanged():

@@ -208,13 +208,8 @@ class CsvPanels:
     def _kinds(self) -> NDArray[np.uint8]:
         """Return how the cells of each column are read: as texts where training had texts."""
         categories = self._splits.facts["categories"]
-        return np.array(
-            [
-                CATEGORIES if slot >= 0 and categories[slot] is not None else ONLY_NUMBERS
-                for slot in self._slots
-            ],
-            dtype=np.uint8,
-        )
+        named = (slot >= 0 and categories[slot] is not None for slot in self._slots)
+        return np.array([CATEGORIES if is_in else ONLY_NUMBERS for is_in in named], np.uint8)
 
     def _raise(self, reader: TableReader) -> None:
         names = self._splits.names

@@ -4,7 +4,6 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -324,7 +323,7 @@ def predict(
     """
     check_free(out)
     process_nbytes()  # of the program alone, before there is work
-    with closing(Run(run, writable=False)) as ledger:
+    with Run(run, writable=False) as ledger:
         trees = ledger.trees()
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = kept = load_splits(run, trees)
@@ -347,10 +346,10 @@ def predict(
         report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     if kept is None:  # not before: what is refused leaves nothing
         splits.keep(run)
-    table = splits.facts.get("table")
+    table = splits.facts["table"]
     if not is_training and (table is None or digest_of(panels.origin()) != table):
         return report
-    n_trained = splits.facts.get("n_rows", report.n_rows) if trained_on is None else len(trained_on)
+    n_trained = splits.facts["n_rows"] if trained_on is None else len(trained_on)
     return replace(report, n_training_rows=n_trained)
 
 
@@ -411,7 +410,7 @@ def _write(
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
-    is_risk = bool(splits.facts.get("is_risk"))
+    is_risk = splits.facts["is_risk"]
     n_rows, has_target = 0, not is_risk
     with published_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -492,7 +491,7 @@ class Model:
         BudgetError
             If the cap cannot hold the trees, or finding out what their thresholds are.
         """
-        with closing(Run(run, writable=False)) as ledger:
+        with Run(run, writable=False) as ledger:
             trees, opened = ledger.trees(), ledger.find_store(store)
             splits = load_splits(run, trees)
             if splits is None:

@@ -119,30 +119,23 @@ def _columns(covariates: Sequence[Covariate], degrees: int, *, products: bool) -
     return columns
 
 
-class Form(NamedTuple):
-    """What of the covariates is fitted.
+def form_of(
+    covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None
+) -> tuple[int, bool, int]:
+    """Return what is fitted of covariates, and given strata.
 
-    Attributes
-    ----------
+    An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products
+    of numbers, and of numbers with indicators. Where that is more than a tenth of the rows, degrees
+    go first, then products.
+
+    Returns
+    -------
     degrees : int
         Degrees of freedom of a number.
     products : bool
         Of numbers, and of numbers with indicators.
     n_columns : int
         Columns of the basis, at most.
-    """
-
-    degrees: int
-    products: bool
-    n_columns: int
-
-
-def form_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Form:
-    """Return the form for covariates, and given strata.
-
-    An intercept; each number a cubic spline (:data:`DEGREES`); categories as indicators; products
-    of numbers, and of numbers with indicators. Where that is more than a tenth of the rows, degrees
-    go first, then products.
 
     Raises
     ------
@@ -163,7 +156,7 @@ def form_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None 
     for d, products in forms:
         needed = n_strata + n * d + m + products * (n * (n - 1) // 2 + n * m)
         if needed <= most:
-            return Form(d, products, needed)
+            return d, products, needed
     raise UsageError(
         f"--adjust: expected at most one column of covariates for {FEWEST_ROWS} rows, found "
         f"{needed} columns (levels of categories count one by one) for {n_rows} rows. Adjust for "
@@ -183,15 +176,13 @@ def fit_nbytes(n_rows: int, n_columns: int) -> int:
     return n_rows * (6 * 8 * n_columns + 200)
 
 
-def basis_of(
-    covariates: Sequence[Covariate], form: Form, strata: NDArray[np.integer] | None = None
-) -> Floats:
+def basis_of(covariates: Sequence[Covariate], strata: NDArray[np.integer] | None = None) -> Floats:
     """Return an orthonormal basis of what covariates, and given strata, may do to a target.
 
-    float64 (n_rows, k); columns that add nothing are left out.
+    float64 (n_rows, k); columns that add nothing are left out. Errors as of :func:`form_of`.
     """
-    n_rows = len(covariates[0].values)
-    rows = [np.ones(n_rows), *_columns(covariates, form.degrees, products=form.products)]
+    n_rows, (degrees, products, _) = len(covariates[0].values), form_of(covariates, strata)
+    rows = [np.ones(n_rows), *_columns(covariates, degrees, products=products)]
     if strata is not None:
         numbers = np.unique(strata, return_inverse=True)[1].astype(np.float64)
         rows += _parts(Covariate("", numbers, ("",) * (int(numbers.max()) + 1)))[1]
@@ -456,7 +447,7 @@ class NullModel:
             If rows are too few for the covariates, a fit does not converge, or no stratum has rows
             of two classes, so that covariates say the class.
         """
-        basis = basis_of(covariates, form_of(covariates, strata), strata)
+        basis = basis_of(covariates, strata)
         n_rows = len(basis)
         columns = basis * np.sqrt(n_rows)
         if isinstance(target, Censored):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Params, Text, Whole, option
+from srs_ooc.base.options import Choice, Params, Text, Whole, flag_of, option
 from srs_ooc.base.seeds import derive
 from srs_ooc.base.text import MB
 from srs_ooc.trees.block import Block
@@ -44,7 +44,7 @@ def json_object(name: str, value: Any) -> str:
     UsageError
         If it is none; ``name`` is the option's.
     """
-    flag = f"--{name.replace('_', '-')}"
+    flag = f"--{flag_of(name)}"
     try:
         found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
         if not isinstance(found, Mapping):
@@ -106,7 +106,7 @@ class ModelParams(Params):
             for name in cls.options():
                 if name != "model" and name in given:
                     raise UsageError(
-                        f"--{name.replace('_', '-')}: expected with --model knn, svm, linear, lda, "
+                        f"--{flag_of(name)}: expected with --model knn, svm, linear, lda, "
                         f"qda or an import path only, found --model {TREE}. Leave it out, or "
                         "choose that."
                     )

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,10 @@ from srs_ooc.networks.weighing import (
 from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.engine import ColumnSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
-
 
 METHODS: dict[str, type[EdgeParams]] = {
     GENIE3: ForestParams,
@@ -136,7 +132,7 @@ class NetworkRequest:
         Workers; None for the cores there are.
     safe : bool
         No name in the CSV file is a formula to a spreadsheet.
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere that targets are spread over; None for threads of this process.
     """
 
@@ -150,7 +146,7 @@ class NetworkRequest:
     memory_mb: int = 512
     threads: int | None = None
     safe: bool = False
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
 
     @property
     def folder(self) -> Path:

@@ -47,8 +47,8 @@ from srs_ooc.native.numerics import log
 from srs_ooc.results.exporting import places_of
 from srs_ooc.results.feature_record import fields_of, none_if_nan
 from srs_ooc.results.pair_record import AT_ONCE, PairRecord, pairs_of
-from srs_ooc.results.report import Report, columns_of
-from srs_ooc.runs.feature_tests import NOBODY, effect_target, target_of
+from srs_ooc.results.report import Report
+from srs_ooc.runs.feature_tests import NOBODY, columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.task import Task
@@ -60,7 +60,6 @@ LEVEL = 0.05
 """Of all features together, by Bonferroni, at which one is said to show again."""
 _HELD_CELLS = 1 << 23
 """Cells of features that are read together, of the others beside them at most twice as many."""
-_ENDS_THERE = ("effect_there", "low_there", "high_there")
 _NEUTRAL = {"AUC": 0.5, "concordance": 0.5, "ratio of spreads": 1.0}
 
 
@@ -155,7 +154,7 @@ def assess(report: Report, other: Store) -> list[AssessedRecord]:
             f"{names[chosen[0]]!r}, found none of its {len(chosen)} selected ones. Name them alike."
         )
     there, found = _There.of(other), list[AssessedRecord]()
-    shown = pairs_of(report, only_selected=True)
+    shown = pairs_of(report.reading, report.task, report.store, only_selected=True)
     pairs = {p.record.name: p.record for p in shown if p.record.within is None}
     step = max(1, min(AT_ONCE, _HELD_CELLS // other.n_rows))
     for first in range(0, len(chosen), step):
@@ -207,13 +206,8 @@ def assess_named(names: Iterable[str], other: Store) -> list[AssessedRecord]:
         for i, place in enumerate(some.tolist()):
             tested, kind = (codes[i], code, there.effects, int(contrasts[i])), bool(kinds[i])
             measure, _, ends = effect_of(*tested, is_categorical=kind)
-            found[at[place]] = replace(
-                found[at[place]],
-                is_there=True,
-                measure=measure.title if measure else "",
-                **dict(zip(_ENDS_THERE, map(none_if_nan, ends), strict=True)),
-                p_value=float(p_values[i]),
-            )
+            record = replace(found[at[place]], measure=measure.title if measure else "")
+            found[at[place]] = _shown_there(record, ends, float(p_values[i]))
     return [_judged(record, len(places)) for record in found.values()]
 
 
@@ -384,12 +378,7 @@ def _beside(
         log_p = contrasts_log_p(column, code, there.target, only=only, categorical=kinds)
         strength = np.nan_to_num(-log_p[:, only] / log(10.0))
         found = _effect(column[0], row, there, is_categorical)
-    return replace(
-        record,
-        is_there=True,
-        **dict(zip(_ENDS_THERE, map(none_if_nan, found), strict=True)),
-        p_value=float(p_values_of(strength)[0]),
-    )
+    return _shown_there(record, found, float(p_values_of(strength)[0]))
 
 
 def _effect(column: NDArray[Any], row: Any, there: _There, is_categorical: bool) -> Interval:
@@ -415,6 +404,13 @@ def _interaction(codes: NDArray[Any], measure: str, there: _There) -> Interval:
     strata = None if task.strata is None else task.strata[is_known]
     cells = (2 * high[0].astype(np.int64) + high[1])[is_known]
     return interaction(values[is_known], cells, strata)
+
+
+def _shown_there(record: AssessedRecord, ends: Interval, p_value: float) -> AssessedRecord:
+    """Return a record with what the other store shows."""
+    effect, low, high = map(none_if_nan, ends)
+    there = replace(record, effect_there=effect, low_there=low, high_there=high)
+    return replace(there, is_there=True, p_value=p_value)
 
 
 def _judged(record: AssessedRecord, n_there: int) -> AssessedRecord:

@@ -41,7 +41,7 @@ USUAL_ID_NBYTES = 64
 # Some columns of a store: where they lie, and their values one part after another.
 
 
-def places_of(store: Store, positions: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+def places_of(store: Store, positions: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the stored position of each source, in the order of the sources."""
     is_wanted = np.zeros(store.n_features, np.bool_)
     is_wanted[positions] = True
@@ -57,8 +57,8 @@ def places_of(store: Store, positions: NDArray[np.integer[Any]]) -> NDArray[np.i
 
 
 def column_parts(
-    store: Store, positions: NDArray[np.integer[Any]]
-) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
+    store: Store, positions: NDArray[np.integer]
+) -> Iterator[tuple[int, int, NDArray[np.floating]]]:
     """Yield parts of columns: which of ``positions``, the first row, the values from there on."""
     places = places_of(store, positions)
     order = np.argsort(places, kind="stable")
@@ -322,7 +322,7 @@ def writer_of(out: Path) -> Writer:
 
 def export_columns(
     store: Store,
-    positions: NDArray[np.integer[Any]],
+    positions: NDArray[np.integer],
     out: Path,
     *,
     cap_nbytes: int | None = None,
@@ -460,7 +460,7 @@ def _blocks(
         yield some, block, here.tolist()
 
 
-def _categories(store: Store, positions: NDArray[np.integer[Any]]) -> list[list[str] | None]:
+def _categories(store: Store, positions: NDArray[np.integer]) -> list[list[str] | None]:
     """Return the categories of the columns at source positions; None where one has none."""
     if not store.manifest.kind_counts.get("categorical"):
         return [None] * len(positions)
@@ -552,7 +552,7 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
 # The values of some features of a store, in memory.
 
 
-def values_of(store: Store, features: NDArray[np.integer[Any]]) -> NDArray[Any]:
+def values_of(store: Store, features: NDArray[np.integer]) -> NDArray[Any]:
     """Return the values of features, by their positions in the table, as ``export`` writes them.
 
     Only the chunks that hold them are read.

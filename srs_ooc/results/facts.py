@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from srs_ooc import __version__
-from srs_ooc.base.options import Flag, WordOrFile
+from srs_ooc.base.options import Flag, WordOrFile, flag_of
 from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
@@ -150,8 +150,8 @@ def question_of(report: Report) -> str:
     names = ", ".join(report.spec.adjusts_for)
     beside = f" beside what {names} say of it" if names else ""
     return (
-        f"Which of {report.n_candidates:,} features say something about {manifest.target_name} "
-        f"({kind}){beside}?"
+        f"Which of {report.reading.n_candidates:,} features say something about "
+        f"{manifest.target_name} ({kind}){beside}?"
     )
 
 
@@ -172,24 +172,20 @@ def _found(report: Report) -> list[str]:
         return ["There is no verdict yet.", "What follows is a ranking so far."]
     if reading.ranks_only:
         return ["Features are ranked, and none is selected.", "There is no verdict, and no level."]
-    n = len(report.selected)
+    n, level = len(report.selected), ""
+    if report.spec.concludes:
+        level = f" at level {report.spec.fdr}"
     if not n:
-        return [f"No feature was selected{_at_level(report)}."]
-    of = f"{n:,} of {report.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
+        return [f"No feature was selected{level}."]
+    of = f"{n:,} of {report.reading.n_candidates:,} features {'was' if n == 1 else 'were'} selected"
     if verdict is None:
         return [f"{of}.", f"So says the test of judge {report.spec.run.judge}."]
-    found = [f"{of}{_at_level(report)}."]
+    found = [f"{of}{level}."]
     if clusters := verdict.clusters_selected:
         found.append(f"They form {clusters} of correlated features.")
     n_alone = sum(1 for record in records if record.passes_alone)
     among = f" of the {len(records):,} listed" if len(records) < n else " of them"
     return [*found, f"A test of each feature alone finds {n_alone:,}{among}, too."]
-
-
-def _at_level(report: Report) -> str:
-    if not report.spec.concludes:
-        return ""
-    return f" at level {report.spec.fdr}"
 
 
 def _first(records: list[FeatureRecord]) -> str:
@@ -363,7 +359,7 @@ def _options(report: Report) -> tuple[str, list[str]]:
     said, notes = [], []
     kinds = {name: option.kind for name, option in declared().items()}
     for name, value in report.spec.values().items():
-        flag = "--" + name.replace("_", "-")
+        flag = f"--{flag_of(name)}"
         if value is None:
             continue
         kind = kinds[name]

@@ -42,7 +42,7 @@ def why_none(verdict: Verdict, level: str) -> str:
 
 
 def lambda_text(facts: dict[str, Any]) -> str | None:
-    """Say the genomic inflation of a verdict with these facts; None of an older run."""
+    """Say the genomic inflation of a verdict with these facts; None where nothing was tested."""
     if facts.get("lambda") is None:
         return None
     n, error = f"{facts['n_effective']:,.0f}", f"{facts['lambda_error']:.2g}"

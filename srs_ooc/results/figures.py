@@ -20,6 +20,7 @@ from srs_ooc.evidence.null_model import Censored, kaplan_meier
 from srs_ooc.results.feature_record import FeatureRecord, lambda_text, size_text
 from srs_ooc.results.pair_record import Pair
 from srs_ooc.results.report import Profiles, Report, ends_of, profiles_of, signed
+from srs_ooc.runs.feature_tests import columns_of
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
 INK, RULE = "#1d2229", "#d4d9e0"
@@ -208,7 +209,7 @@ def draw_first(ax: Any, report: Report) -> None:
     draw_feature(ax, report, report.records[0].name, report.listed[:1])
 
 
-def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer[Any]]) -> None:
+def draw_feature(ax: Any, report: Report, name: str, stored: NDArray[np.integer]) -> None:
     """Draw a feature (1,) against the target: shares of rows by class, or rows and their trend."""
     ax.set_title(_short(name), parse_math=False)
     if report.censored is not None:
@@ -224,21 +225,24 @@ def draw_survival(ax: Any, report: Report) -> None:
     if report.censored is None or not report.records:
         _say(ax, "Drawn of runs on times to an event (ingest --time T --event E).")
         return
-    ax.set_axis_off()
     records = report.records[:_CURVES]
-    each = 1 / -(-len(records) // 2)
-    for i, record in enumerate(records):
+    for i, part in enumerate(_in_two_columns(ax, len(records), 0.65, 0.58)):
+        draw_feature(part, report, records[i].name, report.listed[i : i + 1])
+
+
+def _in_two_columns(ax: Any, n: int, foot: float, height: float) -> Iterator[Any]:
+    """Yield axes within others, in rows of two; foot and height as shares of a row."""
+    ax.set_axis_off()
+    each = 1 / -(-n // 2)
+    for i in range(n):
         down, across = divmod(i, 2)
-        part = ax.inset_axes((0.57 * across, 1 - each * (down + 0.65), 0.43, 0.58 * each))
-        draw_feature(part, report, record.name, report.listed[i : i + 1])
+        yield ax.inset_axes((0.57 * across, 1 - each * (down + foot), 0.43, height * each))
 
 
-def _draw_curves(
-    ax: Any, report: Report, stored: NDArray[np.integer[Any]], censored: Censored
-) -> None:
+def _draw_curves(ax: Any, report: Report, stored: NDArray[np.integer], censored: Censored) -> None:
     """Draw Kaplan and Meier's curves of a feature's halves, or levels, and how many are at risk."""
     missing, texts = report.manifest.missing_code, report.store.categories().of(int(stored[0]))
-    _, columns = next(report.columns(stored, report.rows_looked_at()))
+    _, columns = next(columns_of(report.store, stored, report.rows_looked_at()))
     known, high = columns[0] < missing, halves(columns, missing)[0]
     parts = {"lower half": known & ~high, "upper half": high, "missing": ~known}
     if texts is not None:
@@ -266,11 +270,8 @@ def draw_pairs(ax: Any, report: Report) -> None:
     if not report.pairs:
         _say(ax, "No selected feature shows more beside another than alone.")
         return
-    ax.set_axis_off()
-    each = 1 / -(-len(report.pairs) // 2)
-    for i, pair in enumerate(report.pairs):
-        down, across = divmod(i, 2)
-        part = ax.inset_axes((0.57 * across, 1 - each * (down + 0.78), 0.43, 0.68 * each))
+    places = _in_two_columns(ax, len(report.pairs), 0.78, 0.68)
+    for pair, part in zip(report.pairs, places, strict=True):
         measure = pair.record.measure.removeprefix("mean ").removeprefix("of ")
         within = "" if pair.record.within is None else f"\n{_short(pair.record.within)}"
         part.set_title(f"{_short(measure)}{within}", fontsize="small", parse_math=False)
@@ -337,23 +338,18 @@ def _draw_classes(ax: Any, profiles: Profiles, ends: list[Any]) -> None:
     _name_values(ax, at, at[-1] + 1.5 if absent.any() else None, ends)
     if absent.any():
         counts, at = np.hstack([counts, absent]), np.append(at, at[-1] + 1.5)
-    if len(profiles.classes) <= _FEW_CLASSES:
-        shares = counts / np.maximum(np.array(profiles.class_rows)[:, None], 1)
-        width = 0.8 / len(shares)
-        for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
-            ax.bar(at + (k - (len(shares) - 1) / 2) * width, share, width,
-                   color=COLOURS[k], label=_short(label, _SHORT))  # fmt: skip
-        ax.set_ylabel("share of the class's rows")
-    else:
-        shares = counts / np.maximum(counts.sum(axis=0), 1)
-        bottom = np.zeros(len(at))
-        for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
-            name, colour = _short(label, _SHORT), COLOURS[k % len(COLOURS)]
-            ax.bar(at, share, 1.0, bottom, color=colour, label=name)
-            bottom += share
-        ax.set_ylabel("classes of the rows with such values")
+    n = len(profiles.classes)
+    are_few = n <= _FEW_CLASSES  # then side by side, else one upon another
+    wholes = np.array(profiles.class_rows)[:, None] if are_few else counts.sum(axis=0)
+    shares, width = counts / np.maximum(wholes, 1), 0.8 / n if are_few else 1.0
+    below = (np.cumsum(shares, axis=0) - shares) * (not are_few)
+    for k, (label, share) in enumerate(zip(profiles.classes, shares, strict=True)):
+        style = {"color": COLOURS[k % len(COLOURS)], "label": _short(label, _SHORT)}
+        ax.bar(at + are_few * (k - (n - 1) / 2) * width, share, width, below[k], **style)
+    of_values = "classes of the rows with such values"
+    ax.set_ylabel("share of the class's rows" if are_few else of_values)
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "reverse": True}
-    _legend(ax, fontsize="small", **({} if len(shares) <= _FEW_CLASSES else beside))
+    _legend(ax, fontsize="small", **({} if are_few else beside))
 
 
 def _draw_numbers(ax: Any, profiles: Profiles, ends: list[Any]) -> None:

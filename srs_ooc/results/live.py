@@ -5,13 +5,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import Closing
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, describe_nbytes, visible
 
@@ -47,7 +48,7 @@ BAR_SECONDS, LINE_SECONDS, SHORT_LINE_SECONDS = 0.2, 10.0, 1.0
 """How long what is shown stands at least: a bar, a line, a line where lines were asked for."""
 
 
-class RunProgress:
+class RunProgress(Closing):
     """Where work stands, on stderr: how much of it is done, how fast, how long the rest takes.
 
     On a terminal and in a notebook a bar that moves; elsewhere a line with the time now and then.
@@ -156,7 +157,7 @@ Progress = bool | Callable[[Step], Any] | None
 def shown(progress: Progress) -> Iterator[Callable[[Step], Any]]:
     """Yield what shows steps as was asked: a bar, a callable, or nothing."""
     if progress is True:
-        with closing(RunProgress()) as bar:
+        with RunProgress() as bar:
             yield bar.show
     elif callable(progress):
         yield progress
@@ -173,7 +174,7 @@ def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], lis
     It shows the step, and says no once there was a SIGINT or SIGTERM: the work stops after the step
     under way. A second one interrupts at once.
     """
-    with closing(progress), noted(signal.SIGINT, signal.SIGTERM) as received:
+    with progress, noted(signal.SIGINT, signal.SIGTERM) as received:
 
         def goes_on(step: Step) -> bool:
             progress.show(step)

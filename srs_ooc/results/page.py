@@ -21,7 +21,7 @@ from srs_ooc.base.text import cell_text, visible
 from srs_ooc.results.facts import json_of, markdown_of, words_of
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.figures import FIGURES, TAKES, image_of
-from srs_ooc.results.report import Ends, Report, ends_of, profiles_of
+from srs_ooc.results.report import Report, ends_of, profiles_of
 
 PLAIN_ROWS = 200
 """Rows of the table that are there without a script, too."""
@@ -215,19 +215,16 @@ def _data(report: Report, columns: dict[str, str]) -> str:
             "low": profiles.low,
             "high": profiles.high,
         },
-        "ends": [_seen(those) for those in ends_of(report, report.listed)],
+        "ends": [
+            ends and [visible(end) if isinstance(end, str) else end for end in ends]
+            for ends in ends_of(report, report.listed)
+        ],
         "used": profiles.n_used.tolist(),
         "scale": [_compact(scale) for scale in profiles.scale.tolist()],
         "cells": [base64.b64encode(cells.tobytes()).decode() for cells in profiles.cells],
     }
     text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _seen(ends: Ends) -> list[Any] | None:
-    if ends is None:
-        return None
-    return [visible(end) if isinstance(end, str) else end for end in ends]
 
 
 def _compact(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from srs_ooc.evidence.conditional_tests import MOST_ROWS, halves
 from srs_ooc.evidence.effects import Interval, interaction, wide_enough
 from srs_ooc.results.feature_record import none_if_nan
-from srs_ooc.runs.feature_tests import NOBODY, some_rows
+from srs_ooc.results.ranking import Ranking
+from srs_ooc.runs.feature_tests import NOBODY, columns_of, some_rows
 from srs_ooc.runs.task import Task
-
-if TYPE_CHECKING:
-    from srs_ooc.results.report import Report
+from srs_ooc.store.store import Store
 
 AT_ONCE = 32
 """Features whose columns, and those of the others, are held together."""
@@ -79,15 +78,28 @@ class Pair(NamedTuple):
     values: NDArray[Any]
 
 
-def pairs_of(report: "Report", *, only_selected: bool = False) -> Iterator[Pair]:
+def pairs_of(
+    reading: Ranking, given: Task, store: Store, *, only_selected: bool = False
+) -> Iterator[Pair]:
     """Yield the pairs of the verdict of a run, those of selected features first, or alone.
+
+    Parameters
+    ----------
+    reading : Ranking
+        Of the run.
+    given : Task
+        The rows trained on, and what each says.
+    store : Store
+        The run's store.
+    only_selected : bool
+        Pairs of others are left out.
 
     Raises
     ------
     StoreError
         If the store cannot be read, or was replaced.
     """
-    verdict = report.reading.verdict
+    verdict = reading.verdict
     if verdict is None:
         return
     rows = verdict.table[verdict.table["beside"][:, 0] != NOBODY]
@@ -97,22 +109,22 @@ def pairs_of(report: "Report", *, only_selected: bool = False) -> Iterator[Pair]
     is_shown = verdict.table["selected"] | (
         verdict.table["p_value"] <= verdict.facts["marginal_cutoff"]
     )
-    z = wide_enough(int(np.count_nonzero(is_shown)), report.n_candidates)
-    task = report.task.by_group()
+    z = wide_enough(int(np.count_nonzero(is_shown)), reading.n_candidates)
+    task = given.by_group()
     tested = some_rows(task.n_rows, MOST_ROWS)
     for start in range(0, len(features), AT_ONCE):
         rows = np.array([verdict.row(f) for f in features[start : start + AT_ONCE].tolist()])
         every = np.unique(np.append(rows["stored"], rows["beside"]))
         every = every[every != NOBODY]
-        codes, missing_code = _codes_of(report, task, every, tested)
+        codes, missing_code = _codes_of(store, given, task, every, tested)
         for row in rows:
             together = [int(row["stored"]), *(o for o in row["beside"].tolist() if o != NOBODY)]
             columns = codes[np.searchsorted(every, together)]
-            names = [report.reading.name(stored) for stored in together]
+            names = [reading.name(stored) for stored in together]
             p_value = verdict.facts.get("p_beside", {}).get(str(together[0]))
             said = bool(row["selected"]), float(row["q_value"]), p_value
             for within, is_in, cells in _parts(columns, missing_code, names):
-                values = _values(report, task, tested[is_in])
+                values = _values(store.manifest.target_name, task, tested[is_in])
                 strata = None if task.strata is None else task.strata[tested[is_in]]
                 found = {what: interaction(v, cells, strata, z) for what, v in values.items()}
                 what = max(found, key=lambda name: np.nan_to_num(abs(found[name].effect), nan=-1.0))
@@ -121,14 +133,18 @@ def pairs_of(report: "Report", *, only_selected: bool = False) -> Iterator[Pair]
 
 
 def _codes_of(
-    report: "Report", task: Task, features: NDArray[np.uint32], tested: NDArray[np.intp]
+    store: Store,
+    given: Task,
+    task: Task,
+    features: NDArray[np.uint32],
+    tested: NDArray[np.intp],
 ) -> tuple[NDArray[Any], int]:
     """Return the codes of features in the rows, or groups, that were tested."""
-    missing_code, units, rows = report.manifest.missing_code, task.units, report.task.rows
-    wanted = tested if units is None else np.arange(report.task.n_rows)
+    missing_code, units, rows = store.manifest.missing_code, task.units, given.rows
+    wanted = tested if units is None else np.arange(given.n_rows)
     stored = (wanted if rows is None else rows[wanted]).astype(np.int32)
     found = np.empty((len(features), len(tested)), np.uint16)
-    for places, columns in report.columns(features, stored):
+    for places, columns in columns_of(store, features, stored):
         if units is None:
             found[places] = columns
         else:
@@ -151,11 +167,11 @@ def _parts(
         yield f"{which} half of {names[2]}", is_in, cells[is_in]
 
 
-def _values(report: "Report", task: Task, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+def _values(title: str, task: Task, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Return numbers to show of rows, by name, or which are of each class, of two the last."""
     target, classes = task.target[rows], task.classes
     if not classes:
-        named = "mean score" if task.is_scored else f"mean of {report.manifest.target_name}"
+        named = "mean score" if task.is_scored else f"mean of {title}"
         return {named: target.astype(np.float64)}
     shown = range(1 if len(classes) == 2 else 0, len(classes))
     return {f"share of {classes[k]}": target == k for k in shown}

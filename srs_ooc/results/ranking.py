@@ -458,11 +458,9 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
         None of a run without a verdict.
     """
     verdict, names = Verdict.of(ledger), kept_names(ledger)
-    if verdict is None or names is None:
+    if verdict is None:
         return None
     features = verdict.order[: len(names)]
-    if features.tolist() != list(names)[: len(features)]:
-        return None  # of another verdict
     n_drawn, importance = np.zeros(len(features), np.uint32), np.zeros(len(features), np.int64)
 
     def take(saved: Saved) -> None:
@@ -477,18 +475,11 @@ def kept_records(ledger: Run) -> list[FeatureRecord] | None:
     def name(stored: int) -> str:
         return names.get(stored, "a feature whose name is not kept")
 
-    return [
-        record_of(
-            FeatureRecord,
-            names[stored],
-            rank,
-            drawn,
-            total,
-            n_iterations,
-            _judged(verdict, halves, stored, name),
-        )
-        for rank, (stored, drawn, total) in enumerate(found, 1)
-    ]
+    records = []
+    for rank, (stored, drawn, total) in enumerate(found, 1):
+        drawing, further = (rank, drawn, total), _judged(verdict, halves, stored, name)
+        records.append(record_of(FeatureRecord, name(stored), *drawing, n_iterations, further))
+    return records
 
 
 def _judged(
@@ -511,7 +502,7 @@ def kept_reason(ledger: Run, name: str, missing: str) -> str:
     RunError
         Beginning with what is ``missing``, if the feature is another one.
     """
-    verdict, names = Verdict.of(ledger), kept_names(ledger) or {}
+    verdict, names = Verdict.of(ledger), kept_names(ledger)
     if verdict is None:
         raise _no_verdict("--why", ranks_only=ledger.spec.run.judge == "none")
     for stored, record in zip(names, kept_records(ledger) or (), strict=False):

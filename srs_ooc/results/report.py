@@ -6,9 +6,8 @@ A run and its store are read at one commit, in bounded memory.
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from math import log10
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +23,11 @@ from srs_ooc.results.feature_record import FeatureRecord, fields_of
 from srs_ooc.results.pair_record import Pair, pairs_of
 from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
-from srs_ooc.runs.feature_tests import effect_target, target_of
+from srs_ooc.runs.feature_tests import columns_of, effect_target, target_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.run import Run
 from srs_ooc.runs.task import Task, stated_target
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 
 LISTED = 10_000
 """Features that a report lists at most."""
@@ -39,8 +37,6 @@ DRAWN_PAIRS = 4
 """Pairs that are drawn at most."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
-_CELLS = 1 << 20
-_COLUMNS = 64
 
 
 def _spaced(n: int, most: int) -> list[int]:
@@ -99,18 +95,13 @@ class Report:
         """The rows trained on and what each says."""
         return Task.of_run(self.spec, self.store, self.inputs)
 
-    @property
-    def n_candidates(self) -> int:
-        """Features that could be drawn."""
-        return self.reading.n_candidates
-
     @cached_property
-    def selected(self) -> NDArray[np.integer[Any]]:
+    def selected(self) -> NDArray[np.integer]:
         """Stored positions of the selected features, best first."""
         return self.reading.selected()
 
     @cached_property
-    def listed(self) -> NDArray[np.integer[Any]]:
+    def listed(self) -> NDArray[np.integer]:
         """Stored positions of the features to list: the selected ones, or else the first."""
         if len(self.selected):
             return self.selected[:LISTED]
@@ -135,7 +126,7 @@ class Report:
     def pairs(self) -> list[Pair]:
         """The first pairs of selected features, those that are drawn; each once."""
         found: dict[frozenset[str | None], Pair] = {}
-        for pair in takewhile(lambda pair: pair.record.selected, pairs_of(self)):
+        for pair in pairs_of(self.reading, self.task, self.store, only_selected=True):
             record = pair.record
             found.setdefault(frozenset([record.name, record.beside, record.within]), pair)
             if len(found) == DRAWN_PAIRS:
@@ -143,8 +134,12 @@ class Report:
         return list(found.values())
 
     @cached_property
-    def effects(self) -> "list[Effect]":
-        """Signed effects of features beside the p-values of their tests."""
+    def effects(self) -> list[tuple[int, float, float, bool]]:
+        """Features whose values are higher or lower by the target, as :mod:`figures` draws them.
+
+        Of each the stored position, its effect (:func:`signed`), minus the decimal logarithm of the
+        p-value of its test, and whether it is selected.
+        """
         verdict, found = self.reading.verdict, []
         if verdict is None:
             return []
@@ -152,10 +147,10 @@ class Report:
             row = fields_of(verdict, stored)
             if row["p_value"] is not None and str(row.get("direction")).startswith(_BY_PLACE):
                 effect = signed(row["measure"], row["effect"])
-                found.append(Effect(stored, effect, -log10(row["p_value"]), row["selected"]))
+                found.append((stored, effect, -log10(row["p_value"]), row["selected"]))
         shown = [found[i] for i in _spaced(len(found), SHOWN)]
         if self.task.n_rows <= LOOKED_AT:
-            known = {effect.stored for effect in found}.union(verdict.selected().tolist())
+            known = {stored for stored, *_ in found}.union(verdict.selected().tolist())
             shown += _beside(self, known)
         return shown
 
@@ -165,8 +160,8 @@ class Report:
 
         Ascending; one point for all p-values of a narrow range.
         """
-        counts = None if self.reading.verdict is None else self.reading.verdict.location
-        return None if counts is None or not len(counts) else expected_beside(counts)
+        verdict = self.reading.verdict
+        return expected_beside(verdict.location) if verdict and len(verdict.location) else None
 
     @cached_property
     def draws(self) -> tuple[int, int]:
@@ -178,7 +173,7 @@ class Report:
             times += np.bincount(piece, minlength=len(times))
         excluded = self.inputs.excluded
         times[0] -= 0 if excluded is None else len(excluded)
-        half = int(np.searchsorted(np.cumsum(times), self.n_candidates / 2))
+        half = int(np.searchsorted(np.cumsum(times), self.reading.n_candidates / 2))
         return half, int(times[0])
 
     @cached_property
@@ -198,34 +193,6 @@ class Report:
         places = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
         rows = self.task.rows
         return places.astype(np.int32) if rows is None else rows[places]
-
-    def columns(
-        self, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield places among ``features`` and their codes (m, n_rows), some at a time.
-
-        They are read in stored order.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or was replaced.
-        """
-        return columns_of(self.store, features, rows)
-
-
-def columns_of(
-    store: Store, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-    """Yield places among features of a store and their codes, as :meth:`Report.columns` does."""
-    order = np.argsort(features, kind="stable")
-    size = max(1, min(_COLUMNS, _CELLS // len(rows)))
-    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
-    with store.unchanged(), store.columns(mapped=False) as columns:
-        for start in range(0, len(order), size):
-            places = order[start : start + size]
-            columns.gather(features[places].astype(np.uint32), block, rows)
-            yield places, block.as_columns(len(places))
 
 
 # Each listed feature against the target, in a few bytes: what its small plot is drawn from.
@@ -303,7 +270,7 @@ class Profiles:
         )
 
 
-def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
+def profiles_of(report: Report, features: NDArray[np.integer]) -> Profiles:
     """Look at features of a run against its target; memory does not grow with the rows.
 
     Parameters
@@ -330,7 +297,7 @@ def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
         else _counting(n_codes, target, report.manifest.classes)
     )
     missing = report.manifest.missing_code
-    for places, codes in report.columns(features, rows):
+    for places, codes in columns_of(report.store, features, rows):
         bins = bins_of(codes, n_codes[places], profiles.n_bins, missing)
         found = look(codes, bins, n_codes[places], missing)
         profiles.cells[places], profiles.scale[places] = found
@@ -356,7 +323,7 @@ that is missing."""
 
 
 def _counting(
-    n_codes: NDArray[np.int64], target: NDArray[np.integer[Any]], classes: tuple[str, ...]
+    n_codes: NDArray[np.int64], target: NDArray[np.integer], classes: tuple[str, ...]
 ) -> tuple[Profiles, Look]:
     """Return empty profiles that count rows by class and bin, and the maker of their cells."""
     counts = np.bincount(target, minlength=len(classes))
@@ -468,8 +435,7 @@ def history_of(ledger: Run, reading: Ranking) -> list[Point]:
     Returns
     -------
     list of Point
-        By iterations, at most ``POINTS``. A run that was begun before leading features were kept
-        has only those of its later iterations.
+        By iterations, at most ``POINTS``.
     """
     spec, verdict = ledger.spec, reading.verdict
     commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)
@@ -534,28 +500,7 @@ def signed(measure: str, effect: float) -> float:
     return (effect - 1) / (effect + 1) if measure == "ratio of spreads" else effect
 
 
-class Effect(NamedTuple):
-    """A feature whose values are higher or lower by the target.
-
-    Attributes
-    ----------
-    stored : int
-        Stored position.
-    signed : float
-        See :func:`signed`.
-    neg_log10_p : float
-        Minus the decimal logarithm of the p-value of its test.
-    is_selected : bool
-        Whether it is selected.
-    """
-
-    stored: int
-    signed: float
-    neg_log10_p: float
-    is_selected: bool
-
-
-def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
+def _beside(report: Report, known: Container[int]) -> Iterator[tuple[int, float, float, bool]]:
     """Yield effects of features that are not known yet, tested about as the run tests."""
     task, coded = report.task.by_group(), report.manifest.missing_code
     units = task.units  # where rows come in groups, tests take one row a group
@@ -566,7 +511,8 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
     if (excluded := report.inputs.excluded) is not None:
         spaced = np.setdiff1d(spaced, excluded)
     left = [i for i in spaced.tolist() if i not in known and categories.of(i) is None]
-    for places, columns in report.columns(np.array(left, np.int64), report.rows_looked_at()):
+    at = np.array(left, np.int64), report.rows_looked_at()
+    for places, columns in columns_of(report.store, *at):
         tested_on = columns if units is None else units.mean_ranks(columns, coded)
         for place, column in zip(places.tolist(), tested_on, strict=True):
             used, codes = np.unique(column, return_inverse=True)
@@ -575,7 +521,7 @@ def _beside(report: Report, known: Container[int]) -> Iterator[Effect]:
             measure, _, interval = effect_of(column, missing, of_effects)
             if not np.isnan(interval.effect):
                 size = signed(measure.title, interval.effect)
-                yield Effect(left[place], size, neg_log10_p, is_selected=False)
+                yield left[place], size, neg_log10_p, False
 
 
 def rounded(values: NDArray[np.float64]) -> list[float]:
@@ -591,7 +537,7 @@ _LONGEST = 40
 Ends = list[float] | list[str] | None
 
 
-def ends_of(report: Report, features: NDArray[np.integer[Any]]) -> list[Ends]:
+def ends_of(report: Report, features: NDArray[np.integer]) -> list[Ends]:
     """Return lowest and highest value of the first features, or the categories of their codes.
 
     Parameters

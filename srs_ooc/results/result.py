@@ -1,7 +1,7 @@
 """A run as programs and notebooks read it."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns, library
-from srs_ooc.base.options import python_spelling, whole_given
+from srs_ooc.base.frames import frame_of, frame_of_columns, library
+from srs_ooc.base.options import checked, python_spelling
 from srs_ooc.base.text import MB, cell_text, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
@@ -102,7 +102,7 @@ class Result:
 
     @contextmanager
     def _ledger(self) -> Iterator[Run]:
-        with python_spelling(), growth_counted(), closing(Run(self.run, writable=False)) as ledger:
+        with python_spelling(), growth_counted(), Run(self.run, writable=False) as ledger:
             yield ledger
 
     @property
@@ -168,10 +168,10 @@ class Result:
             If ``kind`` is not known, or its library is not installed.
         """
         with python_spelling():
-            check_kind(kind)
+            _, top = checked(kind=kind, top=top)
             reading = self.reading
             among = reading.selected() if only_selected else None
-            best = islice(reading.records(among), whole_given(top, "--top"))
+            best = islice(reading.records(among), top)
             return frame_of(kind, reading.record_type, best)
 
     def pairs(self, kind: str = "pandas", *, only_selected: bool = False) -> Any:
@@ -183,8 +183,9 @@ class Result:
         from srs_ooc.results.pair_record import PairRecord, pairs_of
 
         with python_spelling(), self._report(draws=False) as report:
-            check_kind(kind)
-            found = pairs_of(report, only_selected=only_selected)
+            checked(kind=kind)
+            given = report.reading, report.task, report.store
+            found = pairs_of(*given, only_selected=only_selected)
             return frame_of(kind, PairRecord, (pair.record for pair in found))
 
     def assess(self, other: Any, kind: str = "pandas") -> Any:
@@ -211,7 +212,7 @@ class Result:
         from srs_ooc.results.assessment import AssessedRecord, assess
 
         with python_spelling(), self._report(draws=False) as report:
-            check_kind(kind)
+            checked(kind=kind)
             store = other if isinstance(other, Store) else open_store(place_of(other))
             return frame_of(kind, AssessedRecord, assess(report, store))
 
@@ -242,7 +243,7 @@ class Result:
         from srs_ooc.results.assessment import PanelScore, check_target, panel_scores
 
         with python_spelling(), growth_counted(), self._report(draws=False) as report:
-            check_kind(kind)
+            checked(kind=kind)
             store = other if isinstance(other, Store) else open_store(place_of(other))
             check_target(report.store, store)
             site = FoldContext(report.store, memory_mb, 1, lambda step: True)
@@ -378,7 +379,7 @@ class Result:
         from srs_ooc.runs.tree_splits import load_splits
 
         with python_spelling(), growth_counted():
-            check_kind(kind)
+            checked(kind=kind)
             table, cap = _table_of(data), memory_mb * MB
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)

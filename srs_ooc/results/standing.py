@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -237,21 +236,15 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
 
 def _run(path: Path, name: str) -> Found:
     try:
-        with closing(Run(path, writable=False)) as ledger:
+        with Run(path, writable=False) as ledger:
             if ledger.has_meta(NETWORK):
                 return _network(ledger, name)
             status = status_of(ledger)
     except SrsOocError:
         return Found(name, "run", "cannot be read")
-    return Found(
-        name,
-        "run",
-        status.state,
-        status.iterations,
-        None if status.is_provisional or status.ranks_only else status.n_selected,
-        status.store,
-        iterations_asked=status.iterations_asked,
-    )
+    n_selected = None if status.is_provisional or status.ranks_only else status.n_selected
+    found = Found(name, "run", status.state, status.iterations, n_selected, status.store)
+    return replace(found, iterations_asked=status.iterations_asked)
 
 
 def _network(ledger: Run, name: str) -> Found:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import ceil
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,12 @@ from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
 from srs_ooc.runs.engine import fit_iteration, pool_of, taken
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work
+from srs_ooc.runs.jobs import Batch, Job, Line, PartWatch, Work
 from srs_ooc.runs.resources import blocks_of, closing_learner, learner_of, open_source
 from srs_ooc.runs.run_memory import shape_of, worker_budget
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.samplers.elimination import TREES
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskLine
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
@@ -194,7 +191,7 @@ class BatchExecutor:
 
     Parameters
     ----------
-    line : DaskLine
+    line : Line
         The way to the workers.
     n_columns : int
         Columns of an iteration at most.
@@ -203,7 +200,7 @@ class BatchExecutor:
         that all threads have some. 1 where it is not known.
     """
 
-    def __init__(self, line: "DaskLine", n_columns: int, round_size: int = 1) -> None:
+    def __init__(self, line: Line, n_columns: int, round_size: int = 1) -> None:
         self._line, self._round_size, self._size = line, round_size, 1
         # iterations and outcomes under way may take 32 MB: a column its number and importance
         self._most = max(2, 32 * MB // (16 * max(n_columns, 64)))
@@ -314,7 +311,7 @@ def parallel_map(
     Parameters
     ----------
     send : callable
-        Has a batch done, as :func:`threads` or :meth:`srs_ooc.runs.dask_cluster.DaskLine.send`.
+        Has a batch done, as :func:`threads` or :meth:`srs_ooc.runs.jobs.Line.send`.
     n_threads : callable
         Returns how many threads there are to do them.
     parts : iterator of (number, what)

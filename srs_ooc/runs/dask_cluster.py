@@ -323,10 +323,6 @@ class DaskCluster:
             self._client = self._start()
         return self._client
 
-    def executor(self, job: GrowJob, n_columns: int) -> BatchExecutor:
-        """Return what has iterations of ``job`` grown on the workers."""
-        return BatchExecutor(self.line(job), n_columns, job.round_size)
-
     def growing(
         self, spec: RunSpec, store: Store, task: Task, *, records: bool
     ) -> Callable[..., BatchExecutor]:
@@ -340,7 +336,7 @@ class DaskCluster:
             returned = records and closing is None
             told = task.rows, task.target, returned, closing, task.weights
             job = GrowJob(there, spec.to_json(), *told)
-            return self.executor(job, n_columns)
+            return BatchExecutor(self.line(job), n_columns, job.round_size)
 
         return executor
 

@@ -6,8 +6,9 @@ Subspaces are grown in the calling thread, or by workers that run ahead of it.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -161,6 +162,19 @@ class ThreadExecutor:
         """Wait for what is under way and stop the workers."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def executor_of(
+    source: ColumnSource, learner: Learner, blocks: list[Block]
+) -> Iterator[ThreadExecutor]:
+    """Yield what has ``learner`` grow trees in blocks, whose columns lie in tiles from then on."""
+    for block in blocks:
+        block.use_tiles()
+    with ReadAhead(source.columns) as ahead:
+        fit = partial(fit_iteration, source, learner)
+        with closing(ThreadExecutor(fit, blocks, ahead)) as executor:
+            yield executor
 
 
 class Speculation:

@@ -48,6 +48,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import TESTED_CELLS
 from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
 # Features one at a time: their columns and their tests.
@@ -60,6 +61,8 @@ _PAIRS = f"{STRENGTHS}pairs"
 _COLUMNS = 64
 _TESTED = 256
 """Columns that a thread tests together."""
+_READ_CELLS = 1 << 20
+"""Cells that are read together, where features are shown."""
 _PIECE = 1 << 15
 """Features whose p-values are held together, while their logarithms are taken; at most."""
 _SECONDS = 0.25
@@ -147,8 +150,7 @@ class TestTable:
 class TestedFeatures:
     """Strengths of the first of all features, kept by page in a ledger while they are computed.
 
-    They do not depend on iterations, so that they hold for each verdict; they are read as of the
-    same evidence alone, and go with the verdict.
+    They do not depend on iterations, so that they hold for each verdict; they go with it.
 
     Attributes
     ----------
@@ -164,7 +166,6 @@ class TestedFeatures:
         n_features = resources.n_features
         self.neg_log10_p = np.full(n_features, np.nan, np.float32)
         self._candidates, self._ledger = resources.candidates, ledger
-        self._evidence = resources.spec.judging.versions["evidence"]
         self.n = n_features if self._candidates is None else len(self._candidates)
         self._kept, self._log_p = np.empty(most, np.uint32), np.empty((most, NO_CONTRAST))
         self.done = self._n_kept = self._committed = 0
@@ -212,7 +213,7 @@ class TestedFeatures:
 
     def _load(self, ledger: Ledger) -> bool:
         page = ledger.read_arrays(f"{STRENGTHS}{self.done // PAGE_ITEMS}")
-        if page is None or page["evidence"] != self._evidence or page["first"] != self.done:
+        if page is None or page["first"] != self.done:
             return False
         features = self.features(slice(self.done, self.done + len(page["strengths"])))
         self._count(self.done // PAGE_ITEMS, page["counts"])
@@ -240,7 +241,6 @@ class TestedFeatures:
             "promising": kept[held],
             "log_p": log_p[held],
             "counts": self._counts[number],
-            "evidence": np.array(self._evidence),
         }
 
 
@@ -352,10 +352,9 @@ class MarginalTests:
 
     def _scanned(self, halves: Halves) -> Scanned:
         """Look at all pairs; what is found is kept meanwhile, where there is a ledger."""
-        ledger, evidence = self._ledger, self._resources.spec.judging.versions["evidence"]
-        kept = None if ledger is None else ledger.read_arrays(_PAIRS)
-        begun = None
-        if kept is not None and kept["evidence"] == evidence:
+        ledger = self._ledger
+        kept, begun = None if ledger is None else ledger.read_arrays(_PAIRS), None
+        if kept is not None:
             begun = Scanned(int(kept["left"]), int(kept["n_tiles"]), kept["scores"], kept["pairs"])
         found, due = begun, commit_due()
 
@@ -363,7 +362,7 @@ class MarginalTests:
             start = time.monotonic()
             if ledger is not None and found is not None:
                 arrays = {name: np.asarray(value) for name, value in found._asdict().items()}
-                ledger.write_arrays(_PAIRS, arrays | {"evidence": np.array(evidence)})
+                ledger.write_arrays(_PAIRS, arrays)
             return commit_due(time.monotonic() - start)
 
         try:
@@ -532,6 +531,28 @@ def feature_columns(
         some = features[start : start + size].astype(np.uint32)  # of a table: aligned then
         resources.source.gather(some, block)
         yield block.as_columns(len(some))
+
+
+def columns_of(
+    store: Store, features: NDArray[np.integer], rows: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """Yield places among features of a store and their codes (m, n_rows), some at a time.
+
+    They are read in stored order.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read, or was replaced.
+    """
+    order = np.argsort(features, kind="stable")
+    size = max(1, min(_COLUMNS, _READ_CELLS // len(rows)))
+    block = Block(size, len(rows), store.manifest.code_nbytes, tiled=False)
+    with store.unchanged(), store.columns(mapped=False) as columns:
+        for start in range(0, len(order), size):
+            places = order[start : start + size]
+            columns.gather(features[places].astype(np.uint32), block, rows)
+            yield places, block.as_columns(len(places))
 
 
 # The most promising features beside one another: which are looked at, in which rows.

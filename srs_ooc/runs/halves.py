@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Semaphore
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,9 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.exchangeability import deal_folds
 from srs_ooc.runs.inputs import Inputs, digest
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
+from srs_ooc.runs.jobs import Batch, Cluster, Job, PartWatch, Work, WorkerStore
 from srs_ooc.runs.ledger import HALVES_FOLDER, VALID
-from srs_ooc.runs.run import PLACES, Run, places_of
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import run_leases, shape_of
 from srs_ooc.runs.screening import is_done, search
 from srs_ooc.runs.settling import Request
@@ -36,9 +36,6 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster, check_rows
 from srs_ooc.runs.verdict import Verdict, candidates_of
 from srs_ooc.store.store import Store
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 HALVES = "halves"
 """Record of the ledger that says how many halves were asked for last; no part of the identity."""
@@ -218,13 +215,13 @@ def _watch_of(number: int, tell: PartWatch, n_iterations: int) -> Watch:
 
 
 def from_workers(
-    cluster: "DaskCluster", job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
+    cluster: Cluster, job: Job, parts: dict[int, Any], stage: str, n_each: int, watch: Watch
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
 
     Parameters
     ----------
-    cluster : DaskCluster
+    cluster : Cluster
         The workers.
     job : Job
         What the parts are of.
@@ -257,9 +254,7 @@ def from_workers(
 _log = logging.getLogger("srs_ooc")
 
 
-def fits_workers(
-    cluster: "DaskCluster", spec: RunSpec, store: Store, inputs: Inputs, what: str
-) -> bool:
+def fits_workers(cluster: Cluster, spec: RunSpec, store: Store, inputs: Inputs, what: str) -> bool:
     """Return whether a worker's memory holds a whole run; where not, log how ``what`` is done."""
     needed = whole_run_nbytes(spec, store, inputs)
     fits = needed <= cluster.worker_memory_mb * MB
@@ -377,25 +372,18 @@ def select_within(
     """
     assert request.iterations is not None
     if not folder.exists():
-        meta = {
-            "spec": spec.to_json(),
-            PLACES: places_of(store.place, folder),
-            "memory_mb": request.cap_mb,
-            "iterations": request.iterations,
-            VALID: None,
-        }
-        given = {name: array for name, array in vars(inputs).items() if array is not None}
+        facts = {"memory_mb": request.cap_mb, "iterations": request.iterations, VALID: None}
         folder.parent.mkdir(parents=True, exist_ok=True)
-        Run.create(folder, meta, given)
+        Run.begin(folder, store, spec, inputs, facts)
     accepts, part_of = (False, None) if whole is None else (whole.accepts_loss, whole.run)
-    with closing(Run(folder, writable=True, accept_loss=accepts, part_of=part_of)) as within:
+    with Run(folder, writable=True, accept_loss=accepts, part_of=part_of) as within:
         search(within, store, request, watch)
         return is_done(within, request.iterations)
 
 
 def _selected_in(folder: Path, n_features: int) -> Half:
     """Return what a half selects, of a run on it that is done."""
-    with closing(Run(folder, writable=False)) as within:
+    with Run(folder, writable=False) as within:
         first, selected, n_selected = candidates_of(within, n_features)
         verdict, excluded = Verdict.of(within), within.inputs.excluded
         n_iterations = within.progress().iteration

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import stat
-from _csv import Reader as Lines
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -265,28 +264,25 @@ def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
     """Yield name and score of each row."""
     lines = csv.reader(line.decode() for line in read_lines(file, "feature"))
     try:
-        yield from _named(file, lines)
+        header = next(lines, [])
+        if any(header.count(column) != 1 for column in _COLUMNS):
+            raise UsageError(
+                f"{file}: expected a CSV file with the columns name and score, found the header "
+                f"{','.join(header)[:80]!r}. `srs-ooc scores STORE --csv` writes such a file."
+            )
+        name, score = (header.index(column) for column in _COLUMNS)
+        for row in lines:
+            line = lines.line_num
+            if len(row) != len(header):
+                raise UsageError(
+                    f"{file}, line {line}: expected {len(header)} cells, found {len(row)}."
+                )
+            yield row[name].encode(), _score_of(file, line, row[score])
     except csv.Error as error:
         raise UsageError(
             f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
             f"found one that cannot be read: {error}."
         ) from error
-
-
-def _named(file: Path, lines: "Lines") -> Iterator[tuple[bytes, float]]:
-    header = next(lines, [])
-    if any(header.count(column) != 1 for column in _COLUMNS):
-        raise UsageError(
-            f"{file}: expected a CSV file with the columns name and score, found the header "
-            f"{','.join(header)[:80]!r}. `srs-ooc scores STORE --csv` writes such a file."
-        )
-    name, score = (header.index(column) for column in _COLUMNS)
-    for row in lines:
-        if len(row) != len(header):
-            raise UsageError(
-                f"{file}, line {lines.line_num}: expected {len(header)} cells, found {len(row)}."
-            )
-        yield row[name].encode(), _score_of(file, lines.line_num, row[score])
 
 
 def _score_of(file: Path, line: int, text: str) -> float:

@@ -11,16 +11,20 @@ import socket
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.runs.engine import Executor
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task
 from srs_ooc.store.arrays import OWN
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -141,6 +145,41 @@ class Job(ABC):
         """A short digest of its identity."""
         text = json.dumps(self.identity, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Line(Protocol):
+    """The way to workers who do parts of one job.
+
+    Attributes
+    ----------
+    told : dict
+        How far parts said they are, by their numbers.
+    """
+
+    told: dict[int, int]
+
+    def send(self, batch: Batch) -> Future[Batch]:
+        """Have a batch done."""
+
+    def n_threads(self) -> int:
+        """Return how many threads the workers had when they were last counted."""
+
+    def close(self) -> None:
+        """Have the workers let go of the job."""
+
+
+class Cluster(Protocol):
+    """Workers elsewhere, as :class:`srs_ooc.runs.dask_cluster.DaskCluster`."""
+
+    worker_memory_mb: int
+
+    def line(self, job: Job) -> Line:
+        """Return the way to workers who do parts of a job."""
+
+    def growing(
+        self, spec: RunSpec, store: Store, task: Task, *, records: bool
+    ) -> Callable[..., Executor]:
+        """Return what makes an executor of a run's trees, ``executor(n_columns, closing=None)``."""
 
 
 # The work of a worker process: what it has prepared for, and the batches done with that.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_folder, release_lock, sync_path, try_lock
+from srs_ooc.base.files import Closing, published_folder, release_lock, sync_path, try_lock
 from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.base.text import MB
 
@@ -122,13 +122,8 @@ def _connect_unchanging(file: Path) -> sqlite3.Connection:
 
 
 def _open(file: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{file.absolute().as_uri()}?{how}",
-        uri=True,
-        isolation_level=None,
-        timeout=10,
-        cached_statements=32,
-    )
+    place = f"{file.absolute().as_uri()}?{how}"
+    return sqlite3.connect(place, uri=True, isolation_level=None, timeout=10, cached_statements=32)
 
 
 # The lock of a run: one process works on it, and the lock dies with that process.
@@ -181,15 +176,14 @@ _N_SLOTS = 2
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
-Note = tuple[int, int, str | None]
-"""Commits, the iteration, and the mark of the run; None of one made before runs had marks."""
+Note = tuple[int, int, str]
+"""Commits, the iteration, and the mark of the run."""
 
 
-def _slot(commits: int, iteration: int, mark: str | None) -> bytes:
+def _slot(commits: int, iteration: int, mark: str) -> bytes:
     """Return the content of a slot."""
-    crc = zlib.crc32((mark or "").encode(), zlib.crc32(b"%d %d" % (commits, iteration)))
-    record: dict[str, Any] = {"commits": commits, "iteration": iteration, "crc": crc}
-    record |= {} if mark is None else {MARK: mark}
+    crc = zlib.crc32(mark.encode(), zlib.crc32(b"%d %d" % (commits, iteration)))
+    record = {"commits": commits, "iteration": iteration, "crc": crc, MARK: mark}
     return json.dumps(record).encode().ljust(_SLOT_NBYTES - 1) + b"\n"
 
 
@@ -197,8 +191,7 @@ def _noted(slot: bytes) -> Note | None:
     """Return what a slot says, or None if it is not as it was written."""
     try:
         record = json.loads(slot)
-        mark = str(record[MARK]) if MARK in record else None
-        noted = int(record["commits"]), int(record["iteration"]), mark
+        noted = int(record["commits"]), int(record["iteration"]), str(record[MARK])
     except (ValueError, KeyError, TypeError):
         return None
     return noted if slot == _slot(*noted) else None
@@ -330,11 +323,10 @@ def checksum_of(name: str, data: bytes) -> int:
 # A page is one row; only pages that changed are written, each straight from the array's memory.
 # Every page carries a CRC-32, so a damaged one is found when it is read.
 #
-# Some releases of Python, 3.11.2 among them, open no blob whose id does not fit 31 bits. Ids of
-# format 4 do; pages of format 3 are read, and where need be written, by statements.
+# Some releases of Python, 3.11.2 among them, open no blob whose id does not fit 31 bits.
 
-_STRIDES = {3: 1 << 32, FORMAT: 1 << 20}
-"""Ids of the pages of a column, by the format of the ledger."""
+STRIDE = 1 << 20
+"""Ids of the pages of a column."""
 
 
 def write_pages(
@@ -347,12 +339,8 @@ def write_pages(
         row = first_id + page
         size = PAGE_ITEMS * array.itemsize
         database.execute("INSERT OR IGNORE INTO pages VALUES (?, zeroblob(?))", (row, size))
-        try:
-            with database.blobopen("pages", "data", row) as blob:
-                blob.write(data)
-        except OverflowError:
-            whole = bytes(data).ljust(size, b"\0")
-            database.execute("UPDATE pages SET data = ? WHERE id = ?", (whole, row))
+        with database.blobopen("pages", "data", row) as blob:
+            blob.write(data)
         database.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?)", (row, zlib.crc32(data)))
 
 
@@ -409,7 +397,7 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
     """
     query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
     for row, crc, held in database.execute(query):
-        column, page = _place_of(int(row))
+        column, page = divmod(int(row), STRIDE)
         if held is None or column not in lengths:
             raise _damaged_page(row, "a page", "none" if held is None else "one of no known array")
         data = _page(database, row)
@@ -420,13 +408,8 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
         yield len(data)
 
 
-def _place_of(row: int) -> tuple[int, int]:
-    """Return column and page of an id of either format: above 2^32 they are of format 3 alone."""
-    return divmod(row, _STRIDES[3] if row >= _STRIDES[3] else _STRIDES[FORMAT])
-
-
 def _damaged_page(row: int, expected: str, found: str) -> RunError:
-    column, page = _place_of(row)
+    column, page = divmod(row, STRIDE)
     what = f"expected {expected}, found {found}"
     return damaged_run(f"page {page} of array {column} of ledger.sqlite", what)
 
@@ -456,7 +439,7 @@ class Progress:
 START = Progress(0, 0, 0.0, 0)
 
 
-class Ledger:
+class Ledger(Closing):
     """An open ledger.
 
     Parameters
@@ -474,8 +457,6 @@ class Ledger:
     ----------
     check : callable
         Called before what was learnt is committed: raises where the store was replaced.
-    stride : int
-        Ids of the pages of a large array.
 
     Raises
     ------
@@ -501,9 +482,9 @@ class Ledger:
                 # A writer would clear a damaged log away when it is closed.
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
             with self.reading():
-                self.stride = _stride_of(run, self.meta("format"))
-                mark = self.meta(MARK) if self.has_meta(MARK) else None
-                self._stands: Note = int(self.meta(COMMITS)), self.progress().iteration, mark
+                _check_format(run, self.meta("format"))
+                commits, iteration = int(self.meta(COMMITS)), self.progress().iteration
+                self._stands: Note = commits, iteration, self.meta(MARK)
                 self._check_digest()
             if not accept_loss:
                 check_notes(run, part_of or run, notes, self._stands)
@@ -706,7 +687,7 @@ class Ledger:
             column = layout[full][0] if full in layout else len(layout)
             layout[full] = [column, len(pages.array)]
             changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
-            write_pages(self._database, column * self.stride, pages.array, changed.tolist())
+            write_pages(self._database, column * STRIDE, pages.array, changed.tolist())
         if state.arrays:
             self._put_arrays(name, state.arrays)
         if state.facts is not None:
@@ -803,13 +784,12 @@ def _require(run: Path) -> None:
         raise RunError(f"{run}: expected the folder of a run or a network, found {found}.")
 
 
-def _stride_of(run: Path, version: Any) -> int:
-    if type(version) is not int or version not in _STRIDES:
+def _check_format(run: Path, version: Any) -> None:
+    if type(version) is not int or version != FORMAT:
         raise RunError(
             f"{run}: expected a record (ledger.sqlite) of format {FORMAT}, found {version!r}. Use "
             "the srs-ooc version that wrote it, or start the run again in another folder."
         )
-    return _STRIDES[version]
 
 
 # What a ledger hands back of a part of a run, and a stage beside the main loop: its states are
@@ -860,7 +840,7 @@ class SavedPart:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         place = self._layout.get(f"{self._name}.{name}")
         if place is not None:
-            read_pages(self._database, place[0] * self._ledger.stride + first_page, out)
+            read_pages(self._database, place[0] * STRIDE + first_page, out)
 
 
 class StageBook:

@@ -1,7 +1,7 @@
 """The parts of a run that work on its columns, under its memory cap, here or at workers."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,8 +25,10 @@ from srs_ooc.runs.engine import (
     Executor,
     ThreadExecutor,
     check_needs,
+    executor_of,
     fit_iteration,
 )
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.ledger import VALID, Ledger
 from srs_ooc.runs.run_memory import ORDERS_NBYTES, RunBudget, TrainingShape, shape_of
 from srs_ooc.runs.spec import RunSpec
@@ -39,7 +41,6 @@ from srs_ooc.trees.response import Response, TrainingRows
 
 if TYPE_CHECKING:
     from srs_ooc.learners.model_learner import EstimatorLearner
-    from srs_ooc.runs.dask_cluster import DaskCluster
     from srs_ooc.runs.run_trees import TreeWriter
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -63,7 +64,7 @@ class RunContext:
         Cap on the memory of the whole process.
     threads : int or None
         Workers; None for the cores of this machine.
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
     watch : callable
         Told where the work stands; says whether to go on.
@@ -74,7 +75,7 @@ class RunContext:
     task: Task
     cap_nbytes: int
     threads: int | None
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
     watch: Watch = lambda _: True
 
     @contextmanager
@@ -263,26 +264,19 @@ class Resources:
         check_needs(sampler, self.learner.provides, self.spec.model.model)
         return engine
 
-    @contextmanager
-    def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
-        """Yield an executor for trees on at most ``most`` features, all of them candidates.
+    def closing_executor(
+        self, min_samples_leaf: int, most: int
+    ) -> AbstractContextManager[Executor]:
+        """Return an executor for trees on at most ``most`` features, all of them candidates.
 
         It takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
         """
-        closing = min_samples_leaf, most
-        with ExitStack() as stack:
-            if self._elsewhere is not None:
-                executor = self._elsewhere(most, closing)
-            else:
-                learner = closing_learner(self.trees, self.spec, closing)
-                for block in self.blocks:
-                    block.use_tiles()
-                ahead = stack.enter_context(ReadAhead(self.source.columns))
-                fit = partial(fit_iteration, self.source, learner)
-                executor = ThreadExecutor(fit, self.blocks, ahead)
-            stack.callback(executor.close)
-            yield executor
+        limits = min_samples_leaf, most
+        if self._elsewhere is not None:
+            return closing(self._elsewhere(most, limits))
+        learner = closing_learner(self.trees, self.spec, limits)
+        return executor_of(self.source, learner, self.blocks)
 
 
 def open_source(

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import crc_of, sync_path
+from srs_ooc.base.files import Closing, crc_of, sync_path
 from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger import VALID, Ledger, damaged_run
 from srs_ooc.samplers.base import Ensemble
@@ -126,7 +126,7 @@ ALL = Ensemble()
 TREES_FILE = "trees.bin"
 
 
-class TreeWriter:
+class TreeWriter(Closing):
     """Appends trees to the file of a run, from where its ledger left it.
 
     Parameters

@@ -1,8 +1,7 @@
 """Searching: the screen, its closing stage, and a run worked on until it has its verdict."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import floor
@@ -93,21 +92,15 @@ def saves_trees(ledger: Run) -> bool:
     return ledger.meta(VALID) is not None
 
 
-@contextmanager
-def tree_writer(ledger: Run) -> Iterator["TreeWriter | None"]:
-    """Yield what keeps the trees of a run, None where they are not kept, and close it after."""
+def tree_writer(ledger: Run) -> AbstractContextManager["TreeWriter | None"]:
+    """Return what keeps the trees of a run, for a ``with`` block; None where they are not kept."""
     if not saves_trees(ledger):
-        yield None
-        return
+        return nullcontext()
     spec = ledger.spec
     from srs_ooc.runs.run_trees import TreeWriter
 
     some_only = spec.method.splits_rows  # most of its trees only serve to learn
-    trees = TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
-    try:
-        yield trees
-    finally:
-        trees.close()
+    return TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
 
 
 def search(

@@ -29,7 +29,7 @@ from srs_ooc.runs.halves import (
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest
 from srs_ooc.runs.ledger import VALID
 from srs_ooc.runs.resources import Resources, RunContext
-from srs_ooc.runs.run import PLACES, Run, places_of
+from srs_ooc.runs.run import Run
 from srs_ooc.runs.run_memory import (
     LEDGER_NBYTES,
     ORDERS_NBYTES,
@@ -257,29 +257,21 @@ def open_or_create(
     draft = RunDraft.of(store, request)
     planned = None if plan is None else plan(draft)
     default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
-    meta = {
+    facts = {
         "planned": planned,
-        "spec": draft.spec.to_json(),
-        PLACES: places_of(store.place, run),
         "memory_mb": request.cap_mb,
         "iterations": default if request.iterations is None else request.iterations,
         VALID: 0 if request.save_trees else None,
     }
-    given = {name: array for name, array in vars(draft.inputs).items() if array is not None}
-    Run.create(run, meta, given)
+    Run.begin(run, store, draft.spec, draft.inputs, facts)
     return Run(run, writable=True)
 
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    files = InputFiles(
-        store,
-        request.exclude_file,
-        request.rows_file,
-        request.validation_file,
-        _scores_file(request.options),
-        exclude_missing=request.exclude_missing,
-    )
+    given = request.exclude_file, request.rows_file, request.validation_file
+    scores, exclude_missing = _scores_file(request.options), request.exclude_missing
+    files = InputFiles(store, *given, scores, exclude_missing=exclude_missing)
     reading = [*files.leases(), Lease("the run's record", LEDGER_NBYTES)]
     cap_nbytes = request.cap_mb * MB
     spare = Budget(cap_nbytes, reading).free_nbytes

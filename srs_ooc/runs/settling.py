@@ -12,7 +12,7 @@ from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
@@ -20,11 +20,11 @@ from srs_ooc.base.options import (
     Option,
     Params,
     Whole,
+    checked,
     exact_share,
-    flag_given,
+    flag_of,
     path_given,
     python_spelling,
-    whole_given,
 )
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.learners.models import (
@@ -36,13 +36,11 @@ from srs_ooc.learners.models import (
     check_model_name,
 )
 from srs_ooc.learners.tree_learner import MANY_ROWS, ROW_SAMPLE, TreeParams, settle_max_features
+from srs_ooc.runs.jobs import Cluster
 from srs_ooc.runs.run_memory import TrainingShape, largest_subspace
 from srs_ooc.runs.spec import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.samplers.base import Method, method_names, method_of, methods
 from srs_ooc.samplers.srs import RandomSubspace
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -111,18 +109,9 @@ def settle(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
-    draft = RunSpec(
-        store,
-        options.get("excluded", NOT_GIVEN["excluded"]),
-        options.get("rows", NOT_GIVEN["rows"]),
-        run,
-        sampler,
-        learner,
-        judging,
-        validation=options.get("validation", NOT_GIVEN["validation"]),
-        target=options.get("target", NOT_GIVEN["target"]),
-        model=model,
-    )
+    excluded, rows, validation, target = (options.get(name, NOT_GIVEN[name]) for name in INPUTS)
+    parts, held = (run, sampler, learner, judging), {"validation": validation, "target": target}
+    draft = RunSpec(store, excluded, rows, *parts, **held, model=model)
     largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     for_two = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees, n_workers=2)
@@ -224,7 +213,7 @@ def _check_belong(
             if is_of_a_method(name):
                 found = run.method
             raise UsageError(
-                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"--{flag_of(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
     if "validation" in options and "validation_share" not in own:
@@ -269,7 +258,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, NOT_GIVEN.get(name, "none"))
         if str(given) != str(found):
-            differences.append(f"{_flag(name)} {found} (asked for: {given})")
+            differences.append(f"{flag_of(name)} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
@@ -319,10 +308,6 @@ def _with_draw_block(
     return sampler
 
 
-def _flag(name: str) -> str:
-    return name.replace("_", "-")
-
-
 # Which options go with models other than trees.
 
 
@@ -353,7 +338,7 @@ def settle_model(
         for flag in ("model_importance", "model_folds"):
             if flag in given:
                 raise UsageError(
-                    f"--{flag.replace('_', '-')}: expected with a method that scores features by "
+                    f"--{flag_of(flag)}: expected with a method that scores features by "
                     f"their models, found --method {name}, which has scores and folds of its own. "
                     "Leave it out."
                 )
@@ -391,7 +376,7 @@ def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees
     for flag in TreeParams.options():
         if flag in given:
             raise UsageError(
-                f"--{flag.replace('_', '-')}: expected with --model {TREE} only, found --model "
+                f"--{flag_of(flag)}: expected with --model {TREE} only, found --model "
                 f"{model.model}. Leave it out, or give what is the estimator's by --model-params."
             )
     if saves_trees:
@@ -430,7 +415,7 @@ class Request:
         Workers; None for the cores of this machine.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
-    cluster : DaskCluster or None
+    cluster : Cluster or None
         Workers elsewhere on which trees are grown; None for threads of this process.
     halves : int or None
         Halves of the rows to repeat the search on, for its stability; None for what was asked last.
@@ -447,19 +432,15 @@ class Request:
     threads: int | None = None
     save_trees: bool | None = None
     validation_file: Path | None = None
-    cluster: "DaskCluster | None" = None
+    cluster: Cluster | None = None
     halves: int | None = None
     target: str | None = None
 
     def __post_init__(self) -> None:
-        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1), ("halves", 0)):
-            given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
-            object.__setattr__(self, name, given)
-        for name in ("exclude_missing", "save_trees"):
-            given = getattr(self, name)
-            if given is not None or name != "save_trees":
-                object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
-
+        names = ("iterations", "memory_mb", "threads", "halves", "exclude_missing", "save_trees")
+        found = checked(**{name: getattr(self, name) for name in names})
+        for name, value in zip(names, found, strict=True):
+            object.__setattr__(self, name, value)
         if (self.halves or 0) % 2 or (self.halves or 0) > MOST_HALVES:
             raise UsageError(
                 f"--halves: expected an even number up to {MOST_HALVES}, as halves come in pairs, "
@@ -574,7 +555,7 @@ def asked_in_python(**names: NamesOrFile) -> Iterator[dict[str, Path | None]]:
         yield {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
 
 
-def cluster_given(client: Any, worker_memory_mb: int) -> "DaskCluster | None":
+def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
     """Return the workers of a client; None without one: nothing of Dask is imported then."""
     if client is None:
         return None

@@ -24,6 +24,9 @@ NOT_GIVEN = {
     "excluded": "none", "rows": "all", "validation": "none", "null_model": "none", "target": OWN,
 }  # fmt: skip
 
+_OFTEN_NOT = ("validation", "null_model", "target")
+"""Those that the identity has only where they were given."""
+
 
 class RunParams(Params):
     """Options that every run has; ``subspace_size`` is q of the paper."""
@@ -94,7 +97,7 @@ class RunSpec:
     def to_json(self) -> dict[str, Any]:
         """Return the spec as a ledger keeps it: JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
-        for name in ("validation", "null_model", "target"):
+        for name in _OFTEN_NOT:
             if getattr(self, name) != NOT_GIVEN[name]:
                 own[name] = getattr(self, name)
         return own | self.values() | dict(self.judging.versions)
@@ -124,14 +127,12 @@ class RunSpec:
                 store=record["store"],
                 excluded=record["excluded"],
                 rows=record["rows"],
-                validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
                 sampler=method_of(run.method).restored(record),
                 learner=TreeParams.restored(record),
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
-                null_model=record.get("null_model", NOT_GIVEN["null_model"]),
-                target=record.get("target", OWN),
+                **{name: record.get(name, NOT_GIVEN[name]) for name in _OFTEN_NOT},
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in ledger.sqlite is damaged: {error!r}.") from error

@@ -384,7 +384,7 @@ def fit_of(store: Store, inputs: Inputs, names: str) -> tuple[int, Lease]:
                 f"--adjust: expected covariates that differ among the rows trained on, found "
                 f"{one.name!r} with one value, or none. Name the others."
             )
-    n_columns, n_rows = form_of(covariates, strata).n_columns, len(covariates[0].values)
+    n_columns, n_rows = form_of(covariates, strata)[2], len(covariates[0].values)
     fit = fit_nbytes(n_rows, n_columns)
     return n_columns, Lease(f"fitting {n_columns} columns of covariates", fit)
 

@@ -54,7 +54,7 @@ class SplitTable:
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
         decoded at a time) of the trees; ``table``, the :func:`digest_of` what the store was made
-        of, and its ``n_rows`` (older files lack both).
+        of, and its ``n_rows``.
     """
 
     features: NDArray[np.int64]

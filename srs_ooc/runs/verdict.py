@@ -31,7 +31,7 @@ from srs_ooc.evidence.correlation import (
 )
 from srs_ooc.evidence.effects import Measure, effect_of, wide_enough
 from srs_ooc.evidence.rank_tests import Contrast, adjusted, least_passing, p_values_of
-from srs_ooc.evidence.tally import Tally, largest, mean_importance
+from srs_ooc.evidence.tally import Tally, best_features, largest, mean_importance
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.feature_tests import (
     NOBODY,
@@ -91,29 +91,27 @@ class Verdict:
         Stored positions of the features to show first.
     facts : dict
         What is said of all of them; in the ledger the record :data:`CONCLUSION`.
+    location : int (n_bins,)
+        P-values of the location of all features, by the first bins
+        (:func:`srs_ooc.evidence.rank_tests.binned`).
     levels : dict
         Names of the levels toward which effects of categorical features go, by stored position.
-    location : int (n_bins,), optional
-        P-values of the location of all features, by the first bins
-        (:func:`srs_ooc.evidence.rank_tests.binned`); None of an older run.
     """
 
     table: NDArray[Any]
     order: NDArray[np.uint32]
     facts: dict[str, Any]
+    location: NDArray[np.integer]
     levels: dict[int, str] = field(default_factory=dict)
-    location: NDArray[np.integer] | None = None
 
     @classmethod
     def of(cls, ledger: Run) -> "Verdict | None":
         """Return the verdict on the iterations done; None if there is none (yet)."""
         arrays = ledger.read_arrays(VERDICT)
-        if arrays is None or "table" not in arrays:
-            return None
-        if int(arrays["n_iterations"]) != ledger.progress().iteration:
-            return None  # more iterations were done since
-        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS) or {}
-        return cls(arrays["table"], arrays["order"], facts, levels, arrays.get("location"))
+        if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+            return None  # or more iterations were done since
+        facts, levels = ledger.meta(CONCLUSION), kept_names(ledger, LEVELS)
+        return cls(arrays["table"], arrays["order"], facts, arrays["location"], levels)
 
     @cached_property
     def best(self) -> NDArray[Any]:
@@ -233,9 +231,9 @@ def verdict_on(
     shown = np.flatnonzero(table["selected"] | (table["p_value"] <= facts["marginal_cutoff"]))
     shown = shown[:HEAD]
     facts["censored_by"] = tests.censored_by(features[shown], table["differs_in"][shown])
-    shown_first, location = _first_by_worth(resources, table, strengths), tests.location
+    shown_first = _first_by_worth(resources, table, strengths)
     shown_first = shown_first if len(shown_first) else table["stored"]
-    return Verdict(table, shown_first, facts, location=np.trim_zeros(location, "b"))
+    return Verdict(table, shown_first, facts, np.trim_zeros(tests.location, "b"))
 
 
 def _q_values(
@@ -368,53 +366,14 @@ def candidates_of(
         verdict = Verdict.of(ledger)
         assert verdict is not None, "the run is done"
         selected = verdict.best["stored"]
-    found, n_first = by_importance(
-        tally, selected, n_features, key_of(spec.run.seed), wanted=WANTED, most=MOST
-    )
-    return found, found[:n_first], len(selected)
-
-
-def by_importance(
-    tally: Tally, selected: NDArray[np.uint32], n_features: int, key: int, *, wanted: int, most: int
-) -> tuple[NDArray[np.uint32], int]:
-    """Return selected features, then others if fewer than ``wanted``; and how many are selected.
-
-    Parameters
-    ----------
-    tally : Tally
-        Of the screen.
-    selected : uint32 (n,)
-        Stored positions.
-    n_features : int
-        Features of the store.
-    key : int
-        64-bit key that breaks ties.
-    wanted, most : int
-        Features at least, if so many were drawn; selected ones at most.
-    """
-    first = _largest(tally, selected, n_features, most, key)
-    if len(first) >= wanted:
-        return first, len(first)
-    others = _largest(tally, None, n_features, wanted + len(first), key)
-    others = others[tally.n_drawn[others] > 0]
-    found = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
-    return found, len(first)
-
-
-def _largest(
-    tally: Tally, among: NDArray[np.uint32] | None, n_features: int, count: int, key: int
-) -> NDArray[np.uint32]:
-    """Return the ``count`` most important features, of ``among`` only where given."""
-    if among is not None:
-        among = np.sort(among)
-        places = largest(lambda piece: mean_importance(tally, among[piece]), len(among), count, key)
-        return among[places]
-    return largest(
-        lambda piece: mean_importance(tally, slice(piece.start, min(piece.stop, n_features))),
-        n_features,
-        count,
-        key,
-    )
+    key, among = key_of(spec.run.seed), np.sort(selected)
+    places = largest(lambda piece: mean_importance(tally, among[piece]), len(among), MOST, key)
+    first = among[places]
+    if len(first) >= WANTED:
+        return first, first, len(selected)
+    others = best_features(tally, WANTED + len(first), key)
+    others = others[(tally.n_drawn[others] > 0) & ~np.isin(others, first)]
+    return np.concatenate([first, others])[:WANTED], first, len(selected)
 
 
 # The order in which a run's features are shown: by what they are worth together.
@@ -495,11 +454,11 @@ def keep_levels(ledger: Run, store: Store, table: NDArray[Any]) -> None:
     _keep(ledger, LEVELS, there["stored"], texts)
 
 
-def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str] | None:
-    """Return the names by stored position, best first; None of a run that kept none."""
+def kept_names(ledger: Run, kind: str = RANKED_NAMES) -> dict[int, str]:
+    """Return the names by stored position, best first; none of a run that kept none."""
     arrays = ledger.read_arrays(kind)
     if arrays is None:
-        return None
+        return {}
     text, ends = arrays["names"].tobytes(), arrays["ends"].tolist()
     names = [text[start:end].decode() for start, end in pairwise([0, *ends])]
     return dict(zip(arrays["features"].tolist(), names, strict=True))
@@ -539,5 +498,5 @@ def conclude(
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     arrays = {"n_iterations": np.array(until), "table": table, "order": first}
-    arrays["location"] = np.zeros(0) if verdict.location is None else verdict.location
+    arrays["location"] = verdict.location
     ledger.write_all([(VERDICT, arrays)], in_place_of=STRENGTHS)

@@ -3,7 +3,6 @@
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +56,7 @@ def verify_run(run: Path) -> Verified:
 def _parts_of(run: Path, part_of: Path | None = None) -> Iterator[tuple[str, int, int]]:
     """Check a run; ``part_of`` is the one that it is a half of, for messages."""
     with (
-        closing(Ledger(run, writable=False, part_of=part_of)) as ledger,
+        Ledger(run, writable=False, part_of=part_of) as ledger,
         ledger.reading() as database,
     ):
         # What they say was compared as the ledger was opened.

@@ -185,10 +185,10 @@ class RemoteStore(Store):
             raise damaged(f"{self._url}/{name}", f"expected {expected} bytes, found {found}")
         self._mirror.check_same(index, stamp)
 
-    def _sizes(self) -> list[int] | None:
-        if self._url.scheme in ("http", "https"):
-            return None  # it lists none
-        return [size for _, size in self._objects.sizes()]
+    def stored_nbytes(self) -> int | None:
+        """Return the bytes of all its files; None of a web server, which lists none."""
+        is_listed = self._url.scheme not in ("http", "https")
+        return sum(size for _, size in self._objects.sizes()) if is_listed else None
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""

@@ -626,11 +626,7 @@ class Store:
 
     def stored_nbytes(self) -> int | None:
         """Return the bytes of all its files; None where they cannot be listed."""
-        sizes = self._sizes()
-        return None if sizes is None else sum(sizes)
-
-    def _sizes(self) -> list[int] | None:
-        return [file.stat().st_size for file in self.path.rglob("*") if file.is_file()]
+        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""

@@ -93,14 +93,10 @@ def code_columns(
         nor missing; the codes are the same.
     """
     m = values.shape[0]
-    facts = CodeFacts(
-        np.empty(m, np.uint32),
-        np.empty(m, np.uint16),
-        np.empty(m, np.bool_),
-        np.empty(m, np.uint8),
-        np.full((m, ranges), np.nan),
-        np.full((m, ranges), np.nan),
-    )
+    lows, highs = np.full((2, m, ranges), np.nan)
+    n_missing, n_codes = np.empty(m, np.uint32), np.empty(m, np.uint16)
+    exact, kinds = np.empty(m, np.bool_), np.empty(m, np.uint8)
+    facts = CodeFacts(n_missing, n_codes, exact, kinds, lows, highs)
     _native.code_columns(values, codes, *facts, long_rows)
     return facts
 

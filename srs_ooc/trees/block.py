@@ -126,16 +126,8 @@ class Block:
 
     def shuffle_column(self, source: int, target: int, key: int) -> None:
         """Write column ``source``, its rows freshly permuted by ``key``, to column ``target``."""
-        _native.copy_shuffled(
-            self.codes,
-            self.n_columns,
-            self.n_rows,
-            self.code_nbytes,
-            self.tiled,
-            source,
-            target,
-            key,
-        )
+        layout = self.codes, self.n_columns, self.n_rows, self.code_nbytes, self.tiled
+        _native.copy_shuffled(*layout, source, target, key)
         if self.values is not None:
             self.values[target] = self.values[source]
 

@@ -240,16 +240,8 @@ def grow_and_ask(
         said = grow_sorted(block, features, rows, predicted, tree_key, limits)
         if said is not None:
             return *said, None
-    grown = grow_tree(
-        block,
-        features,
-        rows,
-        tree_key,
-        limits,
-        record=True,
-        categorical=categorical,
-        n_threads=n_threads,
-    )
+    given = block, features, rows, tree_key, limits
+    grown = grow_tree(*given, record=True, categorical=categorical, n_threads=n_threads)
     assert grown.record is not None
     n_classes, regression = rows.response.n_classes, rows.response.is_regression
     shares = predict_block(

@@ -368,7 +368,6 @@ def test_a_time_without_an_event_and_other_roles_are_refused(tmp_path):
         (("--time", "days", "--event", "dead", "--target", "f1"), "expected --target or --time"),
         (("--time", "days", "--event", "days"), "each column in one role"),
         (("--time", "day", "--event", "dead"), "no such column 'day' (--time)"),
-        (("--time", "days", "--event", "dead", "--entry", "f1"), "left truncation is not covered"),
         (("--time", "days", "--event", "dead", "--no-target"), "--no-target: expected a table"),
     ):
         assert said in error_of("ingest", "t.csv", "t.zarr", *words, cwd=tmp_path)

@@ -47,7 +47,7 @@ def verdict_of(order=(), **given):
     for name, array in (arrays | given).items():
         table[name] = array
     shown = np.array(order, np.uint32) if len(order) else table["stored"]
-    return Verdict(table, shown, facts)
+    return Verdict(table, shown, facts, np.zeros(0, np.int64))
 
 
 def why(feature, n_drawn=9, *, is_out=False, **given):

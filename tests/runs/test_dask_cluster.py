@@ -177,9 +177,9 @@ class Elsewhere(DaskCluster):
         super().__init__(client, memory_mb)
         self.place = place
 
-    def executor(self, job, n_columns):
+    def line(self, job):
         there = replace(job.store, place=str(self.place))
-        return super().executor(replace(job, store=there), n_columns)
+        return super().line(replace(job, store=there))
 
 
 def work(store, run, cluster):

@@ -22,11 +22,11 @@ from srs_ooc.runs import ledger as database
 from srs_ooc.runs.halves import halves_done
 from srs_ooc.runs.ledger import (
     NOTE_FILE,
+    STRIDE,
     Ledger,
     Progress,
     check_notes,
     is_held,
-    page_checks,
     read_notes,
     write_note,
 )
@@ -95,47 +95,10 @@ def test_what_is_committed_is_loaded_and_committing_twice_changes_nothing(run):
     assert_same(found_tally, found_kept, tally, kept)
 
 
-class FewIds(sqlite3.Connection):
-    """A database as Python 3.11.2 opens it: ids of blobs are of 32 bits."""
-
-    def blobopen(self, table, column, row, /, **options):
-        if row >= 1 << 31:
-            raise OverflowError("Python int too large to convert to C int")
-        return super().blobopen(table, column, row, **options)
-
-
-def commit_another(run, seed, n_kept):
-    """Commit another state upon the last one, check all pages, and return the largest id."""
-    tally, kept = state(seed, n_kept)
-    with closing(Ledger(run, writable=True)) as ledger:
-        ledger.load({"tally": Tally(N_FEATURES)})
-        ledger.commit(Progress(seed, kept.n, 1.5, 77), states(tally, kept), 50)
-        with ledger.reading() as held:
-            layout = dict(ledger.meta("state")["layout"].values())
-            assert sum(page_checks(held, layout)) > 0
-            (last,) = held.execute("SELECT max(id) FROM pages").fetchone()
-    _, found_tally, found_kept = loaded(run)
-    assert_same(found_tally, found_kept, tally, kept)
-    return last
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_a_python_whose_blobs_have_few_ids_goes_on_with_a_run_of_another(run, monkeypatch, version):
-    """Ids of pages of format 3 need more than 31 bits; new ones do not."""
-    change(run, changed_fact("format", version))
-    assert (commit_another(run, 1, PAGE_ITEMS + 7) < 1 << 31) == (version == 4)
-    connect = sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *args, **named: connect(*args, factory=FewIds, **named)
-    )
-    commit_another(run, 2, PAGE_ITEMS + 9)
-
-
-def test_ids_of_a_new_ledger_fit_31_bits(run):
+def test_ids_of_pages_fit_31_bits():
     """Of 2,000 arrays of as many features as there may be."""
-    with closing(Ledger(run, writable=False)) as ledger:
-        assert n_pages(1 << 32) <= ledger.stride
-        assert 2000 * ledger.stride < 1 << 31
+    assert n_pages(1 << 32) <= STRIDE
+    assert 2000 * STRIDE < 1 << 31
 
 
 def test_only_pages_that_were_touched_need_writing(run):

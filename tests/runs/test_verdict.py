@@ -807,21 +807,6 @@ def test_pairs_go_on_where_they_were_and_change_nothing(by_pieces, tmp_path, mon
         assert ledger.read_arrays(f"{STRENGTHS}pairs") is None
 
 
-@pytest.mark.slow
-def test_strengths_of_other_evidence_are_not_read(by_pieces, tmp_path):
-    request = Request(asked(), iterations=40, memory_mb=4000)
-    work_on_run(by_pieces, tmp_path / "whole.run", request)
-    before = (TESTS, 128)
-    work_on_run(by_pieces, tmp_path / "t.run", request, lambda s: (s.stage, s.done) != before)
-    assert n_kept(tmp_path / "t.run") == 128
-    with closing(Run(tmp_path / "t.run", writable=True)) as ledger:
-        page = ledger.read_arrays(f"{STRENGTHS}0")
-        page |= {"strengths": page["strengths"] + 9, "evidence": page["evidence"] - 1}
-        ledger.write_arrays(f"{STRENGTHS}0", page)
-    work_on_run(by_pieces, tmp_path / "t.run", request)
-    assert_same(tmp_path / "whole.run", tmp_path / "t.run", TESTED_BY_PIECES)
-
-
 def test_strengths_are_not_kept_once_the_store_is_another(by_pieces, tmp_path):
     """Nor is a commit made of what was read of it."""
     request = Request(asked(), iterations=40, memory_mb=4000)
@@ -1064,17 +1049,6 @@ def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_p
     del record[name]
     change(run, changed_fact("spec", record if version is None else record | {name: version}))
     is_refused(run, f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}")
-
-
-def test_a_verdict_that_is_not_one_table_is_made_again(done, tmp_path):
-    run = shutil.copytree(done, tmp_path / "a.run")
-    with closing(Run(run, writable=True)) as ledger:
-        arrays = ledger.read_arrays(VERDICT)
-        table = arrays.pop("table")
-        ledger.write_arrays(VERDICT, arrays | {name: table[name] for name in table.dtype.names})
-    assert json_of("status", run, "--json")["state"] == "stopped"
-    srs_ooc("resume", run)
-    assert_same(done, run, 80)
 
 
 def test_the_copy_as_it_was_is_read(done, tmp_path):
