@@ -1,8 +1,10 @@
 """``srs-ooc ingest``: a table into a store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,7 +13,7 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import names_in
+from srs_ooc.base.options import flag_given
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
@@ -26,17 +28,17 @@ from srs_ooc.cli.output import (
     say,
     with_options,
 )
-from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import sample_columns
-from srs_ooc.ingestion.ingest import (
-    add_columns,
-    censored_of,
-    event_of,
-    made_first_at,
-    make_at,
-    make_store,
+from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
+from srs_ooc.ingestion.ingest_options import (
+    FLAGS,
+    HELP,
+    OPTIONS,
+    Argument,
+    IngestOptions,
+    SideColumns,
+    options_of,
 )
-from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
 from srs_ooc.ingestion.stages import forecast
@@ -165,95 +167,42 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-_Option = Callable[[Any], Any]
-_FILE: dict[str, Any] = {"type": FILE, "metavar": "FILE"}
+_SHARED = {"memory_mb": MEMORY_OPTION, "threads": THREADS_OPTION}
+_TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
 
 
-def _choice(flag: str, words: Sequence[str], said: str) -> _Option:
-    """Return an option that is one of a few words, the first if it is not given."""
-    kind = click.Choice(words)
-    return click.option(flag, type=kind, default=words[0], show_default=True, help=said)
+def _option_of(name: str, takes: Argument) -> Callable[[Any], Any]:
+    """Return the click option of one that is declared."""
+
+    def read(_: Any, __: Any, said: Any) -> Any:
+        if takes.several:
+            return tuple(chain.from_iterable(map(takes.read, said))) or takes.default
+        return takes.default if said is None else takes.read(said)
+
+    return click.option(
+        *(FLAGS[name], name),
+        type=click.Choice(takes.words) if takes.words else _TYPES.get(str(takes.metavar)),
+        default=takes.default if takes.words else None,
+        show_default=bool(takes.words),
+        metavar=takes.metavar,
+        multiple=takes.several,
+        is_flag=takes.check is flag_given,
+        callback=read,
+        help=HELP[name],
+    )
 
 
-def _text(flag: str, metavar: str, said: str, **more: Any) -> _Option:
-    return click.option(flag, metavar=metavar, help=said, **more)
-
-
-def _flag(flag: str, said: str) -> _Option:
-    return click.option(flag, is_flag=True, help=said)
-
-
+_INGEST = {name: _SHARED.get(name) or _option_of(name, one) for name, one in OPTIONS.items()}
 _OPTIONS = [
-    _text("--target", "NAMES", "Column of the target. Of several, separated by commas, the first "
-          "is the store's own; `run --target` takes the others. [default: the last one]"),
-    _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
-    _choice("--task", WORDS["task"],
-            "What the target is; auto: texts and few whole numbers are classes."),
-    _choice("--missing-target", WORDS["missing_target"],
-            "Leave rows without a target out, or refuse the table."),
-    _text("--min-class-rows", "N", "Refuse classes of fewer rows, which are often no classes. "
-          "[default: 2, of a table of 20 rows or more]", type=click.IntRange(1)),
-    _text("--row-ids", "NAME", "Column of row ids. [default: rows are numbered]"),
-    _text("--ignore", "NAMES", "Columns to leave out, separated by commas; repeatable.",
-          multiple=True),
-    _text("--kind", "NAME=KIND", "A column's kind: numeric, integer, boolean or categorical; "
-          "repeatable. [default: found]", multiple=True),
-    click.option("--kinds", **_FILE, help="CSV file of names and kinds, for many columns."),
-    _text("--weights", "NAME", "Column of weights of the rows, positive numbers."),
-    _text("--strata", "NAMES", "Columns, separated by commas, whose tuples are the strata."),
-    _text("--groups", "NAME", "Column of groups of rows that belong together."),
-    click.option("--aggregate", type=click.Choice(WORDS["aggregate"]),
-                 help="Make one row of each group, of the known values of its rows."),
-    _text("--covariates", "NAMES", "Columns to adjust for, such as age,sex,batch. They are kept "
-          "beside the features and never searched."),
-    _choice("--missing-covariates", WORDS["missing_covariates"],
-            "Keep rows without a value of a covariate, or leave them out."),
-    _text("--query", "SQL", "Of an SQLite or DuckDB file: the select whose result is the table, "
-          "row id, feature, value; or row ids, then a column for each feature."),
-    _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
-          "last, 0 or more."),
-    _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
-          "and true, no and yes, alive and dead, or any two values, one of which is named."),
+    *_INGEST.values(),
     click.option("--entry", hidden=True),
-    _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
-          "space. [default: found]"),
-    _text("--comment", "CHAR", "Skip the lines that start with this character."),
-    _choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5."),
-    _text("--missing", "TEXT", "A cell with exactly this text is missing; repeatable. "
-          "[default: empty, NA and nan]", multiple=True),
-    _flag("--rename-repeated", "Of columns of one name all but the first end in -1, -2, ..."),
-    click.option("--names", **_FILE, help="Names of the columns of .npy, .npz: one a line, or a "
-                 ".npy. [default: f0, f1, ...]"),
-    click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "
-                 "[default: --target]"),
-    _choice("--orient", ["samples", "features"], "What a row of a text table is. Of a feature the "
-            "first column is the name, and the header holds the sample ids."),
-    click.option("--samples", **_FILE, help="Text table of the samples, joined by --id: with "
-                 "--orient features, or of genotypes, HDF5, Zarr. It holds all named columns."),
-    _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
-    click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
-    _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
-    MEMORY_OPTION,
-    THREADS_OPTION,
-    _choice("--code-dtype", WORDS["code_dtype"],
-            "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, "
-            "1, 2 and missing, and is the default of .bed files."),
-    _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
-          "exported."),
-    _flag("--link", "Leave the genotypes in the .bed file, and make a store of what is known of "
-          "them. The file has to stay as it is."),
-    _flag("--overwrite", "Replace STORE, once the new one is complete."),
-    click.option("--append-rows", type=STORE, metavar="OLD",
-                 help="Make STORE of the rows of the store OLD and, after them, those of SOURCE, "
-                 "which has the same columns. OLD stays as it is."),
-    click.option("--append-features", type=STORE, metavar="OLD",
-                 help="The same of the features of OLD and, beside them, those of SOURCE, which "
-                 "has the same rows."),
     *PROGRESS_OPTIONS,
-    _flag("--dry-run", "Say what the ingest would take, and write nothing."),
-    _text("--dask", "ADDRESS", "Code pieces on the workers of a Dask scheduler, as "
-          "tcp://HOST:PORT, or local:N for N processes of this machine, each under --memory-mb."),
-    click.option("--dask-scheduler-file", **_FILE,
+    click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write "
+                 "nothing."),
+    click.option("--dask", metavar="ADDRESS", help="Code pieces on the workers of a Dask "
+                 "scheduler, as tcp://HOST:PORT, or local:N for N processes of this machine, each "
+                 "under --memory-mb."),
+    click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
                  help="The same, of the scheduler that wrote FILE."),
 ]  # fmt: skip
 
@@ -298,14 +247,13 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    if not isinstance(store, Path) and given["code_dtype"] == "auto":
-        given["code_dtype"] = "uint8"
     by_feature = given["orient"] == "features"
     if by_feature:
         from srs_ooc.ingestion.formats.files import turned
 
         tables = tuple(map(turned, tables))
     options, side = _options_of(given)
+    options = options if isinstance(store, Path) else options.settled()
     if options.samples and not by_feature:
         _check_no_text(tables)
     for source in tables:
@@ -342,11 +290,18 @@ def ingest_command(
     report_store(store, manifest, options)
 
 
+_OF_TARGETS = (
+    *("task", "min_class_rows", "kind", "covariates", "separator", "decimal", "missing"),
+    "memory_mb",
+)
+
+
 @click.command("targets")
 @click.argument("store", type=STORE)
 @click.argument("table", type=FILE, required=False)
 @click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
-@_text("--target", "NAMES", "Columns of targets, separated by commas.")
+@click.option("--target", metavar="NAMES", help="Columns of targets, separated by commas.")
+@with_options([_INGEST[name] for name in _OF_TARGETS])
 def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     """Add targets and covariates to STORE from the text table TABLE, or list those there are.
 
@@ -373,11 +328,6 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
 
 
-_SHARED = ("--task", "--min-class-rows", "--kind", "--covariates", "--separator", "--decimal",
-           "--missing", "--memory-mb")  # fmt: skip
-targets_command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
-
-
 def _check_no_text(tables: tuple[Path, ...]) -> None:
     from srs_ooc.ingestion.formats.files import opener_of
 
@@ -389,36 +339,17 @@ def _check_no_text(tables: tuple[Path, ...]) -> None:
 
 
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return what the options of a command say; those not named here are called as in Python."""
-
-    def said(name: str, default: Any = None) -> Any:
-        return given.pop(name, default)
-
-    names, file = said("names"), said("target_file")
-    if said("entry") is not None:
+    """Return what the options of a command say."""
+    if given.pop("entry", None) is not None:
         raise UsageError(
             "--entry: left truncation is not covered: expected rows all followed from time "
             "0. Leave the option out."
         )
-    given["censored"] = censored_of(given["target"], given.get("time"), given.get("event"))
-    if (time := said("time")) is not None:
-        given["target"] = time
-        given["event"], given["event_value"] = event_of(given["event"])
-    more, ignored = said("sample_features"), said("ignore", ())
-    _check_orient(said("orient"), given, more)
-    text = {name: said(name) for name in ("separator", "comment", "decimal")}
-    options = IngestOptions(
-        ignore=tuple(name for one in ignored for name in (_names(one) if one else ("",))),
-        kinds=ForcedKinds(tuple(map(pair_of, said("kind"))), said("kinds")),
-        strata=_names(said("strata")),
-        keep_values=not said("no_values"),
-        text=TextForm(**text, missing=said("missing") or None, header=not said("no_header")),
-        covariates=_names(said("covariates")),
-        sample_features=_names(more),
-        **given,
-    )
+    options, side = options_of(given)
+    _check_orient(given.get("orient"), options)
     if options.samples:
         options = options.with_targets(sample_columns(options)[2])
+    file, names = given.get("target_file"), given.get("names")
     if options.target is not None and file is not None:
         found = options.flag_of("target")
         raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
@@ -427,20 +358,17 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
-    return options, SideColumns(names, {} if file is None else {"target": [("target", file)]})
+    return options, side if file is None else replace(side, columns={"target": [("target", file)]})
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    return () if text is None else names_in(text)
-
-
-def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:
-    if orient == "samples" and (features or (given["samples"] is None) != (not given["id_name"])):
+def _check_orient(orient: str | None, options: IngestOptions) -> None:
+    samples, id_name, more = options.samples, options.id_name, options.sample_features
+    if orient == "samples" and (more or (samples is None) != (not id_name)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
         )
-    if orient == "features" and None in map(given.get, ("samples", "id_name", "target")):
+    if orient == "features" and None in (samples, id_name, options.target):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
             "and --event), which say where the target of each sample stands. Give all three. Turn "
