@@ -174,10 +174,10 @@ _TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
 def _option_of(name: str, takes: Argument) -> Callable[[Any], Any]:
     """Return the click option of one that is declared."""
 
-    def read(_: Any, __: Any, said: Any) -> Any:
+    def read(*given: Any) -> Any:
         if takes.several:
-            return tuple(chain.from_iterable(map(takes.read, said))) or takes.default
-        return takes.default if said is None else takes.read(said)
+            return tuple(chain.from_iterable(map(takes.read, given[-1]))) or takes.default
+        return takes.default if given[-1] is None else takes.read(given[-1])
 
     return click.option(
         *(FLAGS[name], name),
@@ -290,18 +290,14 @@ def ingest_command(
     report_store(store, manifest, options)
 
 
-_OF_TARGETS = (
-    *("task", "min_class_rows", "kind", "covariates", "separator", "decimal", "missing"),
-    "memory_mb",
-)
-
-
 @click.command("targets")
 @click.argument("store", type=STORE)
 @click.argument("table", type=FILE, required=False)
 @click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
 @click.option("--target", metavar="NAMES", help="Columns of targets, separated by commas.")
-@with_options([_INGEST[name] for name in _OF_TARGETS])
+@with_options([_INGEST[name] for name in (
+    "task", "min_class_rows", "kind", "covariates", "separator", "decimal", "missing", "memory_mb",
+)])  # fmt: skip
 def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     """Add targets and covariates to STORE from the text table TABLE, or list those there are.
 

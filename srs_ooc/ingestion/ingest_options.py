@@ -277,7 +277,7 @@ def said(takes: Argument, default: Any = None, flag: str = "") -> Any:
 def one_of(*words: str) -> Argument:
     """Return what an option takes that is one of a few words."""
 
-    def check(value: Any, name: str) -> Any:
+    def check(value: object, name: str) -> object:
         if not isinstance(value, str) or value not in words:
             raise unexpected(name, f"one of {', '.join(words)}", value)
         return value
@@ -285,27 +285,27 @@ def one_of(*words: str) -> Argument:
     return Argument(check, words=words)
 
 
-def _names(given: Any, name: str) -> Sequence[str]:
+def _names(given: object, name: str) -> Iterable[object]:
     """Return names of columns, given as a list or one alone: texts that UTF-8 can write."""
-    names: Sequence[str] = (given,) if isinstance(given, str) else given
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise unexpected(name, "a list of names of columns", given)
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, bytes) or not isinstance(names, Iterable):
+        raise unexpected(name, "a list of names of columns", names)
     for text in names:
         if not isinstance(text, str) or text.encode(errors="ignore").decode() != text:
             raise unexpected(name, "the name of a column", text)
     return names
 
 
-def _name_or_items(given: Any, name: str) -> Any:
-    return _names(given, name)[0] if isinstance(given, str) else given
+def _name_or_items(given: object, name: str) -> object:
+    return next(iter(_names(given, name))) if isinstance(given, str) else given
 
 
-def _names_or_items(given: Any, name: str) -> Any:
+def _names_or_items(given: object, name: str) -> object:
     given = () if given is None else given
     return _names(given, name) if isinstance(given, str | tuple) else given
 
 
-def _covariates(given: Any, name: str) -> Any:
+def _covariates(given: object, name: str) -> object:
     if isinstance(given, list) and all(isinstance(one, str) for one in given):
         given = tuple(given)
     if not isinstance(given, str | tuple | Mapping):
@@ -313,18 +313,16 @@ def _covariates(given: Any, name: str) -> Any:
     return _names_or_items(given, name)
 
 
-def _kinds(given: Any, name: str) -> ForcedKinds:
+def _kinds(given: object, name: str) -> ForcedKinds:
     """Return kinds from a mapping of names of columns to them, or a file."""
     if isinstance(given, Path):
         return ForcedKinds(file=given)
-    if not isinstance(given, Mapping | None):
+    if not isinstance(given := {} if given is None else given, Mapping):
         raise unexpected(name, "a mapping of names of columns to kinds", given)
-    pairs = tuple((given or {}).items())
-    for column, kind in pairs:
-        _names((column,), name)
-        if not isinstance(kind, str):
+    for column in _names(given, name):
+        if not isinstance(kind := given[column], str):
             raise UsageError(f"kinds: expected the kind of {column!r} as text, found {kind!r:.60}.")
-    return ForcedKinds(pairs)
+    return ForcedKinds(tuple(given.items()))
 
 
 _YES, _NO = Argument(flag_given), Argument(flag_given, read=not_)
@@ -620,10 +618,9 @@ def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
             value = OPTIONS[one.name].check(value, one.name)
         if what is None or isinstance(value, str | tuple | None):
             settled[one.name] = value
-        elif what == "covariates":
-            columns[what] = [*value.items()]
         else:
-            columns[what] = [(what.replace("_", " "), value)]
+            items = [(what.replace("_", " "), value)]
+            columns[what] = [*value.items()] if what == "covariates" else items
     name, mark, value = (settled.get("event") or "").rpartition("=")
     settled |= {"event": name, "event_value": value} if mark else {}
     if pairs := given.get("kind"):
