@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from operator import not_
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,8 +248,8 @@ class Argument:
         What the help calls a value.
     read : callable
         Returns the value that a text of the command line says; the values, of ``several``.
-    slot : str
-        Of columns that it names: what they are in a store.
+    slot : str or None
+        Of columns that it names: what they are in a store; its own name if empty.
     words : sequence of str
         All values there are.
     flag : str
@@ -262,16 +262,15 @@ class Argument:
     metavar: str | None = None
     read: Callable[[Any], Any] = lambda text: text
     several: bool = False
-    slot: str = ""
+    slot: str | None = None
     words: Sequence[str] = ()
     flag: str = ""
     default: Any = None
 
 
-def said(takes: Argument, default: Any = None, flag: str = "") -> Any:
-    """Return the field of an option."""
-    takes = replace(takes, default=default, flag=flag)
-    return field(default=default, metadata={"takes": takes})
+def said(takes: Argument, default: Any = None, **other: Any) -> Any:
+    """Return the field of an option, which takes the same as others but for what is said."""
+    return field(default=default, metadata={"takes": replace(takes, default=default, **other)})
 
 
 def one_of(*words: str) -> Argument:
@@ -326,18 +325,24 @@ def _kinds(given: object, name: str) -> ForcedKinds:
 
 
 _YES, _NO = Argument(flag_given), Argument(flag_given, read=not_)
-_NUMBER, _NAME = Argument(whole_given, "N"), Argument(metavar="NAME")
-_FILE, _OLD = Argument(metavar="FILE"), Argument(place_given, "OLD")
-_PAIRS = Argument(metavar="NAME=KIND", read=lambda text: [pair_of(text)], several=True)
+_NUMBER, _OLD = Argument(whole_given, "N"), Argument(place_given, "OLD")
+_FILE, _NAME, _CHAR = (Argument(metavar=metavar) for metavar in ("FILE", "NAME", "CHAR"))
+_COLUMN = Argument(_name_or_items, "NAME", slot="")
+_COLUMNS = Argument(_names_or_items, "NAMES", names_in, slot="")
 _IGNORED = Argument(_names, "NAMES", lambda text: names_in(text) if text else [""], several=True)
-
-
-def _column(slot: str, metavar: str = "NAME") -> Argument:
-    return Argument(_name_or_items, metavar, slot=slot)
-
-
-def _columns(slot: str, check: Callable[[Any, str], Any] = _names_or_items) -> Argument:
-    return Argument(check, "NAMES", names_in, slot=slot)
+_PARTS = {
+    "kind": Argument(metavar="NAME=KIND", read=lambda text: [pair_of(text)], several=True),
+    "time": _NAME,
+    "separator": _CHAR,
+    "comment": _CHAR,
+    "decimal": replace(one_of("point", "comma"), default="point"),
+    "missing": Argument(metavar="TEXT", read=lambda text: [text], several=True),
+    "names": _FILE,
+    "target_file": _FILE,
+    "orient": replace(one_of("samples", "features"), default="samples"),
+    "header": replace(_NO, default=True, flag="--no-header"),
+}
+"""Options that become part of others: of kinds, the target, how a text table is written."""
 
 
 @dataclass(frozen=True)
@@ -345,7 +350,7 @@ class IngestOptions:
     """How to ingest a table: each option is declared here, and nowhere else.
 
     The command line (its help is the entries below, in their order), what Python checks, pieces and
-    appended stores follow. Class variables are asked for and become part of others.
+    appended stores follow.
 
     Attributes
     ----------
@@ -437,40 +442,30 @@ class IngestOptions:
         The same of the features of OLD and, beside them, those of SOURCE, which has the same rows.
     """
 
-    target: str | None = said(_column("target", "NAMES"))
+    target: str | None = said(_COLUMN, metavar="NAMES")
     no_target: bool = said(_YES, False)
     task: str = said(one_of("auto", "classification", "regression"), "auto")
     missing_target: str = said(one_of("drop", "refuse"), "drop")
     min_class_rows: int | None = said(_NUMBER)
-    row_ids: str | None = said(_column("row_ids"))
+    row_ids: str | None = said(_COLUMN)
     ignore: Sequence[str] = said(_IGNORED, ())
-    kind: ClassVar = said(_PAIRS, ())
     kinds: ForcedKinds = said(Argument(_kinds, "FILE"), ForcedKinds())
-    weights: str | None = said(_column("weights"))
-    strata: Sequence[str] = said(_columns("strata"), ())
-    groups: str | None = said(_column("groups"))
+    weights: str | None = said(_COLUMN)
+    strata: Sequence[str] = said(_COLUMNS, ())
+    groups: str | None = said(_COLUMN)
     aggregate: str | None = said(one_of("mean", "median", "sum"))
-    covariates: Sequence[str] = said(_columns("covariates", _covariates), ())
+    covariates: Sequence[str] = said(_COLUMNS, (), check=_covariates)
     missing_covariates: str = said(one_of("keep", "drop"), "keep")
     query: str | None = said(Argument(metavar="SQL"))
-    time: ClassVar = said(_NAME)
-    event: str | None = said(_column("events", "NAME[=VALUE]"))
-    separator: ClassVar = said(Argument(metavar="CHAR"))
-    comment: ClassVar = said(Argument(metavar="CHAR"))
-    decimal: ClassVar = said(one_of("point", "comma"), "point")
-    missing: ClassVar = said(Argument(metavar="TEXT", read=lambda text: [text], several=True))
+    event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
     rename_repeated: bool = said(_YES, False)
-    names: ClassVar = said(_FILE)
-    target_file: ClassVar = said(_FILE)
-    orient: ClassVar = said(one_of("samples", "features"), "samples")
     samples: Path | None = said(_FILE)
-    sample_features: tuple[str, ...] = said(_columns(""), ())
+    sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
-    header: ClassVar = said(_NO, True, "--no-header")
     memory_mb: float = said(Argument(megabytes_given), 512)
     threads: int | None = said(_NUMBER)
     code_dtype: str = said(one_of("auto", "2bit", "uint8", "uint16"), "auto")
-    keep_values: bool = said(_NO, True, "--no-values")
+    keep_values: bool = said(_NO, True, flag="--no-values")
     link: bool = said(_YES, False)
     overwrite: bool = said(_YES, False)
     append_rows: str | Place | None = said(_OLD)
@@ -553,22 +548,23 @@ class IngestOptions:
         return "--time" if what == "target" and self.censored else flags[what]
 
 
-_FIELDS = IngestOptions.__dataclass_fields__
 _ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
 HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
-OPTIONS: dict[str, Argument] = {name: _FIELDS[name].metadata["takes"] for name in HELP}
+_TAKES = _PARTS | {one.name: one.metadata["takes"] for one in fields(IngestOptions) if one.metadata}
+OPTIONS = {name: _TAKES[name] for name in HELP}
 FLAGS = {name: one.flag or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
 """Of each option that can be asked for, in the order of help: what is said of it, what it takes,
 and what it is called on the command line."""
-ROLES = {name: slot for name, one in OPTIONS.items() if (slot := one.slot)} | {"targets": "targets"}
+ROLES = {name: one.slot or name for name, one in OPTIONS.items() if one.slot is not None}
+ROLES["targets"] = "targets"
 """What the columns are that options name, by the option."""
 
 
 def roles_of(columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the options of roles that name some columns, by what these are, and no others."""
     found = {name: tuple(columns.get(slot, ())) for name, slot in ROLES.items()}
-    one = {name for name in ROLES if _FIELDS[name].default is None}
-    return {name: next(iter(some), None) if name in one else some for name, some in found.items()}
+    several = {name for name in ROLES if getattr(IngestOptions, name) == ()}
+    return {n: some if n in several else next(iter(some), None) for n, some in found.items()}
 
 
 @dataclass(frozen=True)
