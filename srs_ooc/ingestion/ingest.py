@@ -139,7 +139,6 @@ def ingest(
     groups: Any = None,
     covariates: Any = (),
     missing_covariates: str = "keep",
-    most_levels: int | None = None,
     time: Any = None,
     event: Any = None,
     aggregate: str | None = None,
@@ -201,8 +200,6 @@ def ingest(
         numbers, or categories. Cells may be missing.
     missing_covariates : {'keep', 'drop'}
         Whether rows without a value of a covariate are kept, or left out.
-    most_levels : int, optional
-        A covariate has at most so many categories.
     time, event : str or sequence (n_rows,), optional
         In place of a target: when each row was seen last, 0 or more, and whether its event was seen
         then. The event has two values, such as 0 and 1; for others ``"NAME=VALUE"`` says which one

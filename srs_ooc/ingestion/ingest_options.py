@@ -387,8 +387,6 @@ class IngestOptions:
         searched.
     missing_covariates : {'keep', 'drop'}
         Keep rows without a value of a covariate, or leave them out.
-    most_levels : int or None
-        A covariate has at most N categories.
     query : str or None
         Of an SQLite or DuckDB file: the select whose result is the table, row id, feature, value;
         or row ids, then a column for each feature.
@@ -458,7 +456,6 @@ class IngestOptions:
     aggregate: str | None = said(one_of("mean", "median", "sum"))
     covariates: Sequence[str] = said(_COLUMNS, (), check=_covariates)
     missing_covariates: str = said(one_of("keep", "drop"), "keep")
-    most_levels: int | None = said(_NUMBER)
     query: str | None = said(Argument(metavar="SQL"))
     event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
     rename_repeated: bool = said(_YES, False)
