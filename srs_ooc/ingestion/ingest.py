@@ -261,11 +261,7 @@ def ingest(
     options = options if isinstance(place, Path) else options.settled()
     said = {"options": options, "side": side, "progress": progress, "client": client}
     make = partial(make_store, table, **said)
-    return _logged(place, make_at(place, make, overwrite=overwrite, progress=progress))
-
-
-def _logged(place: Place, manifest: Manifest) -> Manifest:
-    """Log what of a new store, on this disk, may be a mistake; return its manifest."""
+    manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
         _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
@@ -301,8 +297,6 @@ def make_store(
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
-    if options.link:
-        raise UsageError("--link: expected one table, found pieces. Leave the option out.")
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

@@ -32,6 +32,7 @@ from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import (
+    FLAGS,
     ORDER_KEY,
     ByteProgress,
     ForcedKinds,
@@ -563,24 +564,25 @@ def ingest_pieces(
     return manifest
 
 
+_ALONE = {
+    "aggregate": "Leave it out.",
+    "link": "Leave the option out.",
+    "samples": "Columns of the rows may stand in the first piece; where each line is a feature, "
+    "join them under one header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc "
+    "ingest - STORE",
+    "kinds": "Name kinds by --kind NAME=KIND, or give one table.",
+}
+"""Options that go with one table, and what to do where there are pieces."""
+
+
 def _check_options(options: IngestOptions) -> None:
-    if options.aggregate is not None:
-        raise UsageError("--aggregate: expected one table, found pieces. Leave it out.")
-    if options.samples is not None:
-        raise UsageError(
-            "--samples: expected one table, found pieces. Columns of the rows may stand in the "
-            "first piece; where each line is a feature, join them under one header, which standard "
-            "input takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
-        )
+    for name, remedy in _ALONE.items():
+        if options.kinds.file if name == "kinds" else getattr(options, name):
+            raise UsageError(f"{FLAGS[name]}: expected one table, found pieces. {remedy}")
     if options.target is None and not options.no_target:
         raise UsageError(
             "expected --target NAME, or --no-target, with a table in pieces, found neither: the "
             "last column of each piece is another. Name the target's column in the first piece."
-        )
-    if options.kinds.file is not None:
-        raise UsageError(
-            "--kinds: expected one table, found pieces. Name kinds by --kind NAME=KIND, or give "
-            "one table."
         )
 
 
