@@ -1,6 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -65,91 +65,88 @@ def _class_counts(manifest: Manifest) -> str:
 
 def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> None:
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
-    inferred = manifest.inferred
-    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    guess = inferred.get("target")
-    last = ", the last column" if guess == LAST_COLUMN else " of the file" if guess else ""
+    inferred, name, is_here = manifest.inferred, manifest.target_name, isinstance(store, Path)
+    last = {None: "", LAST_COLUMN: ", the last column"}.get(inferred.get("target"), " of the file")
+    kind = "time to an event" if "events" in manifest.row_columns else manifest.task
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
-    if inferred.get("target") == NO_TARGET:
-        say(f"target: {NO_TARGET}")
-    else:
-        kind = "time to an event" if "events" in manifest.row_columns else manifest.task
-        say(f"target: {manifest.target_name!r}{last} ({kind}{n_classes})")
-    if manifest.classes and isinstance(store, Path):
-        say(f"rows of each class: {_class_counts(manifest)}")
-    if task := inferred.get("task"):
-        say(f"task: {task}, as found")
-    for name, found in inferred.get("targets", {}).items():
-        lost = f"; with it, but left out for want of {manifest.target_name!r}: "
-        more = f"{lost}{found['n_left_out']}" if found["n_left_out"] else ""
-        say(f"target {name!r}, too; rows without it: {found['n_without']}{more}")
-    if found := inferred.get("aggregate"):
-        say(f"aggregated: a row is the {found['how']} of a group's, of {found['n_rows']} rows")
-    more = inferred.get("rows_without_covariates", 0)
-    if n_without := manifest.n_dropped_rows - more:
-        say(f"rows without a target, left out: {n_without}")
-    if more:
-        say(f"rows without a covariate, left out: {more}")
-    for line in inferred.get("appended", ()):
-        say(f"appended: {line}")
-    say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    _report_found(manifest, has_samples=options.samples is not None)
-    if manifest.n_missing_cells:
-        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
-    say(_kept(manifest))
-    if isinstance(store, Path):
-        for remark in remarks_of(Store.open(store), options.text.missing):
-            say(f"note: {remark}")
+    has_none, more = inferred.get("target") == NO_TARGET, inferred.get("rows_without_covariates", 0)
+    n_without, one_of = manifest.n_dropped_rows - more, inferred.get("aggregate", {})
+    lines = [
+        f"{store}: {manifest.n_rows} rows x {manifest.n_features} features",
+        f"target: {NO_TARGET}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
+        manifest.classes and is_here and f"rows of each class: {_class_counts(manifest)}",
+        "task" in inferred and f"task: {inferred['task']}, as found",
+        *(
+            f"target {other!r}, too; rows without it: {found['n_without']}"
+            + f"; with it, but left out for want of {name!r}: {found['n_left_out']}"
+            * bool(found["n_left_out"])
+            for other, found in inferred.get("targets", {}).items()
+        ),
+        one_of and "aggregated: a row is the {how} of a group's, of {n_rows} rows".format(**one_of),
+        n_without and f"rows without a target, left out: {n_without}",
+        more and f"rows without a covariate, left out: {more}",
+        *(f"appended: {line}" for line in inferred.get("appended", ())),
+        f"kinds: {describe_counts(manifest.kind_counts)}",
+        *_found(manifest, has_samples=options.samples is not None),
+        manifest.n_missing_cells
+        and f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features",
+        _kept(manifest),
+    ]
+    for line in filter(None, lines):
+        say(line)
+    missing = options.text.missing
+    for remark in remarks_of(Store.open(store), missing) if isinstance(store, Path) else ():
+        say(f"note: {remark}")
 
 
 def _kept(manifest: Manifest) -> str:
     """Return where the codes are, and whether the values are kept."""
     size = describe_nbytes(manifest.codes_nbytes)
-    if manifest.n_linked_rows:
-        if not manifest.is_linked:
-            return f"kept: 2-bit codes ({size}), which are the values"
+    if manifest.is_linked:
         name = manifest.source["name"]
         return f"linked: {name} holds the genotypes ({size}) and must stay as it is"
+    if manifest.n_linked_rows:
+        return f"kept: 2-bit codes ({size}), which are the values"
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     return f"kept: {manifest.code_dtype} codes ({size}) {kept}"
 
 
-def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
-    """Say what the rows have besides a target, and what of the table was found."""
+def _found(manifest: Manifest, *, has_samples: bool) -> Iterator[str]:
+    """Yield what the rows have besides a target, and what of the table was found."""
     inferred = manifest.inferred
     for what, columns in manifest.row_columns.items():
         if what not in ("covariates", "events"):
-            say(f"{what}: {', '.join(map(repr, columns))}")
+            yield f"{what}: {', '.join(map(repr, columns))}"
     if names := manifest.row_columns.get("covariates"):
         missing, sizes = inferred.get("missing_covariates", {}), map(len, manifest.levels)
         shown = [
             f"{name!r} {kind_of(n_levels, missing.get(name, 0))}"
             for name, n_levels in zip(names, sizes, strict=True)
         ]
-        say(f"covariates: {', '.join(shown)}")
+        yield f"covariates: {', '.join(shown)}"
         more = "; --sample-features makes features of columns of --samples" if has_samples else ""
-        say(f"covariates are kept beside the features, not searched{more}")
+        yield f"covariates are kept beside the features, not searched{more}"
     if events := inferred.get("events"):
         (name,) = manifest.row_columns["events"]
-        say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
-    _report_unmatched(inferred)
+        yield f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})"
+    yield from _unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
     for what in ("row_ids", "index", "names", "renamed", "separator"):
         if found := inferred.get(what):
-            say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
+            yield f"{what.replace('_', ' ')}: {found}{why.get(what, '')}"
 
 
-def _report_unmatched(
+def _unmatched(
     inferred: Mapping[str, Any],
     samples: str = "samples without a label, left out",
     labels: str = "labels without a sample, left out",
-) -> None:
+) -> Iterator[str]:
     for side, words in (("samples_without_label", samples), ("labels_without_sample", labels)):
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
-            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+            yield f"{words}: {found['n']} ({', '.join(found['first'])}{more})"
     for words, n_rows in inferred.get("plink", {}).items():
-        say(f"{counted(n_rows, 'row')} {words}")
+        yield f"{counted(n_rows, 'row')} {words}"
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
@@ -247,15 +244,17 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    by_feature = given["orient"] == "features"
-    if by_feature:
-        from srs_ooc.ingestion.formats.files import turned
+    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
-        tables = tuple(map(turned, tables))
+    by_feature = given["orient"] == "features"
+    tables = tuple(map(turned, tables)) if by_feature else tables
     options, side = _options_of(given)
     options = options if isinstance(store, Path) else options.settled()
-    if options.samples and not by_feature:
-        _check_no_text(tables)
+    if options.samples and not by_feature and None in map(opener_of, tables):
+        raise UsageError(
+            "--samples: expected --orient features, or a file that is no text table. Of a text "
+            "table with rows of samples the target is a column: name it with --target."
+        )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
             raise InputError(
@@ -310,7 +309,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
         options, _ = _options_of(given | {"samples": table})
         words = "rows without a line in the table", "lines without a row, left out"
-        _report_unmatched(found := add_columns(opened, options), *words)
+        for line in _unmatched(found := add_columns(opened, options), *words):
+            say(line)
         said = partial(said_of_missing, known=options.text.missing)
         for remark in (*found.get("joined", ()), *far_out(opened, said, features=False)):
             say(f"note: {remark}")
@@ -322,16 +322,6 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
         for name, values, levels in opened.added(kind):
             n_there = np.count_nonzero(~np.isnan(values))
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
-
-
-def _check_no_text(tables: tuple[Path, ...]) -> None:
-    from srs_ooc.ingestion.formats.files import opener_of
-
-    if any(opener_of(table) is None for table in tables):
-        raise UsageError(
-            "--samples: expected --orient features, or a file that is no text table. Of a text "
-            "table with rows of samples the target is a column: name it with --target."
-        )
 
 
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:

@@ -7,7 +7,7 @@ table that the old store was made of is not needed.
 import csv
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     UsageError
         Naming an option that says something else, or if the store has groups.
     """
-    m, wanted = old.manifest, _form_of(old.manifest)
+    m, wanted = old.manifest, _said_by(old.manifest)
     columns: dict[str, list[Any]] = {"row_ids": [None if options.samples else m.row_id_name]}
     if options.append_rows:
         if options.kinds:
@@ -142,24 +142,22 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
                 "together."
             )
         how, no_target = m.inferred.get("aggregate"), m.inferred.get("target") == NO_TARGET
-        wanted |= _task_of(m) | {"no_target": no_target, "aggregate": how and how["how"]}
+        wanted |= {"no_target": no_target, "aggregate": how and how["how"]}
         wanted["event_value"] = m.inferred.get("events", {}).get("value")
         columns |= m.row_columns | ({} if no_target else {"target": [m.target_name]})
         columns |= {"groups": [m.row_id_name], "row_ids": []} if how else {}
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
     wanted |= (roles := roles_of(columns))
-    if not options.append_rows and options.samples:
-        wanted = {n: v for n, v in wanted.items() if n not in roles or n == "row_ids"}
-    elif not options.append_rows:
-        wanted |= {"no_target": True, "aggregate": None}
-    defaults = {one.name: one.default for one in fields(options)}
-    beside = {name for name, slot in ROLES.items() if slot in side.columns}
-    wanted = {name: value for name, value in wanted.items() if name not in beside}
+    free = {name for name, slot in ROLES.items() if slot in side.columns}
+    if not options.append_rows:
+        free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())
+        wanted |= {} if options.samples else {"no_target": True, "aggregate": None}
+    wanted = {name: value for name, value in wanted.items() if name not in free}
     for name, value in wanted.items():
         given = getattr(options, name)
         given = tuple(given) if isinstance(value, tuple) else given
-        if given not in (defaults[name], value):
+        if given not in (getattr(IngestOptions, name), value):
             expected = "nothing" if value in (None, (), False) else repr(value)
             raise UsageError(
                 f"{options.flag_of(name)}: expected {expected}, as is appended to {old.place}, "
@@ -171,14 +169,10 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     return replace(settled, first_feature=old.n_features)
 
 
-def _form_of(m: Manifest) -> dict[str, Any]:
-    """Return the options that say how a store keeps values."""
-    return {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
-
-
-def _task_of(m: Manifest) -> dict[str, Any]:
-    """Return the options that say what the target of a store is."""
-    return {"task": m.task, "censored": "events" in m.row_columns}
+def _said_by(m: Manifest) -> dict[str, Any]:
+    """Return the options that say what the target of a store is, and how it keeps values."""
+    form = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
+    return form | {"task": m.task, "censored": "events" in m.row_columns}
 
 
 def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
@@ -393,8 +387,8 @@ def _renumbered(codes: NDArray[np.float64], numbers: NDArray[Any]) -> NDArray[np
 
 def _plain(old: Store, options: IngestOptions) -> IngestOptions:
     """Return how the rows of both are ingested, which are numbers and all have a target."""
-    how = _form_of(old.manifest) | _task_of(old.manifest) | {"memory_mb": options.memory_mb}
-    return IngestOptions(**how, missing_target="refuse", min_class_rows=1)
+    how = {"memory_mb": options.memory_mb, "missing_target": "refuse", "min_class_rows": 1}
+    return IngestOptions(**(_said_by(old.manifest) | how))
 
 
 def _leases(old: Store, n_rows: int) -> tuple[tuple[Lease, ...], int]:

@@ -419,7 +419,7 @@ class IngestOptions:
         Columns of --samples that become features, too.
     id_name : str or None
         Column of the sample ids in --samples.
-    header : bool
+    header : bool, ``--no-header``
         The first row holds data; columns are f0, f1, ...
     memory_mb : float
         Cap on the memory of the process. It is the peak resident size, in MB of 10^6 bytes.
@@ -428,7 +428,7 @@ class IngestOptions:
     code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
         uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, 1, 2
         and missing, and is the default of .bed files.
-    keep_values : bool
+    keep_values : bool, ``--no-values``
         Keep only the codes: a smaller store, from which columns cannot be exported.
     link : bool
         Leave the genotypes in the .bed file, and make a store of what is known of them. The file
