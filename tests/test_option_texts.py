@@ -4,6 +4,8 @@ import ast
 import dataclasses
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ from srs_ooc.base.options import spelled
 from srs_ooc.base.text import MB
 from srs_ooc.cli.ingest import ingest_command
 from srs_ooc.cli.run import run_command
+from srs_ooc.ingestion.ingest_options import FLAGS, OPTIONS, IngestOptions
 from srs_ooc.ingestion.ingest_options import HELP as INGEST_HELP
-from srs_ooc.ingestion.ingest_options import OPTIONS, IngestOptions
 from srs_ooc.runs.settling import declared
 from srs_ooc.runs.spec import JUDGES
 from srs_ooc.samplers.base import method_names
@@ -100,6 +102,13 @@ def test_the_command_has_each_declared_option_and_says_its_help():
     }
     fields = {one.name for one in dataclasses.fields(IngestOptions) if "takes" in one.metadata}
     assert fields <= OPTIONS.keys()
+
+
+def test_options_are_there_where_python_drops_docstrings():
+    code = "import sys; from srs_ooc.cli import main; main(['ingest', '--help-all'])"
+    command = [sys.executable, "-OO", "-c", code]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert set(FLAGS.values()) <= set(re.findall(r"--[a-z-]+", said))
 
 
 def names_at(node):

@@ -185,7 +185,7 @@ def _option_of(name: str, takes: Argument) -> Callable[[Any], Any]:
         multiple=takes.several,
         is_flag=takes.check is flag_given,
         callback=read,
-        help=HELP[name],
+        help=HELP.get(name),
     )
 
 

@@ -551,7 +551,7 @@ class IngestOptions:
 _ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
 HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
 _TAKES = _PARTS | {one.name: one.metadata["takes"] for one in fields(IngestOptions) if one.metadata}
-OPTIONS = {name: _TAKES[name] for name in HELP}
+OPTIONS = {name: _TAKES[name] for name in HELP or _TAKES}  # `python -OO` has no docstrings
 FLAGS = {name: one.flag or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
 """Of each option that can be asked for, in the order of help: what is said of it, what it takes,
 and what it is called on the command line."""
@@ -612,7 +612,8 @@ def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
         value, what = given[one.name], ROLES.get(one.name)
         if value is not one.default:
             value = OPTIONS[one.name].check(value, one.name)
-        if what is None or isinstance(value, str | tuple | None):
+        names_of = str | tuple | None if one.default == () else str | None
+        if what is None or isinstance(value, names_of):
             settled[one.name] = value
         else:
             items = [(what.replace("_", " "), value)]
