@@ -34,7 +34,6 @@ from srs_ooc.ingestion.ingest_options import (
     FLAGS,
     HELP,
     OPTIONS,
-    Argument,
     IngestOptions,
     SideColumns,
     options_of,
@@ -168,22 +167,23 @@ _SHARED = {"memory_mb": MEMORY_OPTION, "threads": THREADS_OPTION}
 _TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
 
 
-def _option_of(name: str, takes: Argument) -> Callable[[Any], Any]:
+def _option_of(name: str, takes: Mapping[str, Any]) -> Callable[[Any], Any]:
     """Return the click option of one that is declared."""
+    words, default = takes["words"], takes["default"]
 
     def read(*given: Any) -> Any:
-        if takes.several:
-            return tuple(chain.from_iterable(map(takes.read, given[-1]))) or takes.default
-        return takes.default if given[-1] is None else takes.read(given[-1])
+        if takes["several"]:
+            return tuple(chain.from_iterable(map(takes["read"], given[-1]))) or default
+        return default if given[-1] is None else takes["read"](given[-1])
 
     return click.option(
         *(FLAGS[name], name),
-        type=click.Choice(takes.words) if takes.words else _TYPES.get(str(takes.metavar)),
-        default=takes.default if takes.words else None,
-        show_default=bool(takes.words),
-        metavar=takes.metavar,
-        multiple=takes.several,
-        is_flag=takes.check is flag_given,
+        type=click.Choice(words) if words else _TYPES.get(takes["metavar"]),
+        default=default if words else None,
+        show_default=bool(words),
+        metavar=takes["metavar"],
+        multiple=takes["several"],
+        is_flag=takes["check"] is flag_given,
         callback=read,
         help=HELP.get(name),
     )

@@ -148,7 +148,7 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
         columns |= {"groups": [m.row_id_name], "row_ids": []} if how else {}
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
-    wanted |= (roles := roles_of(columns))
+    wanted = (roles := roles_of(columns)) | wanted
     free = {name for name, slot in ROLES.items() if slot in side.columns}
     if not options.append_rows:
         free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())

@@ -236,44 +236,25 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
 # What an option of an ingest takes: from Python, and from the command line.
 
 
-@dataclass(frozen=True)
-class Argument:
-    """What an option takes.
-
-    Attributes
-    ----------
-    check : callable
-        ``check(value, name)`` returns the value as it is kept, or raises ``UsageError``.
-    metavar : str or None
-        What the help calls a value.
-    read : callable
-        Returns the value that a text of the command line says; the values, of ``several``.
-    slot : str or None
-        Of columns that it names: what they are in a store; its own name if empty.
-    words : sequence of str
-        All values there are.
-    flag : str
-        On the command line; ``--`` and its name if empty.
-    default : object
-        Where it is not given.
-    """
-
-    check: Callable[[Any, str], Any] = lambda value, name: value
-    metavar: str | None = None
-    read: Callable[[Any], Any] = lambda text: text
-    several: bool = False
-    slot: str | None = None
-    words: Sequence[str] = ()
-    flag: str = ""
-    default: Any = None
+_TAKES: dict[str, Any] = {
+    "check": lambda value, name: value,  # returns it as it is kept, or raises UsageError
+    "metavar": None,  # what the help calls a value
+    "read": lambda text: text,  # the value that a text of the command line says
+    "several": False,  # texts, each of which says some values
+    "slot": None,  # what columns that are named are in a store: "" is the option's name
+    "words": (),  # all values there are
+    "flag": "",  # on the command line: "" is the option's name
+    "default": None,
+}
+"""What an option takes, as far as it does not say otherwise."""
 
 
-def said(takes: Argument, default: Any = None, **other: Any) -> Any:
+def said(takes: Mapping[str, Any], default: Any = None, **other: Any) -> Any:
     """Return the field of an option, which takes the same as others but for what is said."""
-    return field(default=default, metadata={"takes": replace(takes, default=default, **other)})
+    return field(default=default, metadata={**_TAKES, **takes, **other, "default": default})
 
 
-def one_of(*words: str) -> Argument:
+def one_of(*words: str) -> dict[str, Any]:
     """Return what an option takes that is one of a few words."""
 
     def check(value: object, name: str) -> object:
@@ -281,7 +262,7 @@ def one_of(*words: str) -> Argument:
             raise unexpected(name, f"one of {', '.join(words)}", value)
         return value
 
-    return Argument(check, words=words)
+    return {"check": check, "words": words}
 
 
 def _names(given: object, name: str) -> Iterable[object]:
@@ -324,23 +305,23 @@ def _kinds(given: object, name: str) -> ForcedKinds:
     return ForcedKinds(tuple(given.items()))
 
 
-_YES, _NO = Argument(flag_given), Argument(flag_given, read=not_)
-_NUMBER, _OLD = Argument(whole_given, "N"), Argument(place_given, "OLD")
-_FILE, _NAME, _CHAR = (Argument(metavar=metavar) for metavar in ("FILE", "NAME", "CHAR"))
-_COLUMN = Argument(_name_or_items, "NAME", slot="")
-_COLUMNS = Argument(_names_or_items, "NAMES", names_in, slot="")
-_IGNORED = Argument(_names, "NAMES", lambda text: names_in(text) if text else [""], several=True)
-_PARTS = {
-    "kind": Argument(metavar="NAME=KIND", read=lambda text: [pair_of(text)], several=True),
+_YES, _NO = {"check": flag_given}, {"check": flag_given, "read": not_}
+_NUMBER, _OLD = {"check": whole_given, "metavar": "N"}, {"check": place_given, "metavar": "OLD"}
+_FILE, _NAME, _CHAR = ({"metavar": metavar} for metavar in ("FILE", "NAME", "CHAR"))
+_COLUMN = {"check": _name_or_items, "metavar": "NAME", "slot": ""}
+_COLUMNS = {"check": _names_or_items, "metavar": "NAMES", "read": names_in, "slot": ""}
+_IGNORED = {"check": _names, "metavar": "NAMES", "several": True}
+_PARTS: dict[str, dict[str, Any]] = {
+    "kind": {"metavar": "NAME=KIND", "read": lambda text: [pair_of(text)], "several": True},
     "time": _NAME,
     "separator": _CHAR,
     "comment": _CHAR,
-    "decimal": replace(one_of("point", "comma"), default="point"),
-    "missing": Argument(metavar="TEXT", read=lambda text: [text], several=True),
+    "decimal": one_of("point", "comma") | {"default": "point"},
+    "missing": {"metavar": "TEXT", "read": lambda text: [text], "several": True},
     "names": _FILE,
     "target_file": _FILE,
-    "orient": replace(one_of("samples", "features"), default="samples"),
-    "header": replace(_NO, default=True, flag="--no-header"),
+    "orient": one_of("samples", "features") | {"default": "samples"},
+    "header": _NO | {"default": True, "flag": "--no-header"},
 }
 """Options that become part of others: of kinds, the target, how a text table is written."""
 
@@ -448,21 +429,21 @@ class IngestOptions:
     missing_target: str = said(one_of("drop", "refuse"), "drop")
     min_class_rows: int | None = said(_NUMBER)
     row_ids: str | None = said(_COLUMN)
-    ignore: Sequence[str] = said(_IGNORED, ())
-    kinds: ForcedKinds = said(Argument(_kinds, "FILE"), ForcedKinds())
+    ignore: Sequence[str] = said(_IGNORED, (), read=lambda text: names_in(text) if text else [""])
+    kinds: ForcedKinds = said(_FILE, ForcedKinds(), check=_kinds)
     weights: str | None = said(_COLUMN)
     strata: Sequence[str] = said(_COLUMNS, ())
     groups: str | None = said(_COLUMN)
     aggregate: str | None = said(one_of("mean", "median", "sum"))
     covariates: Sequence[str] = said(_COLUMNS, (), check=_covariates)
     missing_covariates: str = said(one_of("keep", "drop"), "keep")
-    query: str | None = said(Argument(metavar="SQL"))
+    query: str | None = said({"metavar": "SQL"})
     event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
     rename_repeated: bool = said(_YES, False)
     samples: Path | None = said(_FILE)
     sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
     id_name: str | None = said(_NAME, flag="--id")
-    memory_mb: float = said(Argument(megabytes_given), 512)
+    memory_mb: float = said({"check": megabytes_given}, 512)
     threads: int | None = said(_NUMBER)
     code_dtype: str = said(one_of("auto", "2bit", "uint8", "uint16"), "auto")
     keep_values: bool = said(_NO, True, flag="--no-values")
@@ -550,12 +531,13 @@ class IngestOptions:
 
 _ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
 HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
-_TAKES = _PARTS | {one.name: one.metadata["takes"] for one in fields(IngestOptions) if one.metadata}
-OPTIONS = {name: _TAKES[name] for name in HELP or _TAKES}  # `python -OO` has no docstrings
-FLAGS = {name: one.flag or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
+_EVERY = {name: _TAKES | takes for name, takes in _PARTS.items()}
+_EVERY |= {one.name: dict(one.metadata) for one in fields(IngestOptions) if one.metadata}
+OPTIONS = {name: _EVERY[name] for name in HELP or _EVERY}  # `python -OO` has no docstrings
+FLAGS = {name: one["flag"] or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
 """Of each option that can be asked for, in the order of help: what is said of it, what it takes,
 and what it is called on the command line."""
-ROLES = {name: one.slot or name for name, one in OPTIONS.items() if one.slot is not None}
+ROLES = {name: one["slot"] or name for name, one in OPTIONS.items() if one["slot"] is not None}
 ROLES["targets"] = "targets"
 """What the columns are that options name, by the option."""
 
@@ -611,7 +593,7 @@ def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
     for one in (one for one in fields(IngestOptions) if one.name in given.keys() & OPTIONS.keys()):
         value, what = given[one.name], ROLES.get(one.name)
         if value is not one.default:
-            value = OPTIONS[one.name].check(value, one.name)
+            value = OPTIONS[one.name]["check"](value, one.name)
         names_of = str | tuple | None if one.default == () else str | None
         if what is None or isinstance(value, names_of):
             settled[one.name] = value
