@@ -1,7 +1,9 @@
 """``srs-ooc ingest``: a table into a store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -10,7 +12,7 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import names_in
+from srs_ooc.base.options import flag_given
 from srs_ooc.base.text import counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
@@ -25,17 +27,16 @@ from srs_ooc.cli.output import (
     say,
     with_options,
 )
-from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import sample_columns
-from srs_ooc.ingestion.ingest import (
-    add_columns,
-    censored_of,
-    event_of,
-    made_first_at,
-    make_at,
-    make_store,
+from srs_ooc.ingestion.ingest import add_columns, made_first_at, make_at, make_store
+from srs_ooc.ingestion.ingest_options import (
+    FLAGS,
+    HELP,
+    OPTIONS,
+    IngestOptions,
+    SideColumns,
+    options_of,
 )
-from srs_ooc.ingestion.ingest_options import WORDS, ForcedKinds, IngestOptions, SideColumns, pair_of
 from srs_ooc.ingestion.remarks import far_out, remarks_of
 from srs_ooc.ingestion.rows import said_of_missing
 from srs_ooc.ingestion.stages import forecast
@@ -62,91 +63,88 @@ def _class_counts(manifest: Manifest) -> str:
 
 def report_store(store: Place, manifest: Manifest, options: IngestOptions) -> None:
     """Say what is in a new store, what of it was found rather than said, and what is unusual."""
-    inferred = manifest.inferred
-    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    guess = inferred.get("target")
-    last = ", the last column" if guess == LAST_COLUMN else " of the file" if guess else ""
+    inferred, name, is_here = manifest.inferred, manifest.target_name, isinstance(store, Path)
+    last = {None: "", LAST_COLUMN: ", the last column"}.get(inferred.get("target"), " of the file")
+    kind = "time to an event" if "events" in manifest.row_columns else manifest.task
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
-    if inferred.get("target") == NO_TARGET:
-        say(f"target: {NO_TARGET}")
-    else:
-        kind = "time to an event" if "events" in manifest.row_columns else manifest.task
-        say(f"target: {manifest.target_name!r}{last} ({kind}{n_classes})")
-    if manifest.classes and isinstance(store, Path):
-        say(f"rows of each class: {_class_counts(manifest)}")
-    if task := inferred.get("task"):
-        say(f"task: {task}, as found")
-    for name, found in inferred.get("targets", {}).items():
-        lost = f"; with it, but left out for want of {manifest.target_name!r}: "
-        more = f"{lost}{found['n_left_out']}" if found["n_left_out"] else ""
-        say(f"target {name!r}, too; rows without it: {found['n_without']}{more}")
-    if found := inferred.get("aggregate"):
-        say(f"aggregated: a row is the {found['how']} of a group's, of {found['n_rows']} rows")
-    more = inferred.get("rows_without_covariates", 0)
-    if n_without := manifest.n_dropped_rows - more:
-        say(f"rows without a target, left out: {n_without}")
-    if more:
-        say(f"rows without a covariate, left out: {more}")
-    for line in inferred.get("appended", ()):
-        say(f"appended: {line}")
-    say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    _report_found(manifest, has_samples=options.samples is not None)
-    if manifest.n_missing_cells:
-        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
-    say(_kept(manifest))
-    if isinstance(store, Path):
-        for remark in remarks_of(Store.open(store), options.text.missing):
-            say(f"note: {remark}")
+    has_none, more = inferred.get("target") == NO_TARGET, inferred.get("rows_without_covariates", 0)
+    n_without, one_of = manifest.n_dropped_rows - more, inferred.get("aggregate", {})
+    lines = [
+        f"{store}: {manifest.n_rows} rows x {manifest.n_features} features",
+        f"target: {NO_TARGET}" if has_none else f"target: {name!r}{last} ({kind}{n_classes})",
+        manifest.classes and is_here and f"rows of each class: {_class_counts(manifest)}",
+        "task" in inferred and f"task: {inferred['task']}, as found",
+        *(
+            f"target {other!r}, too; rows without it: {found['n_without']}"
+            + f"; with it, but left out for want of {name!r}: {found['n_left_out']}"
+            * bool(found["n_left_out"])
+            for other, found in inferred.get("targets", {}).items()
+        ),
+        one_of and "aggregated: a row is the {how} of a group's, of {n_rows} rows".format(**one_of),
+        n_without and f"rows without a target, left out: {n_without}",
+        more and f"rows without a covariate, left out: {more}",
+        *(f"appended: {line}" for line in inferred.get("appended", ())),
+        f"kinds: {describe_counts(manifest.kind_counts)}",
+        *_found(manifest, has_samples=options.samples is not None),
+        manifest.n_missing_cells
+        and f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features",
+        _kept(manifest),
+    ]
+    for line in filter(None, lines):
+        say(line)
+    missing = options.text.missing
+    for remark in remarks_of(Store.open(store), missing) if isinstance(store, Path) else ():
+        say(f"note: {remark}")
 
 
 def _kept(manifest: Manifest) -> str:
     """Return where the codes are, and whether the values are kept."""
     size = describe_nbytes(manifest.codes_nbytes)
-    if manifest.n_linked_rows:
-        if not manifest.is_linked:
-            return f"kept: 2-bit codes ({size}), which are the values"
+    if manifest.is_linked:
         name = manifest.source["name"]
         return f"linked: {name} holds the genotypes ({size}) and must stay as it is"
+    if manifest.n_linked_rows:
+        return f"kept: 2-bit codes ({size}), which are the values"
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     return f"kept: {manifest.code_dtype} codes ({size}) {kept}"
 
 
-def _report_found(manifest: Manifest, *, has_samples: bool) -> None:
-    """Say what the rows have besides a target, and what of the table was found."""
+def _found(manifest: Manifest, *, has_samples: bool) -> Iterator[str]:
+    """Yield what the rows have besides a target, and what of the table was found."""
     inferred = manifest.inferred
     for what, columns in manifest.row_columns.items():
         if what not in ("covariates", "events"):
-            say(f"{what}: {', '.join(map(repr, columns))}")
+            yield f"{what}: {', '.join(map(repr, columns))}"
     if names := manifest.row_columns.get("covariates"):
         missing, sizes = inferred.get("missing_covariates", {}), map(len, manifest.levels)
         shown = [
             f"{name!r} {kind_of(n_levels, missing.get(name, 0))}"
             for name, n_levels in zip(names, sizes, strict=True)
         ]
-        say(f"covariates: {', '.join(shown)}")
+        yield f"covariates: {', '.join(shown)}"
         more = "; --sample-features makes features of columns of --samples" if has_samples else ""
-        say(f"covariates are kept beside the features, not searched{more}")
+        yield f"covariates are kept beside the features, not searched{more}"
     if events := inferred.get("events"):
         (name,) = manifest.row_columns["events"]
-        say(f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})")
-    _report_unmatched(inferred)
+        yield f"events: {events['n']} of {manifest.n_rows} rows ({name!r} is {events['value']!r})"
+    yield from _unmatched(inferred)
     why = {"names": ", since none were given", "separator": ", as found in the first lines"}
     for what in ("row_ids", "index", "names", "renamed", "separator"):
         if found := inferred.get(what):
-            say(f"{what.replace('_', ' ')}: {found}{why.get(what, '')}")
+            yield f"{what.replace('_', ' ')}: {found}{why.get(what, '')}"
 
 
-def _report_unmatched(
+def _unmatched(
     inferred: Mapping[str, Any],
     samples: str = "samples without a label, left out",
     labels: str = "labels without a sample, left out",
-) -> None:
+) -> Iterator[str]:
     for side, words in (("samples_without_label", samples), ("labels_without_sample", labels)):
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
-            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+            yield f"{words}: {found['n']} ({', '.join(found['first'])}{more})"
     for words, n_rows in inferred.get("plink", {}).items():
-        say(f"{counted(n_rows, 'row')} {words}")
+        yield f"{counted(n_rows, 'row')} {words}"
 
 
 # What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
@@ -164,94 +162,42 @@ def check_single(tables: tuple[Path, ...], option: str) -> None:
         raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
 
 
-_Option = Callable[[Any], Any]
-_FILE: dict[str, Any] = {"type": FILE, "metavar": "FILE"}
+_SHARED = {"memory_mb": MEMORY_OPTION, "threads": THREADS_OPTION}
+_TYPES = {"FILE": FILE, "OLD": STORE, "N": click.IntRange(1)}
 
 
-def _choice(flag: str, words: Sequence[str], said: str) -> _Option:
-    """Return an option that is one of a few words, the first if it is not given."""
-    kind = click.Choice(words)
-    return click.option(flag, type=kind, default=words[0], show_default=True, help=said)
+def _option_of(name: str, takes: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Return the click option of one that is declared."""
+    words, default = takes["words"], takes["default"]
+
+    def read(*given: Any) -> Any:
+        if takes["several"]:
+            return tuple(chain.from_iterable(map(takes["read"], given[-1]))) or default
+        return default if given[-1] is None else takes["read"](given[-1])
+
+    return click.option(
+        *(FLAGS[name], name),
+        type=click.Choice(words) if words else _TYPES.get(takes["metavar"]),
+        default=default if words else None,
+        show_default=bool(words),
+        metavar=takes["metavar"],
+        multiple=takes["several"],
+        is_flag=takes["check"] is flag_given,
+        callback=read,
+        help=HELP.get(name),
+    )
 
 
-def _text(flag: str, metavar: str, said: str, **more: Any) -> _Option:
-    return click.option(flag, metavar=metavar, help=said, **more)
-
-
-def _flag(flag: str, said: str) -> _Option:
-    return click.option(flag, is_flag=True, help=said)
-
-
+_INGEST = {name: _SHARED.get(name) or _option_of(name, one) for name, one in OPTIONS.items()}
 _OPTIONS = [
-    _text("--target", "NAMES", "Column of the target. Of several, separated by commas, the first "
-          "is the store's own; `run --target` takes the others. [default: the last one]"),
-    _flag("--no-target", "No column is the target: all are features, for `srs-ooc network`."),
-    _choice("--task", WORDS["task"],
-            "What the target is; auto: texts and few whole numbers are classes."),
-    _choice("--missing-target", WORDS["missing_target"],
-            "Leave rows without a target out, or refuse the table."),
-    _text("--min-class-rows", "N", "Refuse classes of fewer rows, which are often no classes. "
-          "[default: 2, of a table of 20 rows or more]", type=click.IntRange(1)),
-    _text("--row-ids", "NAME", "Column of row ids. [default: rows are numbered]"),
-    _text("--ignore", "NAMES", "Columns to leave out, separated by commas; repeatable.",
-          multiple=True),
-    _text("--kind", "NAME=KIND", "A column's kind: numeric, integer, boolean or categorical; "
-          "repeatable. [default: found]", multiple=True),
-    click.option("--kinds", **_FILE, help="CSV file of names and kinds, for many columns."),
-    _text("--weights", "NAME", "Column of weights of the rows, positive numbers."),
-    _text("--strata", "NAMES", "Columns, separated by commas, whose tuples are the strata."),
-    _text("--groups", "NAME", "Column of groups of rows that belong together."),
-    click.option("--aggregate", type=click.Choice(WORDS["aggregate"]),
-                 help="Make one row of each group, of the known values of its rows."),
-    _text("--covariates", "NAMES", "Columns to adjust for, such as age,sex,batch. They are kept "
-          "beside the features and never searched."),
-    _choice("--missing-covariates", WORDS["missing_covariates"],
-            "Keep rows without a value of a covariate, or leave them out."),
-    _text("--query", "SQL", "Of an SQLite or DuckDB file: the select whose result is the table, "
-          "row id, feature, value; or row ids, then a column for each feature."),
-    _text("--time", "NAME", "In place of --target: column of the time at which a row was seen "
-          "last, 0 or more."),
-    _text("--event", "NAME[=VALUE]", "Column of whether the event was seen then: 0 and 1, false "
-          "and true, no and yes, alive and dead, or any two values, one of which is named."),
-    _text("--separator", "CHAR", "Between fields: one character, or comma, tab, semicolon, pipe, "
-          "space. [default: found]"),
-    _text("--comment", "CHAR", "Skip the lines that start with this character."),
-    _choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5."),
-    _text("--missing", "TEXT", "A cell with exactly this text is missing; repeatable. "
-          "[default: empty, NA and nan]", multiple=True),
-    _flag("--rename-repeated", "Of columns of one name all but the first end in -1, -2, ..."),
-    click.option("--names", **_FILE, help="Names of the columns of .npy, .npz: one a line, or a "
-                 ".npy. [default: f0, f1, ...]"),
-    click.option("--target-file", **_FILE, help="Target for .npy, .npz: one a line, or a .npy. "
-                 "[default: --target]"),
-    _choice("--orient", ["samples", "features"], "What a row of a text table is. Of a feature the "
-            "first column is the name, and the header holds the sample ids."),
-    click.option("--samples", **_FILE, help="Text table of the samples, joined by --id: with "
-                 "--orient features, or of genotypes, HDF5, Zarr. It holds all named columns."),
-    _text("--sample-features", "NAMES", "Columns of --samples that become features, too."),
-    click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples."),
-    _flag("--no-header", "The first row holds data; columns are f0, f1, ..."),
-    MEMORY_OPTION,
-    THREADS_OPTION,
-    _choice("--code-dtype", WORDS["code_dtype"],
-            "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, "
-            "1, 2 and missing, and is the default of .bed files."),
-    _flag("--no-values", "Keep only the codes: a smaller store, from which columns cannot be "
-          "exported."),
-    _flag("--link", "Leave the genotypes in the .bed file, and make a store of what is known of "
-          "them. The file has to stay as it is."),
-    _flag("--overwrite", "Replace STORE, once the new one is complete."),
-    click.option("--append-rows", type=STORE, metavar="OLD",
-                 help="Make STORE of the rows of the store OLD and, after them, those of SOURCE, "
-                 "which has the same columns. OLD stays as it is."),
-    click.option("--append-features", type=STORE, metavar="OLD",
-                 help="The same of the features of OLD and, beside them, those of SOURCE, which "
-                 "has the same rows."),
+    *_INGEST.values(),
     *PROGRESS_OPTIONS,
-    _flag("--dry-run", "Say what the ingest would take, and write nothing."),
-    _text("--dask", "ADDRESS", "Code pieces on the workers of a Dask scheduler, as "
-          "tcp://HOST:PORT, or local:N for N processes of this machine, each under --memory-mb."),
-    click.option("--dask-scheduler-file", **_FILE,
+    click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write "
+                 "nothing."),
+    click.option("--dask", metavar="ADDRESS", help="Code pieces on the workers of a Dask "
+                 "scheduler, as tcp://HOST:PORT, or local:N for N processes of this machine, each "
+                 "under --memory-mb."),
+    click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
                  help="The same, of the scheduler that wrote FILE."),
 ]  # fmt: skip
 
@@ -296,16 +242,17 @@ def ingest_command(
             f"expected SOURCE and STORE, found only {store}. Name both: "
             f"srs-ooc ingest {' '.join(quote(str(one)) for one in pair)}"
         )
-    if not isinstance(store, Path) and given["code_dtype"] == "auto":
-        given["code_dtype"] = "uint8"
-    by_feature = given["orient"] == "features"
-    if by_feature:
-        from srs_ooc.ingestion.formats.files import turned
+    from srs_ooc.ingestion.formats.files import opener_of, turned  # loads libraries
 
-        tables = tuple(map(turned, tables))
+    by_feature = given["orient"] == "features"
+    tables = tuple(map(turned, tables)) if by_feature else tables
     options, side = _options_of(given)
-    if options.samples and not by_feature:
-        _check_no_text(tables)
+    options = options if isinstance(store, Path) else options.settled()
+    if options.samples and not by_feature and None in map(opener_of, tables):
+        raise UsageError(
+            "--samples: expected --orient features, or a file that is no text table. Of a text "
+            "table with rows of samples the target is a column: name it with --target."
+        )
     for source in tables:
         if source.is_fifo() or source.is_char_device():
             raise InputError(
@@ -344,7 +291,10 @@ def ingest_command(
 @click.argument("store", type=STORE)
 @click.argument("table", type=FILE, required=False)
 @click.option("--id", "id_name", metavar="NAME", help="Column of TABLE with the row ids of STORE.")
-@_text("--target", "NAMES", "Columns of targets, separated by commas.")
+@click.option("--target", metavar="NAMES", help="Columns of targets, separated by commas.")
+@with_options([_INGEST[name] for name in (
+    "task", "min_class_rows", "kind", "covariates", "separator", "decimal", "missing", "memory_mb",
+)])  # fmt: skip
 def targets_command(store: Place, table: Path | None, **given: Any) -> None:
     """Add targets and covariates to STORE from the text table TABLE, or list those there are.
 
@@ -357,7 +307,8 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             raise UsageError(f"{table}: expected --id NAME, the column of row ids, found none.")
         options, _ = _options_of(given | {"samples": table})
         words = "rows without a line in the table", "lines without a row, left out"
-        _report_unmatched(found := add_columns(opened, options), *words)
+        for line in _unmatched(found := add_columns(opened, options), *words):
+            say(line)
         said = partial(said_of_missing, known=options.text.missing)
         for remark in (*found.get("joined", ()), *far_out(opened, said, features=False)):
             say(f"note: {remark}")
@@ -371,47 +322,13 @@ def targets_command(store: Place, table: Path | None, **given: Any) -> None:
             say(f"{kind} {name!r} {kind_of(len(levels), 0)}: {n_there} of {n_rows} rows")
 
 
-_SHARED = ("--task", "--min-class-rows", "--kind", "--covariates", "--separator", "--decimal",
-           "--missing", "--memory-mb")  # fmt: skip
-targets_command.params += [one for one in ingest_command.params if one.opts[0] in _SHARED]
-
-
-def _check_no_text(tables: tuple[Path, ...]) -> None:
-    from srs_ooc.ingestion.formats.files import opener_of
-
-    if any(opener_of(table) is None for table in tables):
-        raise UsageError(
-            "--samples: expected --orient features, or a file that is no text table. Of a text "
-            "table with rows of samples the target is a column: name it with --target."
-        )
-
-
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
-    """Return what the options of a command say; those not named here are called as in Python."""
-
-    def said(name: str, default: Any = None) -> Any:
-        return given.pop(name, default)
-
-    names, file = said("names"), said("target_file")
-    given["censored"] = censored_of(given["target"], given.get("time"), given.get("event"))
-    if (time := said("time")) is not None:
-        given["target"] = time
-        given["event"], given["event_value"] = event_of(given["event"])
-    more, ignored = said("sample_features"), said("ignore", ())
-    _check_orient(said("orient"), given, more)
-    text = {name: said(name) for name in ("separator", "comment", "decimal")}
-    options = IngestOptions(
-        ignore=tuple(name for one in ignored for name in (_names(one) if one else ("",))),
-        kinds=ForcedKinds(tuple(map(pair_of, said("kind"))), said("kinds")),
-        strata=_names(said("strata")),
-        keep_values=not said("no_values"),
-        text=TextForm(**text, missing=said("missing") or None, header=not said("no_header")),
-        covariates=_names(said("covariates")),
-        sample_features=_names(more),
-        **given,
-    )
+    """Return what the options of a command say."""
+    options, side = options_of(given)
+    _check_orient(given.get("orient"), options)
     if options.samples:
         options = options.with_targets(sample_columns(options)[2])
+    file, names = given.get("target_file"), given.get("names")
     if options.target is not None and file is not None:
         found = options.flag_of("target")
         raise UsageError(f"expected {found} or --target-file, found both. Leave one out.")
@@ -420,20 +337,17 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
-    return options, SideColumns(names, {} if file is None else {"target": [("target", file)]})
+    return options, side if file is None else replace(side, columns={"target": [("target", file)]})
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    return () if text is None else names_in(text)
-
-
-def _check_orient(orient: str, given: dict[str, Any], features: str | None) -> None:
-    if orient == "samples" and (features or (given["samples"] is None) != (not given["id_name"])):
+def _check_orient(orient: str | None, options: IngestOptions) -> None:
+    samples, id_name, more = options.samples, options.id_name, options.sample_features
+    if orient == "samples" and (more or (samples is None) != (not id_name)):
         raise UsageError(
             "expected --samples and --id together, and --sample-features only with --orient "
             "features. Give both, or leave them out."
         )
-    if orient == "features" and None in map(given.get, ("samples", "id_name", "target")):
+    if orient == "features" and None in (samples, id_name, options.target):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME (or --time "
             "and --event), which say where the target of each sample stands. Give all three. Turn "

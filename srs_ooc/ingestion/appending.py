@@ -7,7 +7,7 @@ table that the old store was made of is not needed.
 import csv
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,14 @@ from srs_ooc.base.text import MB, counted
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded
-from srs_ooc.ingestion.ingest_options import ByteProgress, ForcedKinds, IngestOptions, SideColumns
+from srs_ooc.ingestion.ingest_options import (
+    ROLES,
+    ByteProgress,
+    ForcedKinds,
+    IngestOptions,
+    SideColumns,
+    roles_of,
+)
 from srs_ooc.ingestion.reading import TableReading, WorkFolder
 from srs_ooc.ingestion.rows import check_counts, class_order, named_by_number
 from srs_ooc.ingestion.scratch import check_disk, disk_errors, disk_of, joined, text_blocks
@@ -121,9 +128,8 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     UsageError
         Naming an option that says something else, or if the store has groups.
     """
-    m = old.manifest
-    wanted: dict[str, Any] = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
-    wanted["row_ids"] = None if options.samples else m.row_id_name
+    m, wanted = old.manifest, _said_by(old.manifest)
+    columns: dict[str, list[Any]] = {"row_ids": [None if options.samples else m.row_id_name]}
     if options.append_rows:
         if options.kinds:
             raise UsageError(
@@ -135,19 +141,23 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
                 "are numbers: no text says which appended rows are of the same. Ingest all rows "
                 "together."
             )
-        wanted |= _roles_in(m)
+        how, no_target = m.inferred.get("aggregate"), m.inferred.get("target") == NO_TARGET
+        wanted |= {"no_target": no_target, "aggregate": how and how["how"]}
+        wanted["event_value"] = m.inferred.get("events", {}).get("value")
+        columns |= m.row_columns | ({} if no_target else {"target": [m.target_name]})
+        columns |= {"groups": [m.row_id_name], "row_ids": []} if how else {}
     elif m.n_linked_rows and options.code_dtype in ("auto", "2bit"):
         del wanted["code_dtype"]  # two bits where the table has them, too
-    if not options.append_rows and not options.samples:
-        wanted |= {"no_target": True, "strata": (), "covariates": ()}
-        wanted |= dict.fromkeys(("target", "weights", "groups", "event", "aggregate"))
-    defaults = {one.name: one.default for one in fields(options)}
-    for name in {"event" if what == "events" else what for what in side.columns} & wanted.keys():
-        del wanted[name]
+    wanted = (roles := roles_of(columns)) | wanted
+    free = {name for name, slot in ROLES.items() if slot in side.columns}
+    if not options.append_rows:
+        free |= {"task", "censored"} | (roles.keys() - {"row_ids"} if options.samples else set())
+        wanted |= {} if options.samples else {"no_target": True, "aggregate": None}
+    wanted = {name: value for name, value in wanted.items() if name not in free}
     for name, value in wanted.items():
         given = getattr(options, name)
         given = tuple(given) if isinstance(value, tuple) else given
-        if given not in (defaults[name], value):
+        if given not in (getattr(IngestOptions, name), value):
             expected = "nothing" if value in (None, (), False) else repr(value)
             raise UsageError(
                 f"{options.flag_of(name)}: expected {expected}, as is appended to {old.place}, "
@@ -159,23 +169,10 @@ def _settled(old: Store, options: IngestOptions, side: SideColumns) -> IngestOpt
     return replace(settled, first_feature=old.n_features)
 
 
-def _roles_in(m: Manifest) -> dict[str, Any]:
-    """Return what the columns of a table of more rows are."""
-    columns, how = m.row_columns, m.inferred.get("aggregate")
-    no_target = m.inferred.get("target") == NO_TARGET
-    found = {
-        "task": m.task,
-        "no_target": no_target,
-        "target": None if no_target else m.target_name,
-        "weights": columns.get("weights", [None])[0],
-        "strata": tuple(columns.get("strata", ())),
-        "covariates": tuple(columns.get("covariates", ())),
-        "censored": "events" in columns,
-        "event": columns.get("events", [None])[0],
-        "event_value": m.inferred.get("events", {}).get("value"),
-        "aggregate": how and how["how"],
-    }
-    return found | ({"groups": m.row_id_name, "row_ids": None} if how else {"groups": None})
+def _said_by(m: Manifest) -> dict[str, Any]:
+    """Return the options that say what the target of a store is, and how it keeps values."""
+    form = {"code_dtype": m.code_dtype, "keep_values": m.values_dtype is not None}
+    return form | {"task": m.task, "censored": "events" in m.row_columns}
 
 
 def _kinds_of(old: Store, path: Path, *, with_covariates: bool) -> ForcedKinds:
@@ -390,16 +387,8 @@ def _renumbered(codes: NDArray[np.float64], numbers: NDArray[Any]) -> NDArray[np
 
 def _plain(old: Store, options: IngestOptions) -> IngestOptions:
     """Return how the rows of both are ingested, which are numbers and all have a target."""
-    m = old.manifest
-    return IngestOptions(
-        task=m.task,
-        missing_target="refuse",
-        min_class_rows=1,
-        censored="events" in m.row_columns,
-        memory_mb=options.memory_mb,
-        code_dtype=m.code_dtype,
-        keep_values=m.values_dtype is not None,
-    )
+    how = {"memory_mb": options.memory_mb, "missing_target": "refuse", "min_class_rows": 1}
+    return IngestOptions(**(_said_by(old.manifest) | how))
 
 
 def _leases(old: Store, n_rows: int) -> tuple[tuple[Lease, ...], int]:

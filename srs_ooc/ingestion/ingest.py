@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,28 +16,13 @@ import numpy as np
 from srs_ooc.base.budget import Budget, Lease, growth_counted
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import release_lock, try_lock
-from srs_ooc.base.options import (
-    flag_given,
-    megabytes_given,
-    path_given,
-    place_given,
-    python_spelling,
-    spelled,
-    unexpected,
-    whole_given,
-)
+from srs_ooc.base.options import path_given, place_given, python_spelling, spelled
 from srs_ooc.base.records import Covariate
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
 from srs_ooc.ingestion.ingest_memory import SLACK_NBYTES
-from srs_ooc.ingestion.ingest_options import (
-    WORDS,
-    ByteProgress,
-    ForcedKinds,
-    IngestOptions,
-    SideColumns,
-)
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, SideColumns, options_of
 from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import texts_of
@@ -132,87 +117,6 @@ def made_first_at(place: Place) -> Path:
     from srs_ooc.store.remote_cache import CacheOptions
 
     return CacheOptions().path / "made.zarr"
-
-
-# What `srs_ooc.ingest` is given, checked before it is used.
-
-
-def check_words(given: Mapping[str, Any]) -> None:
-    """Refuse what is none of the words that a parameter may be.
-
-    Raises
-    ------
-    UsageError
-        Naming parameter and words.
-    """
-    for name, text in given.items():
-        if not isinstance(text, str) or text not in WORDS[name]:
-            raise unexpected(name, f"one of {', '.join(WORDS[name])}", text)
-
-
-def check_names(name: str, given: Any) -> Sequence[str]:
-    """Return names of columns, given as a list or one alone: texts that UTF-8 can write.
-
-    Raises
-    ------
-    UsageError
-        Naming the parameter.
-    """
-    names: Sequence[str] = (given,) if isinstance(given, str) else given
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise unexpected(name, "a list of names of columns", given)
-    for text in names:
-        check_name(name, text)
-    return names
-
-
-def check_name(name: str, given: Any) -> None:
-    """Refuse what is no name of a column.
-
-    Raises
-    ------
-    UsageError
-        Naming the parameter.
-    """
-    if not isinstance(given, str) or given.encode(errors="ignore").decode() != given:
-        raise unexpected(name, "the name of a column", given)
-
-
-def censored_of(target: Any, time: Any, event: Any) -> bool:
-    """Return whether a target is a time, given with whether its event was seen.
-
-    Raises
-    ------
-    UsageError
-        If one is given without the other, or a target besides.
-    """
-    if (time is None) != (event is None):
-        raise UsageError(
-            "expected --time and --event, found one of them. Give both; a time of which every "
-            "event was seen is a plain target: --target NAME --task regression."
-        )
-    if time is not None and target is not None:
-        raise UsageError("expected --target or --time, found both. Leave one out.")
-    return time is not None
-
-
-def event_of(text: str) -> tuple[str, str | None]:
-    """Return the column of an event and the value that means it, of ``NAME`` or ``NAME=VALUE``."""
-    name, mark, value = text.rpartition("=")
-    return (name, value) if mark else (text, None)
-
-
-def _kinds_given(given: Any) -> ForcedKinds:
-    """Return kinds from a mapping of names of columns to them."""
-    if given is None:
-        return ForcedKinds()
-    if not isinstance(given, Mapping):
-        raise unexpected("kinds", "a mapping of names of columns to kinds", given)
-    for name, kind in given.items():
-        check_name("kinds", name)
-        if not isinstance(kind, str):
-            raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
-    return ForcedKinds(tuple(given.items()))
 
 
 @python_spelling()
@@ -352,72 +256,15 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    words: dict[str, Any] = {"task": task, "missing_target": missing_target}
-    words |= {"missing_covariates": missing_covariates, "code_dtype": code_dtype}
-    check_words(words if aggregate is None else words | {"aggregate": aggregate})
-    columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    flags = {"keep_values": keep_values, "no_target": no_target, "link": link}
-    flags |= {"rename_repeated": rename_repeated, "overwrite": overwrite}
-    wholes = {"min_class_rows": min_class_rows, "threads": threads}
-    olds = {"append_rows": append_rows, "append_features": append_features}
-    settled = words | {name: flag_given(one, name) for name, one in flags.items()}
-    settled |= {name: whole_given(one, name) for name, one in wholes.items()}
-    settled |= {name: place_given(one, name) for name, one in olds.items() if one is not None}
-    named, apart = _columns_given(columns, time, event, strata, covariates)
-    options = IngestOptions(
-        **named,
-        **settled,
-        aggregate=aggregate,
-        query=query,
-        ignore=check_names("ignore", ignore),
-        kinds=_kinds_given(kinds),
-        memory_mb=megabytes_given(memory_mb),
-    )
-    side, place = _side_columns(names, apart), place_given(store, "store")
+    options, side = options_of(locals())
+    place = place_given(store, "store")
     options = options if isinstance(place, Path) else options.settled()
     said = {"options": options, "side": side, "progress": progress, "client": client}
     make = partial(make_store, table, **said)
-    return _logged(place, make_at(place, make, overwrite=overwrite, progress=progress))
-
-
-def _logged(place: Place, manifest: Manifest) -> Manifest:
-    """Log what of a new store, on this disk, may be a mistake; return its manifest."""
+    manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     for remark in remarks_of(Store.open(place)) if isinstance(place, Path) else ():
         _log.warning("%s", spelled(f"{place}: {remark}"))
     return manifest
-
-
-def _columns_given(
-    columns: dict[str, Any], time: Any, event: Any, strata: Any, covariates: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return options of what is given by the name of a column, and all else, by what it is."""
-    if isinstance(covariates, list) and all(isinstance(name, str) for name in covariates):
-        covariates = tuple(covariates)
-    if not isinstance(covariates, str | tuple | Mapping):
-        raise unexpected("covariates", "names of columns, or columns by name", covariates)
-    lists = {"strata": strata, "covariates": covariates}
-    lists = {what: (one,) if isinstance(one, str) else one for what, one in lists.items()}
-    if censored := censored_of(columns["target"], time, event):
-        columns |= {"target": time, "events": event}
-    named: dict[str, Any] = {what: one for what, one in columns.items() if isinstance(one, str)}
-    for what, name in named.items():
-        check_name(what, name)
-    named["censored"] = censored
-    if "events" in named:
-        named["event"], named["event_value"] = event_of(named.pop("events"))
-    for what in [what for what, one in lists.items() if isinstance(one, tuple)]:
-        named[what] = check_names(what, lists.pop(what))
-    return named, {**columns, **lists}
-
-
-def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
-    """Return names and row columns that were given as such, not by the name of a column."""
-    columns = {
-        what: list(item.items()) if what == "covariates" else [(what.replace("_", " "), item)]
-        for what, item in given.items()
-        if item is not None and not isinstance(item, str)
-    }
-    return SideColumns(Path(names) if isinstance(names, str) else names, columns)
 
 
 def make_store(
@@ -450,8 +297,6 @@ def make_store(
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
         return ingest_table(table, path, options, progress, side=side)
-    if options.link:
-        raise UsageError("--link: expected one table, found pieces. Leave the option out.")
     workers = client and partial(on_workers, client)
     return ingest_pieces(tables, path, options, progress, workers=workers)
 

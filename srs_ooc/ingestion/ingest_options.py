@@ -1,9 +1,11 @@
 """What is said of an ingest: its options, forced kinds, and what the store is made of."""
 
 import csv
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
+from operator import not_
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +14,14 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease, n_cores
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.options import names_in
+from srs_ooc.base.options import (
+    flag_given,
+    megabytes_given,
+    names_in,
+    place_given,
+    unexpected,
+    whole_given,
+)
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
@@ -224,107 +233,232 @@ def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     return order.astype(np.uint32)
 
 
+# What an option of an ingest takes: from Python, and from the command line.
+
+
+_TAKES: dict[str, Any] = {
+    "check": lambda value, name: value,  # returns it as it is kept, or raises UsageError
+    "metavar": None,  # what the help calls a value
+    "read": lambda text: text,  # the value that a text of the command line says
+    "several": False,  # texts, each of which says some values
+    "slot": None,  # what columns that are named are in a store: "" is the option's name
+    "words": (),  # all values there are
+    "flag": "",  # on the command line: "" is the option's name
+    "default": None,
+}
+"""What an option takes, as far as it does not say otherwise."""
+
+
+def said(takes: Mapping[str, Any], default: Any = None, **other: Any) -> Any:
+    """Return the field of an option, which takes the same as others but for what is said."""
+    return field(default=default, metadata={**_TAKES, **takes, **other, "default": default})
+
+
+def one_of(*words: str) -> dict[str, Any]:
+    """Return what an option takes that is one of a few words."""
+
+    def check(value: object, name: str) -> object:
+        if not isinstance(value, str) or value not in words:
+            raise unexpected(name, f"one of {', '.join(words)}", value)
+        return value
+
+    return {"check": check, "words": words}
+
+
+def _names(given: object, name: str) -> Iterable[object]:
+    """Return names of columns, given as a list or one alone: texts that UTF-8 can write."""
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, bytes) or not isinstance(names, Iterable):
+        raise unexpected(name, "a list of names of columns", names)
+    for text in names:
+        if not isinstance(text, str) or text.encode(errors="ignore").decode() != text:
+            raise unexpected(name, "the name of a column", text)
+    return names
+
+
+def _name_or_items(given: object, name: str) -> object:
+    return next(iter(_names(given, name))) if isinstance(given, str) else given
+
+
+def _names_or_items(given: object, name: str) -> object:
+    given = () if given is None else given
+    return _names(given, name) if isinstance(given, str | tuple) else given
+
+
+def _covariates(given: object, name: str) -> object:
+    if isinstance(given, list) and all(isinstance(one, str) for one in given):
+        given = tuple(given)
+    if not isinstance(given, str | tuple | Mapping):
+        raise unexpected(name, "names of columns, or columns by name", given)
+    return _names_or_items(given, name)
+
+
+def _kinds(given: object, name: str) -> ForcedKinds:
+    """Return kinds from a mapping of names of columns to them, or a file."""
+    if isinstance(given, Path):
+        return ForcedKinds(file=given)
+    if not isinstance(given := {} if given is None else given, Mapping):
+        raise unexpected(name, "a mapping of names of columns to kinds", given)
+    for column in _names(given, name):
+        if not isinstance(kind := given[column], str):
+            raise UsageError(f"kinds: expected the kind of {column!r} as text, found {kind!r:.60}.")
+    return ForcedKinds(tuple(given.items()))
+
+
+_YES, _NO = {"check": flag_given}, {"check": flag_given, "read": not_}
+_NUMBER, _OLD = {"check": whole_given, "metavar": "N"}, {"check": place_given, "metavar": "OLD"}
+_FILE, _NAME, _CHAR = ({"metavar": metavar} for metavar in ("FILE", "NAME", "CHAR"))
+_COLUMN = {"check": _name_or_items, "metavar": "NAME", "slot": ""}
+_COLUMNS = {"check": _names_or_items, "metavar": "NAMES", "read": names_in, "slot": ""}
+_IGNORED = {"check": _names, "metavar": "NAMES", "several": True}
+_PARTS: dict[str, dict[str, Any]] = {
+    "kind": {"metavar": "NAME=KIND", "read": lambda text: [pair_of(text)], "several": True},
+    "time": _NAME,
+    "separator": _CHAR,
+    "comment": _CHAR,
+    "decimal": one_of("point", "comma") | {"default": "point"},
+    "missing": {"metavar": "TEXT", "read": lambda text: [text], "several": True},
+    "names": _FILE,
+    "target_file": _FILE,
+    "orient": one_of("samples", "features") | {"default": "samples"},
+    "header": _NO | {"default": True, "flag": "--no-header"},
+}
+"""Options that become part of others: of kinds, the target, how a text table is written."""
+
+
 @dataclass(frozen=True)
 class IngestOptions:
-    """How to ingest a table.
+    """How to ingest a table: each option is declared here, and nowhere else.
+
+    The command line (its help is the entries below, in their order), what Python checks, pieces and
+    appended stores follow.
 
     Attributes
     ----------
     target : str or None
-        Column of the target; the last one if None.
+        Column of the target. Of several, separated by commas, the first is the store's own; `run
+        --target` takes the others. [default: the last one]
     no_target : bool
-        No column is the target: all are features, and rows are numbered in its place.
+        No column is the target: all are features, for `srs-ooc network`.
     task : {'auto', 'classification', 'regression'}
-        What the target is; found out if auto.
+        What the target is; auto: texts and few whole numbers are classes.
     missing_target : {'drop', 'refuse'}
-        What becomes of rows without a target.
+        Leave rows without a target out, or refuse the table.
     min_class_rows : int or None
-        A class of fewer rows is refused; None as :mod:`srs_ooc.ingestion.rows` has it.
-    kinds : ForcedKinds
-        Kinds of feature that are not to be found out.
-    weights, groups : str or None
-        Columns of weights and of groups of rows.
-    strata : sequence of str
-        Columns whose tuples are the strata.
-    covariates : sequence of str
-        Columns that are kept beside the features and never searched.
-    missing_covariates : {'keep', 'drop'}
-        What becomes of rows without one of them.
-    censored : bool
-        The target is a time, at which rows were seen last, or their event was seen.
-    event, event_value : str or None
-        Column that says which, and its value that means the event; found out if None.
-    aggregate : {'mean', 'median', 'sum'} or None
-        What the known values of a group's rows become, of which one row is made.
-    targets : sequence of str
-        Columns of further targets, beside that of the store's own.
+        Refuse classes of fewer rows, which are often no classes. [default: 2, of a table of 20 rows
+        or more]
     row_ids : str or None
-        Column of row ids; rows are numbered from 1 if None.
+        Column of row ids. [default: rows are numbered]
     ignore : sequence of str
-        Columns to leave out.
-    memory_mb : float
-        Cap on the resident memory of the whole process, in MB of 10**6 bytes.
-    code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
-        Dtype of the codes; those of values 0, 1, 2 may take two bits each. ``auto`` is '2bit' for a
-        ``.bed`` file, and else 'uint8'.
-    keep_values : bool
-        Keep the values, in the narrowest float that loses nothing.
-    text : TextForm
-        How a text table is written.
-    samples : Path or None
-        Says what samples are where a row of a text table is a feature: a text table with a line for
-        each, which holds the target, weights, strata and groups.
-    id_name, sample_features : str or None, tuple of str
-        Its column of sample ids, and those that become features, too.
-    overwrite : bool
-        Replace a store that is there, once the new one is complete.
-    first_feature : int
-        Place of the first feature in the table that this one is a piece of.
-    link : bool
-        Leave codes and values in the ``.bed`` file that is ingested, and keep the rest.
+        Columns to leave out, separated by commas; repeatable.
+    kind : sequence of (str, str)
+        A column's kind: numeric, integer, boolean or categorical; repeatable. [default: found]
+    kinds : ForcedKinds
+        CSV file of names and kinds, for many columns.
+    weights : str or None
+        Column of weights of the rows, positive numbers.
+    strata : sequence of str
+        Columns, separated by commas, whose tuples are the strata.
+    groups : str or None
+        Column of groups of rows that belong together.
+    aggregate : {'mean', 'median', 'sum'} or None
+        Make one row of each group, of the known values of its rows.
+    covariates : sequence of str
+        Columns to adjust for, such as age,sex,batch. They are kept beside the features and never
+        searched.
+    missing_covariates : {'keep', 'drop'}
+        Keep rows without a value of a covariate, or leave them out.
     query : str or None
-        What of a database is the table.
-    append_rows, append_features : path, URL or None
-        The store of which the new one is a version with more rows, or features: those of the table.
-    threads : int or None
-        Threads that code at most, as far as the cap has room for them; the cores there are if None.
+        Of an SQLite or DuckDB file: the select whose result is the table, row id, feature, value;
+        or row ids, then a column for each feature.
+    time : str or None
+        In place of --target: column of the time at which a row was seen last, 0 or more.
+    event : str or None
+        Column of whether the event was seen then: 0 and 1, false and true, no and yes, alive and
+        dead, or any two values, one of which is named.
+    separator : str or None
+        Between fields: one character, or comma, tab, semicolon, pipe, space. [default: found]
+    comment : str or None
+        Skip the lines that start with this character.
+    decimal : {'point', 'comma'}
+        What numbers are written with: 1.5 or 1,5.
+    missing : sequence of str or None
+        A cell with exactly this text is missing; repeatable. [default: empty, NA and nan]
     rename_repeated : bool
-        Columns whose names were there before get -1, -2, ... after them, instead of a refusal.
+        Of columns of one name all but the first end in -1, -2, ...
+    names : Path or None
+        Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]
+    target_file : Path or None
+        Target for .npy, .npz: one a line, or a .npy. [default: --target]
+    orient : {'samples', 'features'}
+        What a row of a text table is. Of a feature the first column is the name, and the header
+        holds the sample ids.
+    samples : Path or None
+        Text table of the samples, joined by --id: with --orient features, or of genotypes, HDF5,
+        Zarr. It holds all named columns.
+    sample_features : tuple of str
+        Columns of --samples that become features, too.
+    id_name : str or None
+        Column of the sample ids in --samples.
+    header : bool, ``--no-header``
+        The first row holds data; columns are f0, f1, ...
+    memory_mb : float
+        Cap on the memory of the process. It is the peak resident size, in MB of 10^6 bytes.
+    threads : int or None
+        Workers; results do not depend on it.
+    code_dtype : {'auto', '2bit', 'uint8', 'uint16'}
+        uint8 distinguishes up to 254 values of a feature, uint16 up to 65534; 2bit holds 0, 1, 2
+        and missing, and is the default of .bed files.
+    keep_values : bool, ``--no-values``
+        Keep only the codes: a smaller store, from which columns cannot be exported.
+    link : bool
+        Leave the genotypes in the .bed file, and make a store of what is known of them. The file
+        has to stay as it is.
+    overwrite : bool
+        Replace STORE, once the new one is complete.
+    append_rows : path, URL or None
+        Make STORE of the rows of the store OLD and, after them, those of SOURCE, which has the same
+        columns. OLD stays as it is.
+    append_features : path, URL or None
+        The same of the features of OLD and, beside them, those of SOURCE, which has the same rows.
     """
 
-    target: str | None = None
-    task: str = "auto"
-    missing_target: str = "drop"
-    min_class_rows: int | None = None
-    kinds: ForcedKinds = field(default_factory=ForcedKinds)
-    weights: str | None = None
-    strata: Sequence[str] = ()
-    groups: str | None = None
-    row_ids: str | None = None
-    ignore: Sequence[str] = ()
-    memory_mb: float = 512
-    code_dtype: str = "auto"
-    keep_values: bool = True
-    text: text_tables.TextForm = field(default_factory=text_tables.TextForm)
-    samples: Path | None = None
-    id_name: str | None = None
-    sample_features: tuple[str, ...] = ()
-    overwrite: bool = False
-    no_target: bool = False
-    first_feature: int = 0
-    covariates: Sequence[str] = ()
-    missing_covariates: str = "keep"
-    censored: bool = False
-    event: str | None = None
-    event_value: str | None = None
-    aggregate: str | None = None
-    link: bool = False
-    query: str | None = None
+    target: str | None = said(_COLUMN, metavar="NAMES")
+    no_target: bool = said(_YES, False)
+    task: str = said(one_of("auto", "classification", "regression"), "auto")
+    missing_target: str = said(one_of("drop", "refuse"), "drop")
+    min_class_rows: int | None = said(_NUMBER)
+    row_ids: str | None = said(_COLUMN)
+    ignore: Sequence[str] = said(_IGNORED, (), read=lambda text: names_in(text) if text else [""])
+    kinds: ForcedKinds = said(_FILE, ForcedKinds(), check=_kinds)
+    weights: str | None = said(_COLUMN)
+    strata: Sequence[str] = said(_COLUMNS, ())
+    groups: str | None = said(_COLUMN)
+    aggregate: str | None = said(one_of("mean", "median", "sum"))
+    covariates: Sequence[str] = said(_COLUMNS, (), check=_covariates)
+    missing_covariates: str = said(one_of("keep", "drop"), "keep")
+    query: str | None = said({"metavar": "SQL"})
+    event: str | None = said(_COLUMN, metavar="NAME[=VALUE]", slot="events")
+    rename_repeated: bool = said(_YES, False)
+    samples: Path | None = said(_FILE)
+    sample_features: tuple[str, ...] = said(_COLUMNS, (), slot=None)
+    id_name: str | None = said(_NAME, flag="--id")
+    memory_mb: float = said({"check": megabytes_given}, 512)
+    threads: int | None = said(_NUMBER)
+    code_dtype: str = said(one_of("auto", "2bit", "uint8", "uint16"), "auto")
+    keep_values: bool = said(_NO, True, flag="--no-values")
+    link: bool = said(_YES, False)
+    overwrite: bool = said(_YES, False)
+    append_rows: str | Place | None = said(_OLD)
+    append_features: str | Place | None = said(_OLD)
+    # What these become, or the table says: column names of further targets, whether the target is
+    # the time at which a row was seen last, the value that means the event, how a text table is
+    # written, and the place of the first feature in the table that this one is a piece of.
     targets: Sequence[str] = ()
-    append_rows: str | Place | None = None
-    append_features: str | Place | None = None
-    threads: int | None = None
-    rename_repeated: bool = False
+    censored: bool = False
+    event_value: str | None = None
+    text: text_tables.TextForm = text_tables.TextForm()
+    first_feature: int = 0
 
     def with_targets(self, names: Container[str]) -> "IngestOptions":
         """Return options whose ``target`` is one of ``names``, or else the first of several.
@@ -378,30 +512,41 @@ class IngestOptions:
 
     def columns(self) -> list[tuple[str, str]]:
         """Return (what it is, name) of each column that is named for a role of the rows."""
-        named = [("target", self.target), ("row_ids", self.row_ids), ("weights", self.weights)]
-        named += [("groups", self.groups), *(("strata", name) for name in self.strata)]
-        named += [("events", self.event), *(("covariates", name) for name in self.covariates)]
-        named += [("targets", name) for name in self.targets]
-        return [(what, name) for what, name in named if name is not None]
+        given = [(slot, getattr(self, name)) for name, slot in ROLES.items()]
+        lists = [(slot, [some] if isinstance(some, str) else some or ()) for slot, some in given]
+        return [(slot, name) for slot, names in lists for name in names]
 
     def without_columns(self, known: Container[str] | None = None) -> "IngestOptions":
         """Return options that name no column of the rows, or none of those ``known`` beside it."""
-
-        def left(name: str | None) -> str | None:
-            return None if known is None or name in known else name
-
-        single = ("target", "row_ids", "weights", "groups", "event")
-        rest: dict[str, Any] = {one: left(getattr(self, one)) for one in single}
-        several = ("strata", "covariates", "targets")
-        rest |= {one: tuple(filter(left, getattr(self, one))) for one in several}
-        return replace(self, **rest)
+        left = [one for one in self.columns() if known is not None and one[1] not in known]
+        columns = {what: [name for other, name in left if other == what] for what, _ in left}
+        return replace(self, **roles_of(columns))
 
     def flag_of(self, what: str) -> str:
-        """Return the option that names a column, by what the column is."""
-        flags = {"events": "--event", "targets": "--target", "event_value": "--event"}
-        flags |= {"censored": "--time", "keep_values": "--no-values"}
-        flags["target"] = "--time" if self.censored else "--target"
-        return flags.get(what, f"--{what.replace('_', '-')}")
+        """Return the option that names a column, by what the column is, or another option."""
+        flags = FLAGS | {"events": "--event", "event_value": "--event", "targets": "--target"}
+        flags |= {"id": "--id", "censored": "--time"}
+        return "--time" if what == "target" and self.censored else flags[what]
+
+
+_ENTRY = re.compile(r"^    (\w+) : .*\n((?:        .*\n)+)", re.MULTILINE)
+HELP = {name: " ".join(text.split()) for name, text in _ENTRY.findall(str(IngestOptions.__doc__))}
+_EVERY = {name: _TAKES | takes for name, takes in _PARTS.items()}
+_EVERY |= {one.name: dict(one.metadata) for one in fields(IngestOptions) if one.metadata}
+OPTIONS = {name: _EVERY[name] for name in HELP or _EVERY}  # `python -OO` has no docstrings
+FLAGS = {name: one["flag"] or f"--{name.replace('_', '-')}" for name, one in OPTIONS.items()}
+"""Of each option that can be asked for, in the order of help: what is said of it, what it takes,
+and what it is called on the command line."""
+ROLES = {name: one["slot"] or name for name, one in OPTIONS.items() if one["slot"] is not None}
+ROLES["targets"] = "targets"
+"""What the columns are that options name, by the option."""
+
+
+def roles_of(columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the options of roles that name some columns, by what these are, and no others."""
+    found = {name: tuple(columns.get(slot, ())) for name, slot in ROLES.items()}
+    several = {name for name in ROLES if getattr(IngestOptions, name) == ()}
+    return {n: some if n in several else next(iter(some), None) for n, some in found.items()}
 
 
 @dataclass(frozen=True)
@@ -425,6 +570,44 @@ class SideColumns:
 
     def __bool__(self) -> bool:
         return self.names is not None or bool(self.columns)
+
+
+def options_of(given: Mapping[str, Any]) -> tuple[IngestOptions, SideColumns]:
+    """Return the options given, by name, and what is given as items in place of a column's name.
+
+    Raises
+    ------
+    UsageError
+        Naming an option that is given as something else than it takes, or without its other.
+    """
+    target, time, event, names = map(given.get, ("target", "time", "event", "names"))
+    if (time is None) != (event is None):
+        raise UsageError(
+            "expected --time and --event, found one of them. Give both; a time of which every "
+            "event was seen is a plain target: --target NAME --task regression."
+        )
+    if time is not None and target is not None:
+        raise UsageError("expected --target or --time, found both. Leave one out.")
+    given, columns = {**given, "target": target if time is None else time}, dict[str, Any]()
+    settled: dict[str, Any] = {"censored": time is not None}
+    for one in (one for one in fields(IngestOptions) if one.name in given.keys() & OPTIONS.keys()):
+        value, what = given[one.name], ROLES.get(one.name)
+        if value is not one.default:
+            value = OPTIONS[one.name]["check"](value, one.name)
+        names_of = str | tuple | None if one.default == () else str | None
+        if what is None or isinstance(value, names_of):
+            settled[one.name] = value
+        else:
+            items = [(what.replace("_", " "), value)]
+            columns[what] = [*value.items()] if what == "covariates" else items
+    name, mark, value = (settled.get("event") or "").rpartition("=")
+    settled |= {"event": name, "event_value": value} if mark else {}
+    if pairs := given.get("kind"):
+        settled["kinds"] = replace(settled.get("kinds", ForcedKinds()), given=pairs)
+    form = {one.name for one in fields(text_tables.TextForm)} & given.keys()
+    text = text_tables.TextForm(**{name: given[name] for name in form})
+    side = SideColumns(Path(names) if isinstance(names, str) else names, columns)
+    return IngestOptions(**settled, text=text), side
 
 
 # Which column of a source is what: target, row ids, weights, ..., ignored, or a feature.
@@ -578,13 +761,3 @@ def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> 
             f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
         )
         raise InputError(f"{source}: expected distinct {what}, found {found}. {remedy}")
-
-
-WORDS = {
-    "task": ("auto", "classification", "regression"),
-    "missing_target": ("drop", "refuse"),
-    "missing_covariates": ("keep", "drop"),
-    "aggregate": ("mean", "median", "sum"),
-    "code_dtype": ("auto", "2bit", "uint8", "uint16"),
-}
-"""Parameters that are one of a few words."""

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.formats.genotypes import is_plink
 from srs_ooc.ingestion.ingest_memory import StoreForm
 from srs_ooc.ingestion.ingest_options import (
+    FLAGS,
     ORDER_KEY,
     ByteProgress,
     ForcedKinds,
@@ -433,27 +434,24 @@ def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> N
 
 def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
     """Return options without the columns that a piece has not."""
-    bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds())
-    bare = replace(bare, no_target=True, censored=False)
-    with _read(table, bare, folder) as (header, reading):
-        return _those_in(header, getattr(reading, "annotations", ()), options)
-
-
-def _those_in(header: TextSpool, beside: Collection[str], options: IngestOptions) -> IngestOptions:
-    def is_there(name: str) -> bool:
-        return name in beside or header.find(name) is not None
-
-    own = options.without_columns({name for _, name in options.columns() if not is_there(name)})
+    named, kinds = {name for _, name in options.columns()} | _chosen(options), options.kinds.given
+    bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds(), no_target=True)
+    with _read(table, replace(bare, censored=False), folder) as (header, reading):
+        beside = getattr(reading, "annotations", ())
+        absent = {name for name in named if name not in beside and header.find(name) is None}
+    own, several = options.without_columns(absent), (options.strata, options.covariates)
     if options.censored and None in (own.target, own.event):  # a column without the other
         own = replace(own, target=None, event=None)
-    strata, covariates = (
-        given if all(map(is_there, given)) else () for given in (options.strata, options.covariates)
+    strata, covariates = (() if absent.intersection(names) else names for names in several)
+    return replace(
+        own,
+        strata=strata,
+        covariates=covariates,
+        ignore=tuple(name for name in options.ignore if name not in absent),
+        kinds=ForcedKinds(tuple(pair for pair in kinds if pair[0] not in absent)),
+        no_target=own.target is None,
+        censored=options.censored and own.target is not None,
     )
-    kinds = ForcedKinds(tuple(pair for pair in options.kinds.given if is_there(pair[0])))
-    ignore = tuple(filter(is_there, options.ignore))
-    own = replace(own, strata=strata, covariates=covariates, ignore=ignore, kinds=kinds)
-    has_target = own.target is not None
-    return replace(own, no_target=not has_target, censored=options.censored and has_target)
 
 
 @contextmanager
@@ -566,24 +564,25 @@ def ingest_pieces(
     return manifest
 
 
+_ALONE = {
+    "aggregate": "Leave it out.",
+    "link": "Leave the option out.",
+    "samples": "Columns of the rows may stand in the first piece; where each line is a feature, "
+    "join them under one header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc "
+    "ingest - STORE",
+    "kinds": "Name kinds by --kind NAME=KIND, or give one table.",
+}
+"""Options that go with one table, and what to do where there are pieces."""
+
+
 def _check_options(options: IngestOptions) -> None:
-    if options.aggregate is not None:
-        raise UsageError("--aggregate: expected one table, found pieces. Leave it out.")
-    if options.samples is not None:
-        raise UsageError(
-            "--samples: expected one table, found pieces. Columns of the rows may stand in the "
-            "first piece; where each line is a feature, join them under one header, which standard "
-            "input takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
-        )
+    for name, remedy in _ALONE.items():
+        if options.kinds.file if name == "kinds" else getattr(options, name):
+            raise UsageError(f"{FLAGS[name]}: expected one table, found pieces. {remedy}")
     if options.target is None and not options.no_target:
         raise UsageError(
             "expected --target NAME, or --no-target, with a table in pieces, found neither: the "
             "last column of each piece is another. Name the target's column in the first piece."
-        )
-    if options.kinds.file is not None:
-        raise UsageError(
-            "--kinds: expected one table, found pieces. Name kinds by --kind NAME=KIND, or give "
-            "one table."
         )
 
 

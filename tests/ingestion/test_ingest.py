@@ -534,6 +534,18 @@ def test_a_name_does_for_a_list_of_one(tmp_path, name):
     assert one == srs_ooc.ingest(frame, tmp_path / "t.zarr", **{name: ("n",)}, overwrite=True)
 
 
+@pytest.mark.parametrize("what", ["target", "weights", "groups", "row_ids"])
+def test_what_each_row_has_may_be_a_tuple(tmp_path, what):
+    values, items = np.arange(24.0).reshape(8, 3) % 7, [1, 2, 1, 2, 2, 1, 1, 2]
+    given = {"target": items, what: list("abcdefgh") if what == "row_ids" else items}
+    made = []
+    for kind in (list, tuple):
+        given[what] = kind(given[what])
+        made.append(srs_ooc.ingest(values, tmp_path / f"{kind.__name__}.zarr", **given))
+    assert made[0].checksums == made[1].checksums
+    assert made[0].row_columns == made[1].row_columns
+
+
 def test_covariates_may_be_a_list_of_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"n": ["u", "v"] * 12, "x": numbers(), "z": numbers(1), "y": CLASSES})
