@@ -561,7 +561,10 @@ def _scored(score: ColumnScore, columns: BaseColumns, size: int) -> NDArray[np.f
 
 
 def check_table(
-    table: Table, columns: Sequence[Sequence[Any]], names: Sequence[str] | None = None
+    table: Table,
+    columns: Sequence[Sequence[Any]],
+    names: Sequence[str] | None = None,
+    beside: Mapping[str, Sequence[Any]] | None = None,
 ) -> None:
     """Check that a table keeps to the contract of a format.
 
@@ -573,6 +576,9 @@ def check_table(
         What each of its columns holds: numbers, with NaN where one is missing; or texts, with None.
     names : sequence of str, optional
         The names of its columns; None if the format has none.
+    beside : mapping of str to sequence, optional
+        What is known of its rows besides, by name, None where a cell is missing; not compared if
+        not given.
 
     Raises
     ------
@@ -589,24 +595,43 @@ def check_table(
     told = [False] * n_columns if table.text_columns is None else table.text_columns.tolist()
     assert told == is_text, f"text_columns: {told}"
     assert not (table.by_rows and any(is_text)), "by_rows: texts are read by columns"
+    _check_beside(table, table.annotations if beside is None else beside)
     _check_reading(table, columns, is_text)
     for position, column in enumerate(columns):
-        if not (is_text[position] and table.pool is not None):
-            cells = [text_of(cell) or None for block in table.items(position) for cell in block]
-            assert cells == [text_of(c) for c in column], f"items: column {position}: {cells}"
+        cells = [text_of(cell) or None for block in table.items(position) for cell in block]
+        assert cells == [text_of(c) for c in column], f"items: column {position}: {cells}"
+        levels = table.levels(position)
+        assert not levels or {*cells} <= {*levels, None}, f"levels: column {position}: {levels}"
+
+
+def _check_beside(table: Table, beside: Mapping[str, Sequence[Any]]) -> None:
+    known = table.annotations
+    assert known.keys() == beside.keys(), f"annotations: {sorted(known)}"
+    for name, cells in known.items():
+        found, wanted = ([text_of(cell) for cell in given] for given in (cells, beside[name]))
+        assert found == wanted, f"annotations: {name}: {found}"
+        assert len(cells) == table.shape[0], f"annotations: {name}: {len(cells)} cells"
+    for what in ("default_ids", "default_target"):
+        name = getattr(table, what)
+        assert name is None or name in known, f"{what}: none of the annotations: {name}"
+    assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
 
 
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
     pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
-    dtypes = (np.float64, np.float32) if table.narrow else (np.float64,)
+    is_narrow = bool(np.all(table.narrow))
+    dtypes = (np.float64, np.float32) if is_narrow else (np.float64,)
     assert everything.dtype in dtypes, f"read: dtype {everything.dtype}"
+    assert everything.itemsize <= table.cell_nbytes, f"cell_nbytes: {table.cell_nbytes}"
     assert everything.flags.c_contiguous, "read: not C-contiguous"
     whole = everything.T if table.by_rows else everything
     assert whole.shape == (len(columns), len(columns[0])), f"read: shape {everything.shape}"
-    kept = np.array_equal(everything.astype(np.float32), everything, equal_nan=True)
-    assert kept or not table.narrow, "narrow: float32 does not hold every value"
+    with np.errstate(over="ignore"):
+        kept = np.isnan(whole) | (whole.astype(np.float32) == whole)
+    promised = np.broadcast_to(table.narrow, len(columns))
+    assert kept[promised].all(), "narrow: float32 does not hold every value"
     texts = pool.texts()
     for position, column in enumerate(columns):
         _check_column(position, whole[position], column, texts if is_text[position] else None)

@@ -436,7 +436,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds())
     bare = replace(bare, no_target=True, censored=False)
     with _read(table, bare, folder) as (header, reading):
-        return _those_in(header, getattr(reading, "annotations", ()), options)
+        return _those_in(header, reading.annotations, options)
 
 
 def _those_in(header: TextSpool, beside: Collection[str], options: IngestOptions) -> IngestOptions:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import (
@@ -27,6 +26,7 @@ from srs_ooc.ingestion.formats import (
     TextCoder,
     distinct_names,
 )
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
@@ -60,9 +60,9 @@ class BedTable(Table):
     beside = ".bim", ".fam"
     default_ids = "id"
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        variants, samples = (_beside(path, suffix) for suffix in self.beside)
+    def __init__(self, file: File) -> None:
+        self._file, self._path = file, file.path
+        variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
         self.names: Collection[str] = distinct_names(
@@ -77,12 +77,13 @@ class BedTable(Table):
         self.held = (of_rows, Lease("which variant ids repeat", REPEATED * n_variants))
 
     def _check(self, variants: Path, samples: Path) -> None:
-        self.bed = BedFile(self._path, *self.shape)
-        self.bed.check(samples.name, variants.name)
+        self.genotypes = bed = BedFile(self._path, *self.shape)
+        bed.check(samples.name, variants.name)
+        self._read = bed.read
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
-        return self.bed.read(positions)
+        return self._read(positions)
 
 
 class PgenTable(BedTable):
@@ -103,8 +104,7 @@ class PgenTable(BedTable):
 
     def _check(self, variants: Path, samples: Path) -> None:
         n_samples, n_variants = self.shape
-        remedy = "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`."
-        pgenlib, self._lock = library("pgenlib", str(self._path), remedy), Lock()
+        pgenlib, self._lock = self._file.library(), Lock()
         with self._reading():
             self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
         if (found := self._reader.get_variant_ct()) != n_variants:
@@ -140,11 +140,6 @@ class PgenTable(BedTable):
             self._reader.read_dosages_list(positions.astype(np.uint32), dosages)
         dosages[dosages < 0] = np.nan
         return dosages
-
-
-def open_plink(path: Path) -> Table:
-    """Return the table of a ``.pgen`` or ``.bed`` file, which begin alike; errors as theirs."""
-    return PgenTable(path) if path.suffix == ".pgen" else BedTable(path)
 
 
 def is_plink(source: Mapping[str, Any]) -> bool:
