@@ -15,18 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import (
-    PAGE_ITEMS,
-    Candidates,
-    Criterion,
-    Iteration,
-    Outcome,
-    RowSplit,
-    State,
-    Stateful,
-    Subspace,
-    n_pages,
-)
+from srs_ooc.base import records
+from srs_ooc.base.records import Iteration, Outcome, RowSplit, State, Stateful, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of, scale_below
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
@@ -35,14 +25,8 @@ from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.learners.tree_learner import Columns, Learner
 from srs_ooc.runs.engine import Executor, Speculation
 from srs_ooc.runs.ledger import Progress
-from srs_ooc.samplers.base import (
-    IMPORTANCE,
-    LOSS,
-    PREDICTIONS,
-    SENSITIVITY,
-    Sampler,
-    SamplerContext,
-)
+from srs_ooc.samplers import base as samplers
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler, SamplerContext
 from srs_ooc.samplers.column_scores import Columns as BaseColumns
 from srs_ooc.samplers.column_scores import ColumnScore, score_columns
 from srs_ooc.trees.block import Block
@@ -76,7 +60,7 @@ class SavedCopy:
     def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         if name in self.pages:
-            start = first_page * PAGE_ITEMS
+            start = first_page * records.PAGE_ITEMS
             out[...] = self.pages[name][start : start + len(out)]
 
     def take(self, state: State) -> None:
@@ -85,8 +69,8 @@ class SavedCopy:
             old = self.pages.get(name, np.zeros(0, pages.array.dtype))
             new = np.zeros_like(pages.array)
             new[: min(len(old), len(new))] = old[: len(new)]
-            for page in np.flatnonzero(pages.changed[: n_pages(len(new))]):
-                piece = slice(page * PAGE_ITEMS, (page + 1) * PAGE_ITEMS)
+            for page in np.flatnonzero(pages.changed[: records.n_pages(len(new))]):
+                piece = slice(page * records.PAGE_ITEMS, (page + 1) * records.PAGE_ITEMS)
                 new[piece] = pages.array[piece]
             self.pages[name] = new
         for pages in state.pages.values():  # arrays may share one
@@ -333,7 +317,7 @@ def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
 
 _FIELDS = {
     IMPORTANCE: "importance",
-    SENSITIVITY: "importance",
+    samplers.SENSITIVITY: "importance",
     LOSS: "losses",
     PREDICTIONS: "predictions",
 }
@@ -347,7 +331,7 @@ def check_learner(
     n_codes: int = 16,
     tiled: bool = False,
     n_features: int = 1000,
-    criteria: tuple[Criterion, ...] = (),
+    criteria: tuple[records.Criterion, ...] = (),
 ) -> None:
     """Check that a learner keeps to the contract of :class:`srs_ooc.learners.tree_learner.Learner`.
 
@@ -414,16 +398,16 @@ def _split(n_rows: int) -> RowSplit:
     return RowSplit(rows[rows % 3 != 0], rows[rows % 3 == 0])
 
 
-def _candidates(n_rows: int, n_columns: int) -> Candidates:
+def _candidates(n_rows: int, n_columns: int) -> records.Candidates:
     """Return the first column, the first two, and so on, each judged by two splits."""
     sizes = np.arange(1, n_columns + 1)
     places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
     split = _split(n_rows)
     other = RowSplit(split.predicted, split.fitted)
-    return Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
+    return records.Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
 
 
-def _by(criterion: Criterion, n_rows: int, n_columns: int) -> Candidates:
+def _by(criterion: records.Criterion, n_rows: int, n_columns: int) -> records.Candidates:
     """Return the same columns, judged by a criterion of two thirds of the rows."""
     judged, fitted = _candidates(n_rows, n_columns), _split(n_rows).fitted
     return replace(judged, splits=(RowSplit(fitted, fitted[:0]),), criterion=criterion)
@@ -439,7 +423,7 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
     for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
-    if {IMPORTANCE, SENSITIVITY} & learner.provides:
+    if {IMPORTANCE, samplers.SENSITIVITY} & learner.provides:
         assert outcome.importance.dtype == np.int64, "importance: expected int64"
         assert len(outcome.importance) == len(features), "importance: expected one a feature"
     if split is not None and outcome.predictions is not None:

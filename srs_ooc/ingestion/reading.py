@@ -20,28 +20,12 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ByteProgress,
-    IngestOptions,
-    Roles,
-    SideColumns,
-    StoredColumns,
-    cells_of,
-)
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
-from srs_ooc.ingestion.scratch import (
-    Panels,
-    ScratchArray,
-    TextSpool,
-    anonymous_array,
-    check_disk,
-    disk_of,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, WHOLE_NBYTES, PieceReader, SourceFile, part_of
 from srs_ooc.ingestion.writer import FeatureKinds, as_float32
 from srs_ooc.native import _native
@@ -83,7 +67,7 @@ class WorkFolder:
             yield work
 
 
-Features = tuple[StoredColumns, bool, FeatureKinds, int]
+Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]
 """The features of a table once they are read.
 
 All rows of them; whether float32 holds every value; what is known of their kinds; and the memory
@@ -250,7 +234,7 @@ class TextReading(Reading):
 
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        cells = cells_of(self.options.kinds.settle(self.source, self._header))
+        cells = ingest_options.cells_of(self.options.kinds.settle(self.source, self._header))
         slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -268,8 +252,8 @@ class TextReading(Reading):
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
         shape = Shape(n_rows, roles.n_features)
-        disk = disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
-        check_disk(self._work.folder, *disk)
+        disk = scratch.disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        scratch.check_disk(self._work.folder, *disk)
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
@@ -280,7 +264,7 @@ class TextReading(Reading):
         reader = text_tables.TableReader(
             roles.slots(),
             stream,
-            kinds=cells_of(forced),
+            kinds=ingest_options.cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
             staged_rows=memory.staged_rows,
         )
@@ -443,7 +427,8 @@ class TableReading(Reading):
         n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
         if not self.options.link:
             form, by_rows = self._memory.form, table.by_rows
-            check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows, cell_nbytes=size))
+            disk = scratch.disk_of(shape, form, by_rows=by_rows, cell_nbytes=size)
+            scratch.check_disk(self._work.folder, *disk)
         lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
@@ -589,7 +574,8 @@ class TableReading(Reading):
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
         pool = self._table.pool or TextCoder(self._memory.category_nbytes)
-        self._refuse_texts(columns[holds_texts & ~np.isin(forced, (FREE, CATEGORICAL))], pool)
+        is_number = ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))
+        self._refuse_texts(columns[holds_texts & is_number], pool)
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),

@@ -27,16 +27,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import formats, ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import (
-    FORMATS,
-    REMEDIES,
-    Floats,
-    Format,
-    Names,
-    Table,
-    TextCoder,
-    in_memory,
-)
+from srs_ooc.ingestion.formats import Floats, Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
 from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
@@ -78,7 +69,7 @@ class File:
 
     def library(self) -> Any:
         """Return the module that its format needs; a ``UsageError`` where it is not installed."""
-        return library(self.format.needs, str(self), REMEDIES[self.format.needs])
+        return library(self.format.needs, str(self), formats.REMEDIES[self.format.needs])
 
     def scratch_file(self, name: str, nbytes: int) -> Path:
         """Return the path of a scratch file, for which the disk has room, or a ``StoreError``."""
@@ -117,8 +108,8 @@ def format_of(path: Path, inner: str = "") -> Format | None:
     start = b""
     with suppress(OSError), path.open("rb") as file:
         start = file.read(START_NBYTES)
-    ours = (one for one in FORMATS if one.reader and one.fits(path, start, first_line, inner))
-    return next(ours, None)
+    ours = (one for one in formats.FORMATS if one.reader)
+    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
 
 
 def opener_of(path: Path, query: str | None = None) -> Opener | None:
@@ -134,7 +125,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     """
     what, (file, inner) = str(path), place_in(path)
     if isinstance(url := place_of(file), Url):
-        zarr = next(one for one in FORMATS if one.name == "Zarr")
+        zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
         return lambda scratch, options: _opened(File(zarr, url, inner, scratch, options))
     known = format_of(file, inner)
     if query is not None and not (known and known.also == "query"):
@@ -346,7 +337,7 @@ class SvmlightTable(in_memory.SparseTable):
     default_target = "label"
 
     def __init__(self, file: File) -> None:
-        self._options, self._what = file.options, str(file)
+        self._options = file.options
         self.annotations: dict[str, list[str]] = {"label": []}
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
         self._n_rows = self._n_cells = self._highest = 0
@@ -356,16 +347,12 @@ class SvmlightTable(in_memory.SparseTable):
         if not self._n_cells:
             raise InputError(f"{file}: expected lines of a target and index:value, found none.")
         first = min(1, self._lowest)
-        shape = (self._n_rows, self._highest - first + 1)
-        self._memory(shape).check(file)
-        self._load(shape, first)
-
-    def _load(self, shape: tuple[int, int], first: int) -> None:
+        self._memory(shape := (self._n_rows, self._highest - first + 1)).check(file)
         from scipy import sparse
 
         values, ends = np.frombuffer(self._values), np.frombuffer(self._ends, np.int64)
         indices = np.frombuffer(self._indices, np.int64) - first
-        super().__init__(sparse.csr_array((values, indices, ends), shape=shape), self._what)
+        super().__init__(sparse.csr_array((values, indices, ends), shape=shape), str(file))
         self.names = Names(shape[1], lambda: (f"f{first + i}" for i in range(shape[1])))
         del self._indices, self._values, self._ends
 
@@ -408,8 +395,8 @@ class SvmlightTable(in_memory.SparseTable):
         # row by row, column by column, and one of them growing
         loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
         self.opening = (Lease("SciPy and the cells", loading),)
-        held = (*self.held, ingest_memory.lines_lease(shape[0], self.work_nbytes))
-        return self._options.memory(shape[1], shape[0], held, self.opening)
+        self.shape = shape
+        return in_memory.memory_of(self, self._options)
 
 
 def _lines(pieces: PieceReader) -> Iterator[bytes]:

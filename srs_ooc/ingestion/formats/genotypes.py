@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import (
-    FINDING_REPEATED,
-    REPEATED,
-    Floats,
-    Table,
-    TextCoder,
-    distinct_names,
-)
+from srs_ooc.ingestion.formats import Floats, Table, TextCoder
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
@@ -65,7 +59,7 @@ class BedTable(Table):
         variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
-        self.names: Collection[str] = distinct_names(
+        self.names: Collection[str] = formats.distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
             lambda: map(_by_place, _records_of(variants, _BIM)),
         )
@@ -73,8 +67,9 @@ class BedTable(Table):
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
-        self.opening = (of_rows, Lease("variant ids compared", FINDING_REPEATED * n_variants))
-        self.held = (of_rows, Lease("which variant ids repeat", REPEATED * n_variants))
+        compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
+        self.opening = (of_rows, compared)
+        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
 
     def _check(self, variants: Path, samples: Path) -> None:
         self.genotypes = bed = BedFile(self._path, *self.shape)

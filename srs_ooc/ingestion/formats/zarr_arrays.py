@@ -25,19 +25,8 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
-from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import (
-    FINDING_REPEATED,
-    REPEATED,
-    Floats,
-    Items,
-    Table,
-    TextCoder,
-    distinct_names,
-    hdf5,
-    in_memory,
-    reading,
-)
+from srs_ooc.ingestion import formats
+from srs_ooc.ingestion.formats import Floats, Items, Table, TextCoder, hdf5, in_memory
 from srs_ooc.ingestion.formats.files import File
 from srs_ooc.store.manifest import ATTRIBUTE
 from srs_ooc.store.objects import Objects
@@ -67,7 +56,7 @@ def _reading(what: str) -> Iterator[None]:
     limits = zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     at_url = "Name an array, as URL/ARRAY: a web server does not list them."
     remedy = at_url if "://" in what else "Get the folder again."
-    with _LOCK, warnings.catch_warnings(), limits, reading(what, "arrays of Zarr", remedy):
+    with _LOCK, warnings.catch_warnings(), limits, formats.reading(what, "arrays of Zarr", remedy):
         warnings.simplefilter("ignore")
         yield
 
@@ -190,8 +179,7 @@ class ZarrTable(Table):
         library = Lease("zarr", nbytes)
         self.held = (library, *self.held)
         self.opening = (library, *self.opening)
-        lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
-        file.options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
+        in_memory.memory_of(self, file.options).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
         nbytes = 0 if self.by_rows else n_rows * n_features * self._dtype.itemsize
         self._copy, self._is_copied = file.scratch_file("zarr-columns", nbytes), False
@@ -384,12 +372,12 @@ class VcfZarrTable(ZarrTable):
             del known["variant_allele"]
         self.default_ids = _SAMPLES
         ids, n = known.get("variant_id"), self.shape[1]
-        self.names: Collection[str] = distinct_names(
+        self.names: Collection[str] = formats.distinct_names(
             lambda: ids.items() if ids else repeat(".", n),
             lambda: _by_place(known, n, self._what),
         )
-        self.opening = (Lease("variant ids compared", FINDING_REPEATED * self.shape[1]),)
-        self.held = (Lease("which variant ids repeat", REPEATED * self.shape[1]),)
+        self.opening = (Lease("variant ids compared", formats.FINDING_REPEATED * self.shape[1]),)
+        self.held = (Lease("which variant ids repeat", formats.REPEATED * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells[features, rows]
