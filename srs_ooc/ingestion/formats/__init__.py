@@ -169,7 +169,9 @@ def reading(
     except SrsOocError:
         raise
     except errors as error:
-        said = " ".join(str(error).split())[:300].rstrip(".") or repr(error)
+        texts = (one.decode(errors="replace") for one in error.args[:1] if isinstance(one, bytes))
+        text = next(texts, str(error))
+        said = " ".join(text.split())[:300].rstrip(".") or repr(error)
         raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 

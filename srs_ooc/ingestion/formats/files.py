@@ -204,15 +204,13 @@ class NpyTable(Table):
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
-        n_items = self.shape[1] if self.by_rows else self.shape[0]
-        lines = self._lines(n_items, positions)
-        return in_memory.as_floats(lines, self._what)
+        return in_memory.as_floats(self._lines(positions), self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         n_rows, n_columns = self.shape
         if not self.by_rows:
-            yield from in_memory.item_blocks(self._lines(n_rows, np.array([position]))[0])
+            yield from in_memory.item_blocks(self._lines(np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
         is_long = line_nbytes > _LONG
@@ -224,12 +222,11 @@ class NpyTable(Table):
                 cells = in_memory.read_lines(self._path, self._dtype, first, 1, places, self._what)
                 yield cells[:, 0].tolist()
             else:
-                yield self._lines(n_columns, rows)[:, position].tolist()
+                yield self._lines(rows)[:, position].tolist()
 
-    def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
-        return in_memory.read_lines(
-            self._path, self._dtype, self._offset, n_items, positions, self._what
-        )
+    def _lines(self, positions: NDArray[np.intp]) -> NDArray[Any]:
+        cells, n_items = (self._path, self._dtype, self._offset), self.shape[int(self.by_rows)]
+        return in_memory.read_lines(*cells, n_items, positions, self._what)
 
 
 def open_npz(file: File) -> Table:
@@ -448,14 +445,9 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
 
 def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
     """Read the fields of the outermost structure up to the groups of rows."""
-    number = n_columns = n_rows = 0
+    n_columns = n_rows = 0
     holds = False
-    while True:
-        head = _byte(footer)
-        if not head:
-            raise ValueError("the structure ends before the groups of rows")
-        number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
-        kind = head & 0x0F
+    for number, kind in _fields(footer):
         if number == _SCHEMA and kind in _LISTS:
             n_columns = _list_header(footer)[0] - 1  # but for the root
             for _ in range(n_columns + 1):
@@ -468,27 +460,30 @@ def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
             return n_rows, n_columns, _list_header(footer)[0], holds
         else:
             _skip(footer, kind, 0)
+    raise ValueError("the structure ends before the groups of rows")
 
 
-def _byte(footer: io.BytesIO) -> int:
-    return footer.read(1)[0]
+def _fields(footer: io.BytesIO) -> Iterator[tuple[int, int]]:
+    """Yield number and kind of each field of a structure; who asks reads it, or skips it."""
+    number = 0
+    while head := footer.read(1)[0]:
+        number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
+        yield number, head & 0x0F
 
 
 def _varint(footer: io.BytesIO) -> int:
-    value = shift = 0
-    while shift <= 63:
-        byte = _byte(footer)
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = footer.read(1)[0]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value
-        shift += 7
     raise ValueError("no number of 64 bits")
 
 
 def _list_header(footer: io.BytesIO) -> tuple[int, int]:
-    head = _byte(footer)
-    n_items = head >> 4
-    return (_varint(footer) if n_items == 0x0F else n_items), head & 0x0F
+    n_items, of = divmod(footer.read(1)[0], 0x10)
+    return (_varint(footer) if n_items == 0x0F else n_items), of
 
 
 def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
@@ -504,10 +499,8 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
             # a boolean of a list takes a byte, one of a structure none
             _skip(footer, _BYTE if of in _BOOLEANS else of, depth + 1)
     elif kind == _STRUCT:
-        while head := _byte(footer):
-            if not head >> 4:
-                _varint(footer)
-            _skip(footer, head & 0x0F, depth + 1)
+        for _, inner in _fields(footer):
+            _skip(footer, inner, depth + 1)
     elif kind not in _BOOLEANS:
         raise ValueError("a kind that is not used here")
 

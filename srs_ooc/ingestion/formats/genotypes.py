@@ -117,16 +117,10 @@ class PgenTable(BedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        try:
-            with self._lock:  # a reader does one thing at a time
-                yield
-        except RuntimeError as error:
-            said = error.args[0]
-            said = " ".join((said.decode() if isinstance(said, bytes) else str(said)).split())
-            raise InputError(
-                f"{self._path}: expected a .pgen file, Pgenlib found: {said.rstrip('.')}. Get the "
-                "three files again, as they belong together."
-            ) from error
+        remedy = "Get the three files again, as they belong together."
+        how = (RuntimeError, "Pgenlib found")
+        with formats.reading(self._path, "a .pgen file", remedy, *how), self._lock:
+            yield  # a reader does one thing at a time
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
