@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _PUBLIC = {
+    "Lease": "srs_ooc.base.budget",
     "BudgetError": "srs_ooc.base.errors",
     "InputError": "srs_ooc.base.errors",
     "RunError": "srs_ooc.base.errors",

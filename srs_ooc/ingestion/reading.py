@@ -273,7 +273,7 @@ class TextReading(Reading):
         reader.set_panel(spool.panel)
 
         def panel_full() -> None:
-            spool.flush(reader.n_panel_rows)
+            spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
@@ -286,10 +286,10 @@ class TextReading(Reading):
             memory = memory.with_rows(max(memory.n_rows, bound), drops_rows=drops)
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
-            rows.number_rows(reader.n_rows)
+            rows.number_rows(reader.native.n_rows)
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
-        self._panels, self._fits_float32 = spool, reader.fits_float32
+        self._panels, self._fits_float32 = spool, reader.native.fits_float32
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()

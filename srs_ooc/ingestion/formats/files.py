@@ -126,7 +126,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     what, (file, inner) = str(path), place_in(path)
     if isinstance(url := place_of(file), Url):
         zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
-        return lambda scratch, options: _opened(File(zarr, url, inner, scratch, options))
+        return partial(_opened, partial(File, zarr, url, inner))
     known = format_of(file, inner)
     if query is not None and not (known and known.also == "query"):
         raise UsageError(
@@ -138,7 +138,7 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
             f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
         )
     if known:
-        return lambda scratch, options: _opened(File(known, file, inner, scratch, options))
+        return partial(_opened, partial(File, known, file, inner))
     outside = places_of(GROUP)
     if (ending := file.suffix.removeprefix(".")) not in outside:
         return None
@@ -150,7 +150,8 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
     return opened
 
 
-def _opened(file: File) -> Table:
+def _opened(at: partial[File], scratch: Path, options: IngestOptions) -> Table:
+    file = at(scratch, options)
     reader: Callable[[File], Table]
     reader = part_at(f"srs_ooc.ingestion.formats.{file.format.reader}", str(file))
     return reader(file)
@@ -508,7 +509,7 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
 _COLUMNS = 1024  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
-class ArrowFile(in_memory.TypedColumns):
+class ArrowFile(in_memory.FrameTable):
     """A Parquet or Feather file: a ``Table`` read by columns.
 
     Columns that pandas notes as the index of a frame (``index_names``) stand before the others.
@@ -524,6 +525,7 @@ class ArrowFile(in_memory.TypedColumns):
     """
 
     work_nbytes = 40 * MB  # to read, decode and free; measured 8 to 30 MB
+    _library = "pyarrow"
 
     def __init__(self, file: File) -> None:
         # what Arrow's own pools keep of freed memory would count against the cap: of a library that

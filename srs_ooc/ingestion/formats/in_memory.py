@@ -576,39 +576,16 @@ def column_of(table: Any, position: int) -> Any:
     return getattr(table, "iloc", table)[:, position]
 
 
-class TypedColumns(Table):
-    """Columns that each have a dtype of pandas, polars or Arrow."""
-
-    _what: str
-    _library = "pyarrow"
-    names: list[str]
-    text_columns: NDArray[np.bool_]
-    narrow: NDArray[np.bool_]
-
-    def _describe(self, names: Iterable[Any], kinds: Iterable[Any]) -> None:
-        self.names, self._kinds = list(map(str, names)), list(kinds)
-        self.text_columns, self.narrow, self._others = kinds_of(self._kinds)
-
-    def _columns(self, positions: list[int]) -> Iterator[Any]:
-        """Yield columns by position."""
-        raise NotImplementedError
-
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
-        """Return columns, each a row of the result."""
-        refuse_others(self._what, self.names, self._others, positions, self._library)
-        out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
-        for line, place, column in zip(out, places, self._columns(places), strict=True):
-            what = f"{self._what}, column {self.names[place]!r}"
-            read_column(line, column, pool, what, is_text=bool(self.text_columns[place]))
-        return out
-
-
-class FrameTable(TypedColumns):
+class FrameTable(Table):
     """A frame read by columns; the frame itself says of which library.
 
     Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
     refused, unless it is named in ``as_texts``.
     """
+
+    names: list[str]
+    text_columns: NDArray[np.bool_]
+    narrow: NDArray[np.bool_]
 
     def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
         self.format = self._library = str(frame_library(frame))
@@ -624,6 +601,19 @@ class FrameTable(TypedColumns):
                 self.text_columns[position] = any(
                     not isinstance(item, _NUMBERS) and not is_missing(item) for item in items
                 )
+
+    def _describe(self, names: Iterable[Any], kinds: Iterable[Any]) -> None:
+        self.names, self._kinds = list(map(str, names)), list(kinds)
+        self.text_columns, self.narrow, self._others = kinds_of(self._kinds)
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
+        """Return columns, each a row of the result."""
+        refuse_others(self._what, self.names, self._others, positions, self._library)
+        out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
+        for line, place, column in zip(out, places, self._columns(places), strict=True):
+            what = f"{self._what}, column {self.names[place]!r}"
+            read_column(line, column, pool, what, is_text=bool(self.text_columns[place]))
+        return out
 
     def _columns(self, positions: list[int]) -> Iterator[Any]:
         for place in positions:
@@ -851,26 +841,13 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
         return FrameTable(thing, "the frame", as_texts)
     if type(thing).__module__.startswith("scipy.sparse"):
         return SparseTable(thing, "the sparse matrix")
-    if all(hasattr(thing, name) for name in ("format", "shape", "read")):
-        return table_of(thing)
+    if isinstance(thing, Table):
+        return thing  # of a format of the caller's own
     raise InputError(
         "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
-        "sparse matrix or an object with the shape of srs_ooc.ingestion.formats.Table, found "
+        "sparse matrix or an object of a subclass of srs_ooc.extend.Table, found "
         f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
     )
-
-
-class _Shaped(Table):
-    """A table whose class is no :class:`Table`: what it has not is as that has it."""
-
-    def __init__(self, thing: Any) -> None:
-        known = (*Table.__annotations__, "read", "items", "levels", "close")
-        vars(self).update({one: getattr(thing, one) for one in known if hasattr(thing, one)})
-
-
-def table_of(thing: Any) -> Table:
-    """Return a table of a format that is not ours, with all that a :class:`Table` has."""
-    return thing if isinstance(thing, Table) else _Shaped(thing)
 
 
 def memory_of(table: Table, options: IngestOptions) -> IngestMemory:

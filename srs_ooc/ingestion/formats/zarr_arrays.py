@@ -310,17 +310,13 @@ class _Group:
         """Do nothing: nothing is open."""
 
 
-class _SparseZarr(hdf5.SparseMatrix):
-    chunks_held = 5  # as of ZarrTable
-
-
 def _open_cells(root: Any, file: File) -> Table:
     """Return a matrix of AnnData; its name ends in ``.T`` where it is to be turned round."""
     what, name = str(file.path), file.inner
     group, turned = _Group(root, what), name.endswith(".T")
     node = hdf5.node_at(group, name.removesuffix(".T") or "X", what)
     if hdf5.is_sparse(node):
-        table: Table = _SparseZarr(node, replace(file, inner=""), turned=turned)
+        table: Table = hdf5.SparseMatrix(node, replace(file, inner=""), turned=turned)
     else:
         table = ZarrTable(node, {}, file, by_feature=turned)
     table.format = f"anndata zarr {node.name}{', turned' * turned}"
