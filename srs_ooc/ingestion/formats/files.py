@@ -129,8 +129,9 @@ def opener_of(path: Path, query: str | None = None) -> Opener | None:
         return partial(_opened, partial(File, zarr, url, inner))
     known = format_of(file, inner)
     if query is not None and not (known and known.also == "query"):
+        engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
         raise UsageError(
-            f"{what}: expected a database of SQLite or DuckDB for --query, found another file. "
+            f"{what}: expected a database of {engines} for --query, found another file. "
             "Leave --query out, or check the path."
         )
     if inner and file.is_file() and not (known and known.also == "path"):
