@@ -5,6 +5,7 @@ one; the methods of ``srs_ooc.methods`` import nothing else. ``docs/extending.md
 names are for, and :mod:`srs_ooc.testing` checks a part.
 """
 
+from srs_ooc.base.budget import Lease as Lease
 from srs_ooc.base.errors import (
     BudgetError as BudgetError,
     InputError as InputError,

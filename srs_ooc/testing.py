@@ -15,18 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import (
-    PAGE_ITEMS,
-    Candidates,
-    Criterion,
-    Iteration,
-    Outcome,
-    RowSplit,
-    State,
-    Stateful,
-    Subspace,
-    n_pages,
-)
+from srs_ooc.base import records
+from srs_ooc.base.records import Iteration, Outcome, RowSplit, State, Stateful, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of, scale_below
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
@@ -35,14 +25,8 @@ from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.learners.tree_learner import Columns, Learner
 from srs_ooc.runs.engine import Executor, Speculation
 from srs_ooc.runs.ledger import Progress
-from srs_ooc.samplers.base import (
-    IMPORTANCE,
-    LOSS,
-    PREDICTIONS,
-    SENSITIVITY,
-    Sampler,
-    SamplerContext,
-)
+from srs_ooc.samplers import base as samplers
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler, SamplerContext
 from srs_ooc.samplers.column_scores import Columns as BaseColumns
 from srs_ooc.samplers.column_scores import ColumnScore, score_columns
 from srs_ooc.trees.block import Block
@@ -76,7 +60,7 @@ class SavedCopy:
     def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
         """Fill ``out`` from a large array, from page ``first_page`` on."""
         if name in self.pages:
-            start = first_page * PAGE_ITEMS
+            start = first_page * records.PAGE_ITEMS
             out[...] = self.pages[name][start : start + len(out)]
 
     def take(self, state: State) -> None:
@@ -85,8 +69,8 @@ class SavedCopy:
             old = self.pages.get(name, np.zeros(0, pages.array.dtype))
             new = np.zeros_like(pages.array)
             new[: min(len(old), len(new))] = old[: len(new)]
-            for page in np.flatnonzero(pages.changed[: n_pages(len(new))]):
-                piece = slice(page * PAGE_ITEMS, (page + 1) * PAGE_ITEMS)
+            for page in np.flatnonzero(pages.changed[: records.n_pages(len(new))]):
+                piece = slice(page * records.PAGE_ITEMS, (page + 1) * records.PAGE_ITEMS)
                 new[piece] = pages.array[piece]
             self.pages[name] = new
         for pages in state.pages.values():  # arrays may share one
@@ -333,7 +317,7 @@ def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
 
 _FIELDS = {
     IMPORTANCE: "importance",
-    SENSITIVITY: "importance",
+    samplers.SENSITIVITY: "importance",
     LOSS: "losses",
     PREDICTIONS: "predictions",
 }
@@ -347,7 +331,7 @@ def check_learner(
     n_codes: int = 16,
     tiled: bool = False,
     n_features: int = 1000,
-    criteria: tuple[Criterion, ...] = (),
+    criteria: tuple[records.Criterion, ...] = (),
 ) -> None:
     """Check that a learner keeps to the contract of :class:`srs_ooc.learners.tree_learner.Learner`.
 
@@ -414,16 +398,16 @@ def _split(n_rows: int) -> RowSplit:
     return RowSplit(rows[rows % 3 != 0], rows[rows % 3 == 0])
 
 
-def _candidates(n_rows: int, n_columns: int) -> Candidates:
+def _candidates(n_rows: int, n_columns: int) -> records.Candidates:
     """Return the first column, the first two, and so on, each judged by two splits."""
     sizes = np.arange(1, n_columns + 1)
     places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
     split = _split(n_rows)
     other = RowSplit(split.predicted, split.fitted)
-    return Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
+    return records.Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
 
 
-def _by(criterion: Criterion, n_rows: int, n_columns: int) -> Candidates:
+def _by(criterion: records.Criterion, n_rows: int, n_columns: int) -> records.Candidates:
     """Return the same columns, judged by a criterion of two thirds of the rows."""
     judged, fitted = _candidates(n_rows, n_columns), _split(n_rows).fitted
     return replace(judged, splits=(RowSplit(fitted, fitted[:0]),), criterion=criterion)
@@ -439,7 +423,7 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
     for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
-    if {IMPORTANCE, SENSITIVITY} & learner.provides:
+    if {IMPORTANCE, samplers.SENSITIVITY} & learner.provides:
         assert outcome.importance.dtype == np.int64, "importance: expected int64"
         assert len(outcome.importance) == len(features), "importance: expected one a feature"
     if split is not None and outcome.predictions is not None:
@@ -561,7 +545,10 @@ def _scored(score: ColumnScore, columns: BaseColumns, size: int) -> NDArray[np.f
 
 
 def check_table(
-    table: Table, columns: Sequence[Sequence[Any]], names: Sequence[str] | None = None
+    table: Table,
+    columns: Sequence[Sequence[Any]],
+    names: Sequence[str] | None = None,
+    beside: Mapping[str, Sequence[Any]] | None = None,
 ) -> None:
     """Check that a table keeps to the contract of a format.
 
@@ -573,6 +560,9 @@ def check_table(
         What each of its columns holds: numbers, with NaN where one is missing; or texts, with None.
     names : sequence of str, optional
         The names of its columns; None if the format has none.
+    beside : mapping of str to sequence, optional
+        What is known of its rows besides, by name, None where a cell is missing; not compared if
+        not given.
 
     Raises
     ------
@@ -589,24 +579,43 @@ def check_table(
     told = [False] * n_columns if table.text_columns is None else table.text_columns.tolist()
     assert told == is_text, f"text_columns: {told}"
     assert not (table.by_rows and any(is_text)), "by_rows: texts are read by columns"
+    _check_beside(table, table.annotations if beside is None else beside)
     _check_reading(table, columns, is_text)
     for position, column in enumerate(columns):
-        if not (is_text[position] and table.pool is not None):
-            cells = [text_of(cell) or None for block in table.items(position) for cell in block]
-            assert cells == [text_of(c) for c in column], f"items: column {position}: {cells}"
+        cells = [text_of(cell) or None for block in table.items(position) for cell in block]
+        assert cells == [text_of(c) for c in column], f"items: column {position}: {cells}"
+        levels = table.levels(position)
+        assert not levels or {*cells} <= {*levels, None}, f"levels: column {position}: {levels}"
+
+
+def _check_beside(table: Table, beside: Mapping[str, Sequence[Any]]) -> None:
+    known = table.annotations
+    assert known.keys() == beside.keys(), f"annotations: {sorted(known)}"
+    for name, cells in known.items():
+        found, wanted = ([text_of(cell) for cell in given] for given in (cells, beside[name]))
+        assert found == wanted, f"annotations: {name}: {found}"
+        assert len(cells) == table.shape[0], f"annotations: {name}: {len(cells)} cells"
+    for what in ("default_ids", "default_target"):
+        name = getattr(table, what)
+        assert name is None or name in known, f"{what}: none of the annotations: {name}"
+    assert {*table.index_names} <= {*(table.names or ())}, f"index_names: {table.index_names}"
 
 
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
     pool = table.pool or TextCoder(1_000_000)
     n_lines = table.shape[0] if table.by_rows else table.shape[1]
     everything = table.read(np.arange(n_lines), pool)
-    dtypes = (np.float64, np.float32) if table.narrow else (np.float64,)
+    is_narrow = bool(np.all(table.narrow))
+    dtypes = (np.float64, np.float32) if is_narrow else (np.float64,)
     assert everything.dtype in dtypes, f"read: dtype {everything.dtype}"
+    assert everything.itemsize <= table.cell_nbytes, f"cell_nbytes: {table.cell_nbytes}"
     assert everything.flags.c_contiguous, "read: not C-contiguous"
     whole = everything.T if table.by_rows else everything
     assert whole.shape == (len(columns), len(columns[0])), f"read: shape {everything.shape}"
-    kept = np.array_equal(everything.astype(np.float32), everything, equal_nan=True)
-    assert kept or not table.narrow, "narrow: float32 does not hold every value"
+    with np.errstate(over="ignore"):
+        kept = np.isnan(whole) | (whole.astype(np.float32) == whole)
+    promised = np.broadcast_to(table.narrow, len(columns))
+    assert kept[promised].all(), "narrow: float32 does not hold every value"
     texts = pool.texts()
     for position, column in enumerate(columns):
         _check_column(position, whole[position], column, texts if is_text[position] else None)

@@ -43,7 +43,8 @@ def test_sparse_and_svmlight(tmp_path):
     check_table(open_object(sparse.csr_array(MATRIX)), COLUMNS)
     (tmp_path / "t.svm").write_text("u 1:1.5 3:7\nv 2:2 3:8\nu 1:-3 3:1e30\n")
     full = [[1.5, 0.0, -3.0], *COLUMNS[1:]]
-    check_table(opened(tmp_path / "t.svm", tmp_path), full, ["f1", "f2", "f3"])
+    labels = {"label": ["u", "v", "u"]}
+    check_table(opened(tmp_path / "t.svm", tmp_path), full, ["f1", "f2", "f3"], labels)
 
 
 @pytest.mark.few(1)
@@ -90,9 +91,10 @@ def test_the_format_that_the_docs_show(tmp_path):
     path, known = tmp_path / "t.json", {}
     for block in blocks:
         exec(block, known)
-    path.write_text('{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}')
+    features = '{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}'
+    path.write_text(f'{{"id": [1, 2, 3], "ill": [0, 1, 0], "features": {features}}}')
     made = srs_ooc.ingest(known["JsonTable"](path), tmp_path / "t.zarr", memory_mb=4000)
-    assert (made.n_rows, made.n_features, made.classes) == (3, 2, ("u", "v"))
+    assert (made.n_rows, made.n_features, made.classes) == (3, 3, ("0", "1"))
     assert made.source["format"] == "json"
 
 
@@ -106,6 +108,30 @@ class _Shifted(ArrayTable):
 class _Narrow(ArrayTable):
     def read(self, positions, pool):
         return super().read(positions, pool).astype(np.float32)
+
+
+class _Annotated(ArrayTable):
+    def __init__(self, **said):
+        super().__init__(MATRIX, "it")
+        vars(self).update({"names": NAMES, "annotations": {"id": ["p", "q", "r"]}} | said)
+
+
+@pytest.mark.parametrize(
+    ("said", "match"),
+    [
+        ({}, "annotations"),
+        ({"annotations": {"sex": ["m", "f", "f"]}}, "annotations: sex"),
+        ({"annotations": {"sex": ["m", "f"]}}, "annotations: sex"),
+        ({"annotations": {"sex": ["m", None, "f"]}, "default_ids": "id"}, "default_ids: none"),
+        ({"annotations": {"sex": ["m", None, "f"]}, "index_names": ["d"]}, "index_names"),
+        ({"annotations": {"sex": ["m", None, "f"]}, "narrow": np.full(3, True)}, "narrow"),
+        ({"annotations": {"sex": ["m", None, "f"]}, "cell_nbytes": 4}, "cell_nbytes"),
+        ({"annotations": {"sex": ["m", None, "f"]}, "levels": lambda _: ["u"]}, "levels"),
+    ],
+)
+def test_the_suite_sees_what_a_table_says_of_itself_wrongly(said, match):
+    with pytest.raises(AssertionError, match=match):
+        check_table(_Annotated(**said), COLUMNS, NAMES, {"sex": ["m", None, "f"]})
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,8 @@ def test_a_format_from_outside_is_ingested_by_the_command_line(tmp_path, monkeyp
     point = "[srs_ooc.formats]\njson = json_table:open_json\ndat = json_table:gone\n"
     install(tmp_path / "site", monkeypatch, "json_table", example, point)
     path, store = tmp_path / "t.json", tmp_path / "t.zarr"
-    path.write_text('{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}')
+    features = '{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}'
+    path.write_text(f'{{"id": [1, 2, 3], "ill": [0, 1, 0], "features": {features}}}')
     assert "rows: 3" in srs_ooc("ingest", path, store, "--dry-run").stdout
     assert "3 rows x 2 features" in srs_ooc("ingest", path, store, "--target", "y").stdout
     assert json_of("inspect", store, "--json")["n_features"] == 2

@@ -178,7 +178,7 @@ class CsvPanels:
         done = 0
 
         def panel() -> Panel:
-            n_rows = reader.n_panel_rows
+            n_rows = reader.native.panel_row
             blob, ends = reader.categories()
             pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
             for column, known in zip(values, self._splits.facts["categories"], strict=True):
@@ -197,12 +197,12 @@ class CsvPanels:
             self._raise(reader)
             if reader.panel_is_full:
                 yield panel()
-                done += reader.n_panel_rows
+                done += reader.native.panel_row
                 ids, labels = [], []
                 reader.set_panel(values)
-        if reader.n_rows == 0:
+        if reader.native.n_rows == 0:
             raise InputError(f"{self._path}: expected rows after the header, found none.")
-        if reader.n_panel_rows:
+        if reader.native.panel_row:
             yield panel()
 
     def _kinds(self) -> NDArray[np.uint8]:
@@ -218,8 +218,8 @@ class CsvPanels:
             slot = self._slots[column]
             return repr(names[slot] if slot >= 0 else self._target.decode())
 
-        if reader.problem is not None and reader.problem[0] == "not_a_number":
-            _, line, column, text = reader.problem
+        if reader.native.problem is not None and reader.native.problem[0] == "not_a_number":
+            _, line, column, text = reader.native.problem
             raise InputError(
                 f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
                 f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."

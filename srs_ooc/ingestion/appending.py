@@ -293,7 +293,6 @@ class JoinedRows(Table):
         self.shape = (old.n_rows + new.n_rows, p := old.n_features)
         dtypes = {store.manifest.values_dtype for store in self._stores}
         self.narrow = not self._keeps or dtypes == {"float32"}
-        self.wide = not self.narrow  # as cells of rows that are left out may have decided
         self._stored = np.argsort(old.array("positions"))
         kinds = [store.kinds() for store in self._stores]
         self._kinds = np.minimum(*kinds)
@@ -350,7 +349,7 @@ class JoinedRows(Table):
             raise ingest_memory.many_texts(str(store.place), (texts or [""])[len(numbers)])
         return _renumbered(codes, numbers)
 
-    def amend(self, positions: NDArray[np.intp], facts: CodeFacts) -> None:
+    def amend(self, positions: NDArray[np.integer[Any]], facts: CodeFacts) -> None:
         """Have what coding found be that of values, where these were codes; kinds be kept."""
         stored, (old, new) = self._stored[positions], self._stores
         cut = np.flatnonzero(self._is_cut[stored])
@@ -432,7 +431,10 @@ def _join_rows(
     kinds = _kinds_of(old, work.scratch / "categories.csv", with_covariates=False)
     both, plain = JoinedRows(first, second, work), replace(_plain(old, options), kinds=kinds)
     side = SideColumns(names=iter(old.names), columns=columns)
-    made = ingest_reading(TableReading(both, table, plain, side, work, dict), work)
+    reading = TableReading(both, table, plain, side, work, dict)
+    reading.fits_float32 = bool(both.narrow)  # or cells of rows that are left out may have decided
+    reading.amend = both.amend
+    made = ingest_reading(reading, work)
     if both.n_outside.any():
         n_cells, n_features = int(both.n_outside.sum()), int(np.count_nonzero(both.n_outside))
         found["inferred"]["appended"].append(

@@ -77,6 +77,16 @@ class TableReader:
     staged_rows : int
         So many rows at a time go to the panel, from a room of 8 bytes a cell: quicker where there
         are many columns. 0: each cell by itself.
+
+    Attributes
+    ----------
+    native : _native.TableReader
+        Reads, and tells how far: ``n_rows`` in all, ``panel_row`` of them in the panel, the
+        ``column`` reached in the row, and whether each value ``fits_float32``. Its ``problem`` is
+        why reading stopped, if there was a fault: its name (``ragged``, ``not_a_number``,
+        ``infinite``, ``many_categories``, ``long_field`` or ``open_quote``), the line of the file,
+        from 1, on which the row starts, the column of the cell, from 0 (of a ragged row the fields
+        found), and the beginning of the cell's text.
     """
 
     def __init__(
@@ -93,7 +103,7 @@ class TableReader:
     ) -> None:
         missing = None if stream is None else stream.form.missing_texts
         cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
-        self._native = _native.TableReader(
+        self.native = _native.TableReader(
             slots,
             PLAIN if stream is None else stream.marks,
             None if missing is None else list(missing),
@@ -104,13 +114,13 @@ class TableReader:
             dict(row_kinds or {}),
             counts,
         )
-        self._native.stage(staged_rows)
+        self.native.stage(staged_rows)
         self.n_columns = len(slots)
         self._panel: NDArray[np.float64] | None = None
 
     def set_panel(self, panel: NDArray[np.float64]) -> None:
         """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
-        self._native.set_panel(panel)
+        self.native.set_panel(panel)
         self._panel = panel
 
     def feed(self, data: bytes, start: int = 0) -> int:
@@ -121,31 +131,27 @@ class TableReader:
         int
             The position after what was read.
         """
-        return self._native.feed(np.frombuffer(data, np.uint8), start)
-
-    def finish(self) -> None:
-        """Say that the text has ended."""
-        self._native.finish()
+        return self.native.feed(np.frombuffer(data, np.uint8), start)
 
     def take_texts(self, slot: int) -> Texts:
         """Return the cells of a text column of the rows read since the last call."""
-        return _texts(self._native.take_texts(IGNORED - 1 - slot))
+        return _texts(self.native.take_texts(IGNORED - 1 - slot))
 
     def take_lines(self) -> NDArray[np.int64]:
         """Return the line of each row read since the last call, where there are text columns."""
-        return np.frombuffer(self._native.take_lines(), np.int64)
+        return np.frombuffer(self.native.take_lines(), np.int64)
 
     def take_row_cells(self) -> NDArray[np.uint8]:
         """Return what the cells of each row read since the last call are, if ``by_row``."""
-        return np.frombuffer(self._native.take_row_cells(), np.uint8)
+        return np.frombuffer(self.native.take_row_cells(), np.uint8)
 
     def cells(self) -> NDArray[np.uint8]:
         """Return what the cells of each column are."""
-        return np.frombuffer(self._native.cells(), np.uint8)
+        return np.frombuffer(self.native.cells(), np.uint8)
 
     def categories(self) -> tuple[bytes, NDArray[np.uint64]]:
         """Return the distinct texts of features, one after another, and where each ends."""
-        blob, ends = self._native.categories()
+        blob, ends = self.native.categories()
         return blob, np.frombuffer(ends, np.uint64)
 
     def counted_nbytes(
@@ -170,43 +176,13 @@ class TableReader:
                 self.set_panel(panel)
             n_body += n_fed
             if n_body >= most_nbytes:
-                return self._native.texts_nbytes * 5 // 4
-        return self._native.texts_nbytes
-
-    @property
-    def n_rows(self) -> int:
-        """Rows read in all."""
-        return self._native.n_rows
-
-    @property
-    def n_panel_rows(self) -> int:
-        """Rows read into the current panel."""
-        return self._native.panel_row
+                return self.native.texts_nbytes * 5 // 4
+        return self.native.texts_nbytes
 
     @property
     def panel_is_full(self) -> bool:
         """Whether the current panel has no room for another row."""
-        return self._panel is not None and self.n_panel_rows == self._panel.shape[1]
-
-    @property
-    def column(self) -> int:
-        """Column reached inside the current row."""
-        return self._native.column
-
-    @property
-    def fits_float32(self) -> bool:
-        """Whether every value so far survives the round trip through float32."""
-        return self._native.fits_float32
-
-    @property
-    def problem(self) -> tuple[str, int, int, bytes] | None:
-        """Why reading stopped, if there was a fault.
-
-        Its name (``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
-        ``open_quote``), the line of the file, from 1, on which the row starts, the column of the
-        cell, from 0 (of a ragged row the fields found), and the beginning of the cell's text.
-        """
-        return self._native.problem
+        return self._panel is not None and self.native.panel_row == self._panel.shape[1]
 
 
 def parse_decimal(text: bytes) -> float | None:
@@ -358,9 +334,9 @@ def raise_fault(
     InputError
         Naming file, line, column, text, and what would be accepted.
     """
-    if reader.problem is None:
+    if reader.native.problem is None:
         return
-    fault, line, column, text = reader.problem
+    fault, line, column, text = reader.native.problem
     if fault == "ragged":
         raise InputError(
             f"{stream.source}, line {line}: expected {reader.n_columns} fields as in the first "
@@ -486,7 +462,10 @@ class CsvStream:
         reader: _native.HeaderReader | None = None
         for data in self._iterator:
             if reader is None:
-                reader = self._open_header(data)
+                self.separator = self.form.separator_of(data.decode(errors="replace"))
+                marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
+                self.marks = marks.encode("ascii")
+                reader = _native.HeaderReader(self.marks)
             self._rest, self._start = data, reader.feed(np.frombuffer(data, np.uint8), 0)
             self._hand_over(reader)
             if reader.done:
@@ -502,12 +481,6 @@ class CsvStream:
                 f"{' and comments' if self.form.comment else ''}."
             )
         self.place = reader.line, reader.after_return
-
-    def _open_header(self, start: bytes) -> _native.HeaderReader:
-        self.separator = self.form.separator_of(start.decode(errors="replace"))
-        marks = f"{self.separator}{self.form.comment or chr(0)}{self.form.point}"
-        self.marks = marks.encode("ascii")
-        return _native.HeaderReader(self.marks)
 
     def _hand_over(self, reader: _native.HeaderReader) -> None:
         if reader.problem is not None:
@@ -557,12 +530,12 @@ def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Itera
         while True:
             stop = reader.feed(data, start)
             yield stop - start
-            if reader.problem is not None:
+            if reader.native.problem is not None:
                 return
             start = stop
             if start >= len(data):
                 break
-    reader.finish()
+    reader.native.finish()
     yield 0
 
 
@@ -600,9 +573,9 @@ def read_panels(
             panel_full()
         tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
     raise_fault(stream, reader, header.describe)
-    if reader.n_rows == 0:
+    if reader.native.n_rows == 0:
         raise InputError(f"{stream.source}: expected rows after the header, found none.")
-    if reader.n_panel_rows:
+    if reader.native.panel_row:
         panel_full()
 
 
@@ -646,27 +619,23 @@ def has_row_names(
     stream = CsvStream(source, form)
     check(stream.n_fields)
     reader = TableReader(np.full(stream.n_fields, IGNORED, np.int32), stream)
-    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
+    any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
     n_found = stream.n_fields + 1
-    if reader.problem is None or reader.n_rows != 1:
+    if reader.native.problem is None or reader.native.n_rows != 1:
         return False
-    fault, _, column, _ = reader.problem
+    fault, _, column, _ = reader.native.problem
     if (fault, column) != ("ragged", n_found):
         return False
-    _refuse_empty_ends(source, form, n_found)
-    return True
-
-
-def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
-    stream, reader = _skim(source, form, n_fields, -1, row_names=True)
-    any(reader.n_rows for _ in fed(stream, reader))  # up to the first row
+    stream, reader = _skim(source, form, n_found, -1, row_names=True)
+    any(reader.native.n_rows for _ in fed(stream, reader))  # up to the first row
     if not any(reader.take_texts(TARGET)):
         raise InputError(
-            f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
+            f"{source}: expected as many fields in the rows as in the header, {n_found - 1}, "
             f"found one more, the last of them empty. Remove the "
             f"{name_of(stream.separator)} at the ends of the lines; or, if the first "
             "column holds row ids, name it in the header."
         )
+    return True
 
 
 def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, int]:
@@ -682,7 +651,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
             break
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
-    n_cells = reader.n_rows * n_columns + reader.column
+    n_cells = reader.native.n_rows * n_columns + reader.native.column
     if not n_cells:
         return 0, text_nbytes
     body_nbytes = text_nbytes - (pieces.n_text - n_body)
@@ -715,7 +684,7 @@ def count_rows(
         texts = reader.take_texts(TARGET) if target is not None else ()
         has_missing = has_missing or any(map(form.is_missing, texts))
     raise_fault(stream, reader, str)
-    return reader.n_rows, has_missing
+    return reader.native.n_rows, has_missing
 
 
 def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:

@@ -110,7 +110,7 @@ class FeatureRows(Table):
             def panel_full() -> None:
                 nonlocal writing
                 writing.result()
-                piece = panels[0][:, : reader.n_panel_rows]
+                piece = panels[0][:, : reader.native.panel_row]
                 writing = pool.submit(lambda: file.write(np.ascontiguousarray(piece.T).data))
                 panels.reverse()
                 reader.set_panel(panels[0])
@@ -126,9 +126,9 @@ class FeatureRows(Table):
             text_tables.read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
             writing.result()
         self.format = f"csv{stream.pieces.suffix}, features as rows"
-        self.narrow = reader.fits_float32
-        self.n_read = reader.n_rows  # of the features, before those of samples
-        self.shape: tuple[int, int] = (n_samples, reader.n_rows)
+        self.narrow = reader.native.fits_float32
+        self.n_read = reader.native.n_rows  # of the features, before those of samples
+        self.shape: tuple[int, int] = (n_samples, reader.native.n_rows)
         self.names: TextSpool = names
         self.text_columns: NDArray[np.bool_] = np.concatenate(is_text)
         self.pool: TextCoder = TextCoder(max_category_nbytes)

@@ -273,12 +273,9 @@ class IngestMemory:
         drops_rows = n_source_rows > shape.n_rows or self.aggregates
         apart = drops_rows * max(PIECE_NBYTES, 8 * n_source_rows)
         apart += GROUPED_NBYTES * n_source_rows * self.aggregates
-        left = self._left(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
+        whole = Shape(max(n_source_rows, shape.n_rows), shape.n_features)
+        left = self.cap_nbytes - self.resident_nbytes - SLACK_NBYTES - places_nbytes(whole)
         return fit_batch(shape, form, left - held_nbytes, apart=apart, most_threads=most_threads)
-
-    def _left(self, shape: Shape) -> int:
-        """Return what the cap leaves to the last stage."""
-        return self.cap_nbytes - self.resident_nbytes - SLACK_NBYTES - places_nbytes(shape)
 
 
 def places_nbytes(shape: Shape) -> int:

@@ -26,10 +26,9 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion.formats import Names, lines_of, reading
+from srs_ooc.ingestion.formats import Names, Table, lines_of, reading
 from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
-from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, KINDS
 
 # Kinds of feature that the user forces.
@@ -487,12 +486,12 @@ class IngestOptions:
         dtype = "uint16" if self.code_dtype == "uint16" else "uint8"
         return StoreForm(dtype, values_dtype if self.keep_values else None)
 
-    def settled(self, table: object = None) -> "IngestOptions":
+    def settled(self, table: Table | None = None) -> "IngestOptions":
         """Return options that say the dtype of codes, that of a ``.bed`` file if that is it."""
         if self.code_dtype != "auto":
             return self
         is_plain = self.keep_values and not (self.link or self.kinds or self.aggregate)
-        is_bed = isinstance(getattr(table, "bed", None), BedFile)
+        is_bed = table is not None and table.genotypes is not None
         return replace(self, code_dtype="2bit" if is_bed and is_plain else "uint8")
 
     def memory(

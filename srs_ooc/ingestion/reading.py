@@ -1,16 +1,17 @@
 """The readings of a table, stage by stage: text with a sample a row, and any other format.
 
-A reading is the seam between formats and the pipeline; it hands on features in stored order.
+A :class:`Reading` is the seam between formats and the pipeline; it hands on features in stored
+order.
 """
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,33 +20,18 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.text import counted
 from srs_ooc.ingestion import csv as text_tables
-from srs_ooc.ingestion import ingest_memory
+from srs_ooc.ingestion import ingest_memory, ingest_options, scratch
 from srs_ooc.ingestion.formats import Table, TextCoder, in_memory
 from srs_ooc.ingestion.formats.genotypes import RAW, in_role
-from srs_ooc.ingestion.ingest_options import (
-    FREE,
-    ByteProgress,
-    IngestOptions,
-    Roles,
-    SideColumns,
-    StoredColumns,
-    cells_of,
-)
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, Roles, SideColumns
 from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
-from srs_ooc.ingestion.scratch import (
-    Panels,
-    ScratchArray,
-    TextSpool,
-    anonymous_array,
-    check_disk,
-    disk_of,
-    texts_of,
-)
+from srs_ooc.ingestion.scratch import Panels, ScratchArray, TextSpool, anonymous_array, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, WHOLE_NBYTES, PieceReader, SourceFile, part_of
 from srs_ooc.ingestion.writer import FeatureKinds, as_float32
 from srs_ooc.native import _native
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
+from srs_ooc.store.values import CodeFacts
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class WorkFolder:
     """
 
     folder: Path
-    stack: contextlib.ExitStack
+    stack: ExitStack
     tell: ByteProgress
 
     @property
@@ -72,20 +58,92 @@ class WorkFolder:
         return self.folder / "scratch"
 
     @classmethod
-    @contextlib.contextmanager
+    @contextmanager
     def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["WorkFolder"]:
         """Yield a place to work at a folder; what is opened there is closed after the block."""
-        with contextlib.ExitStack() as stack:
+        with ExitStack() as stack:
             work = cls(folder, stack, tell or (lambda stage, done, total: None))
             work.scratch.mkdir()
             yield work
 
 
-Features = tuple[StoredColumns, bool, FeatureKinds, int]
+Features = tuple[ingest_options.StoredColumns, bool, FeatureKinds, int]
 """The features of a table once they are read.
 
 All rows of them; whether float32 holds every value; what is known of their kinds; and the memory
 that is held until they are written, in bytes."""
+
+
+class Reading(Protocol):
+    """A table that is being read: the seam between formats and the pipeline.
+
+    The methods are called once each, in this order; those that other things ask at any time stand
+    last.
+
+    Attributes
+    ----------
+    source : object
+        Its name in messages; a ``SourceFile`` is looked at for changes.
+    options, side : IngestOptions, SideColumns
+        What is asked, and what stands beside the table, as the table settles them.
+    annotations : collection of str
+        Names of what a file says of its rows, beside its columns.
+    genotypes : BedFile or None
+        The file of genotypes, where the table is one.
+    """
+
+    source: object
+    options: IngestOptions
+    side: SideColumns
+    annotations: Collection[str] = ()
+    genotypes: BedFile | None = None
+
+    def read_names(self, header: TextSpool) -> dict[str, Any]:
+        """Append the names of all columns; return what was inferred of them, for the manifest."""
+
+    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Return what the ingest takes, at most; of a text table, of a bound on its rows."""
+
+    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Check memory and disk, and share out what the cap leaves.
+
+        Raises
+        ------
+        BudgetError, StoreError
+            If the cap, or the disk, cannot hold the ingest.
+        """
+
+    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
+        """Read the columns that are no features, as texts, a spool each of ``rows``.
+
+        ``forced`` (n_columns,) holds the kinds of features that are not to be found out.
+
+        Raises
+        ------
+        InputError
+            If a cell cannot be read, or columns beside the table are longer or shorter.
+        """
+
+    def features(self, kept: KeptRows) -> Features:
+        """Return the features, as columns in stored order, and what is known of them.
+
+        Columns (n_features, n_rows) are of all rows; ``kept`` says which of them are stored.
+
+        Raises
+        ------
+        InputError
+            If a cell holds an infinity, or something else than its column.
+        """
+
+    def naming_the_cap(self) -> AbstractContextManager[None]:
+        """Have a refusal of too many texts name the smallest cap that works, in the block."""
+        return nullcontext()
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the table came from: name, format, size and checksum, for the manifest."""
+
+    def where(self, row: int) -> str:
+        """Return where a row of the table stands, for messages."""
 
 
 def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
@@ -100,8 +158,8 @@ def line_pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
 
 
-class TextReading:
-    """One reading of a text table: a ``Reading``."""
+class TextReading(Reading):
+    """One reading of a text table."""
 
     def __init__(self, source: SourceFile, options: IngestOptions, work: WorkFolder) -> None:
         self.source, self.options, self.side = source, options, SideColumns()
@@ -176,7 +234,7 @@ class TextReading:
 
     def _texts_nbytes(self, roles: Roles, source: Any = None, **how: Any) -> int | None:
         """Return what the texts of features count as; None where no feature can hold a text."""
-        cells = cells_of(self.options.kinds.settle(self.source, self._header))
+        cells = ingest_options.cells_of(self.options.kinds.settle(self.source, self._header))
         slots, lines = roles.slots(), self._open(source or self.source)
         slots[slots < text_tables.TARGET] = text_tables.IGNORED
         room = ingest_memory.COUNTED_NBYTES
@@ -194,8 +252,8 @@ class TextReading:
         memory.check(self.source)
         n_rows, text_nbytes = text_tables.estimate(self.source, self.options.text, roles.n_columns)
         shape = Shape(n_rows, roles.n_features)
-        disk = disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
-        check_disk(self._work.folder, *disk)
+        disk = scratch.disk_of(shape, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        scratch.check_disk(self._work.folder, *disk)
         self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
         return self._shared
 
@@ -206,7 +264,7 @@ class TextReading:
         reader = text_tables.TableReader(
             roles.slots(),
             stream,
-            kinds=cells_of(forced),
+            kinds=ingest_options.cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
             staged_rows=memory.staged_rows,
         )
@@ -215,7 +273,7 @@ class TextReading:
         reader.set_panel(spool.panel)
 
         def panel_full() -> None:
-            spool.flush(reader.n_panel_rows)
+            spool.flush(reader.native.panel_row)
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
@@ -228,10 +286,10 @@ class TextReading:
             memory = memory.with_rows(max(memory.n_rows, bound), drops_rows=drops)
             raise memory.naming(error, texts_nbytes) from None
         if self.options.no_target:
-            rows.number_rows(reader.n_rows)
+            rows.number_rows(reader.native.n_rows)
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
-        self._panels, self._fits_float32 = spool, reader.fits_float32
+        self._panels, self._fits_float32 = spool, reader.native.fits_float32
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == text_tables.TEXTS) | (cells == text_tables.CATEGORIES))[columns]
         self._categories = reader.categories()
@@ -260,8 +318,6 @@ class TextReading:
 
         return take
 
-    naming_the_cap = staticmethod(contextlib.nullcontext)  # texts are known once rows are read
-
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
         pool = TextCoder(self._shared.category_nbytes)
@@ -286,8 +342,8 @@ class TextReading:
 # A table of any other format (arrays, frames, files), read by columns or by rows.
 
 
-class TableReading:
-    """One reading of a table: a ``Reading``.
+class TableReading(Reading):
+    """One reading of a table.
 
     Parameters
     ----------
@@ -305,7 +361,19 @@ class TableReading:
         Returns where a row stands, for messages.
     locate : callable, optional
         Returns where the cell of a column and row stands.
+
+    Attributes
+    ----------
+    fits_float32 : bool
+        Whether float32 holds all values that were read; it may be said beforehand that it does not.
+    amend : callable
+        Given positions of columns, and what coding found of them, mends that.
     """
+
+    fits_float32 = True
+    amend: Callable[[NDArray[np.integer[Any]], CodeFacts], None] = staticmethod(
+        lambda places, facts: None
+    )
 
     def __init__(
         self,
@@ -320,19 +388,15 @@ class TableReading:
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
-        self.annotations = getattr(table, "annotations", {})
+        self.annotations, self.genotypes = table.annotations, table.genotypes
         self.options = options.settled(table)
         self.side, self._origin = side, origin
         self._memory = memory or in_memory.memory_of(table, self.options)
-        self.where = where or (lambda row: f"{source}, row {row + 1}")
-        self._locate = locate or self._in_row
-        self._fits_float32 = not getattr(table, "wide", False)  # only of our own
+        self._where, self._locate = where, locate or self._in_row
 
-    @property
-    def genotypes(self) -> BedFile | None:
-        """The file of genotypes, where the table is one."""
-        found = getattr(self._table, "bed", None)
-        return found if isinstance(found, BedFile) else None
+    def where(self, row: int) -> str:
+        """Return where a row stands, for messages."""
+        return self._where(row) if self._where else f"{self.source}, row {row + 1}"
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
@@ -363,7 +427,8 @@ class TableReading:
         n_items, size = table.shape[int(table.by_rows)], self._memory.cell_nbytes
         if not self.options.link:
             form, by_rows = self._memory.form, table.by_rows
-            check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows, cell_nbytes=size))
+            disk = scratch.disk_of(shape, form, by_rows=by_rows, cell_nbytes=size)
+            scratch.check_disk(self._work.folder, *disk)
         lines = ingest_memory.lines_lease(n_items, table.work_nbytes, size)
         self._memory = self._memory.shared(shape, lines.n_bytes)
         return self._memory
@@ -373,18 +438,16 @@ class TableReading:
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
-            levels = getattr(self._table, "levels", lambda _: None)(column)
-            in_memory.spool_items(rows.open(what, name, levels), self._table.items(column), where)
+            spool = rows.open(what, name, self._table.levels(column))
+            in_memory.spool_items(spool, self._table.items(column), where)
         if self.options.no_target:
             rows.number_rows(self.n_rows)
-        own_ids = self.annotations.get(getattr(self._table, "default_ids", None))
-        index = getattr(self._table, "index", own_ids)
         for what, columns in self.side.columns.items():
             for name, given in columns:
                 spool = rows.open(what, name, in_memory.levels_of(given))
                 label = str(given) if isinstance(given, Path) else name
                 in_memory.check_items(given, label)
-                in_memory.check_index(index, given, label)
+                in_memory.check_index(self._table.index, given, label)
                 in_memory.spool_items(spool, in_memory.item_blocks(given), partial(_item, label))
                 if len(spool) != self.n_rows:
                     raise InputError(
@@ -409,19 +472,19 @@ class TableReading:
             is_known = table.pool or not (table.by_rows or (self._forced == CATEGORICAL).any())
             cost = kinds.pool.cost if is_known else memory.category_nbytes
             held = cost + ingest_memory.CATEGORY_WORK_NBYTES
-        is_narrow = self._fits_float32 and (table.narrow or not table.by_rows)
+        is_narrow = self.fits_float32 and (not table.by_rows or bool(np.all(table.narrow)))
         is_plain = not kinds.is_text.any() and self.options.aggregate is None
         self._dtype = np.dtype(np.float32 if is_narrow and is_plain else np.float64)
         if not table.by_rows:
-            return self, self._fits_float32, kinds, held
+            return self, self.fits_float32, kinds, held
         path, n_rows = self._work.scratch / "panels", min(memory.panel_rows, self.n_rows)
         spool = Panels(path, self.n_features, n_rows, self._dtype)
         panels = self._work.stack.enter_context(spool)
         with self.naming_the_cap():
             self._spool(panels)
-        return panels, self._fits_float32, kinds, held
+        return panels, self.fits_float32, kinds, held
 
-    @contextlib.contextmanager
+    @contextmanager
     def naming_the_cap(self) -> Iterator[None]:
         """Have a refusal of too many texts name the cap, for which all of them are read."""
         try:
@@ -453,18 +516,19 @@ class TableReading:
         """Find out whether float32 would do: from the dtypes, or by reading until it would not.
 
         Texts are numbered on the way, so that all of them are known before any is coded. Columns
-        whose own dtypes promise it are not read.
+        of numbers whose own dtypes promise it are not read.
         """
-        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
-        if self._table.narrow and not has_texts:
-            return
+        narrow, texts = self._table.narrow, self._table.text_columns
+        is_read = np.full(self._table.shape[1], True) & np.logical_not(narrow)
+        has_texts = texts is not None and bool(texts.any())
+        if texts is not None:
+            is_read |= texts
         in_order = np.sort(self._columns)
-        if (narrow := getattr(self._table, "narrow_columns", None)) is not None:
-            in_order = in_order[~narrow[in_order]]
+        in_order = in_order[is_read[in_order]]
         for first, last in line_pieces(len(in_order), self.n_rows):
             positions = in_order[first:last].astype(np.intp)
             self._look(self._table.read(positions, self._pool), positions)
-            if not self._fits_float32 and not has_texts:
+            if not self.fits_float32 and not has_texts:
                 return
             self._tell(last * self.n_rows)
 
@@ -480,7 +544,7 @@ class TableReading:
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
                 self._refuse(first + row, column, rows[row, column])
-            self._fits_float32 &= narrow
+            self.fits_float32 &= narrow
             if not narrow and self._dtype == np.float32:
                 as_float32(rows)  # says so
             filled += len(rows)
@@ -496,7 +560,7 @@ class TableReading:
         if infinite >= 0:
             at, row = divmod(infinite, values.shape[1])
             self._refuse(row, int(columns[at]), values[at, row])
-        self._fits_float32 &= narrow
+        self.fits_float32 &= narrow
 
     def _refuse(self, row: int, column: int, found: float) -> NoReturn:
         raise InputError(
@@ -510,8 +574,8 @@ class TableReading:
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced
         pool = self._table.pool or TextCoder(self._memory.category_nbytes)
-        amend = getattr(self._table, "amend", lambda positions, facts: None)  # only of our own
-        self._refuse_texts(columns[holds_texts & ~np.isin(forced, (FREE, CATEGORICAL))], pool)
+        is_number = ~np.isin(forced, (ingest_options.FREE, CATEGORICAL))
+        self._refuse_texts(columns[holds_texts & is_number], pool)
         return FeatureKinds(
             forced,
             holds_texts | (forced == CATEGORICAL),
@@ -519,7 +583,7 @@ class TableReading:
             lambda feature, row: (self._locate(int(columns[feature]), row), None),
             kept,
             (forced == CATEGORICAL) & ~holds_texts,
-            lambda start, facts: amend(columns[start : start + len(facts.kinds)], facts),
+            lambda start, facts: self.amend(columns[start : start + len(facts.kinds)], facts),
         )
 
     def _refuse_texts(self, columns: NDArray[np.integer[Any]], pool: TextCoder) -> None:
@@ -543,7 +607,3 @@ class TableReading:
 
 def _item(what: str, item: int) -> str:
     return f"{what}, item {item + 1}"
-
-
-Reading = TextReading | TableReading
-"""A table that is being read, its methods called once each, in the order of their definition."""

@@ -437,7 +437,7 @@ def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOpti
     named, kinds = {name for _, name in options.columns()} | _chosen(options), options.kinds.given
     bare = replace(options.without_columns(), ignore=(), kinds=ForcedKinds(), no_target=True)
     with _read(table, replace(bare, censored=False), folder) as (header, reading):
-        beside = getattr(reading, "annotations", ())
+        beside = reading.annotations
         absent = {name for name in named if name not in beside and header.find(name) is None}
     own, several = options.without_columns(absent), (options.strata, options.covariates)
     if options.censored and None in (own.target, own.event):  # a column without the other

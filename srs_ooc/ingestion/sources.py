@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion.formats import FORMATS
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
 # Each is fed bytes and asked for at most so many back, whatever the bytes expand to.
 
-READ_NBYTES, _START_NBYTES = 1 << 18, 4096
+READ_NBYTES, START_NBYTES = 1 << 18, 4096
 """A file is read in pieces of so many bytes; so much of its beginning is looked at first."""
 MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
 N_DECODERS = 2
@@ -255,17 +256,6 @@ def _whole_lines(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 # The bytes of a source file in bounded pieces, decompressed where its magic bytes say so.
 
-_OTHER_KINDS = {
-    b"PK\x03\x04": "a zip archive",
-    b"\xd0\xcf\x11\xe0": "an older file of Office",
-    b"PAR1": "a Parquet file",
-    b"\x93NUMPY": "a NumPy file",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-}
-
-_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
-
 
 class PieceReader:
     """Reads a file once, from start to end.
@@ -304,7 +294,7 @@ class PieceReader:
         try:
             self.nbytes = source.path.stat().st_size
             with source.path.open("rb") as file:
-                start = file.read(_START_NBYTES)
+                start = file.read(START_NBYTES)
         except FileNotFoundError:
             raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
@@ -315,11 +305,12 @@ class PieceReader:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
             raise InputError(f"{source}: expected a header and rows, found an empty file.")
-        for magic, kind in _OTHER_KINDS.items():
-            if start.startswith(magic):
+        for one in FORMATS:
+            if one.magic and one.fits(source.path, start):
+                found = f"a {one.name} file. Convert it first." if one.reader else one.remedy
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
-                    f"bzip2 or zstd; found {_kind_of(source, kind)}"
+                    f"bzip2 or zstd; found {found}"
                 )
         self._decoder = decoder_of(start)
         self.suffix, self.decoder_nbytes = "", 0
@@ -368,10 +359,3 @@ class PieceReader:
 
     def _note_unused(self, n_unused: int) -> None:
         self.n_used = self.n_read - n_unused
-
-
-def _kind_of(source: SourceFile, kind: str) -> str:
-    """Return what a file was found to be, and what to do with it."""
-    if source.path.suffix.lower() in _WORKBOOKS:
-        return "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
-    return f"{kind}. Convert it first."

@@ -25,7 +25,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats import Items, Names, Table
-from srs_ooc.ingestion.formats.genotypes import BedTable, in_role
+from srs_ooc.ingestion.formats.genotypes import in_role, is_plink
 from srs_ooc.ingestion.formats.in_memory import item_blocks, memory_of, open_object, text_of
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -75,11 +75,13 @@ def open_reading(
         return _open_file(path_given(table, "the table"), options, side, work)
     _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
-    return TableReading(open_object(table, as_texts), "the table", options, side, work, dict)
+    opened = open_object(table, as_texts)
+    options, side = _with_own(opened, "the table", options, side)
+    return TableReading(opened, "the table", options, side, work, dict)
 
 
 def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: WorkFolder) -> Reading:
-    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, opener_of
+    from srs_ooc.ingestion.formats.files import opener_of
 
     opener = opener_of(path, options.query)
     if opener is None:
@@ -99,25 +101,26 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
     place, inner = place_in(path)
     source = SourceFile(place, str(path), f"{place.name}::{inner}" if inner else place.name)
     opened = opener(work.scratch, options)
-    work.stack.callback(getattr(opened, "close", int))
-    if isinstance(opened, SvmlightTable):
-        labels = {"target": [("label", opened.labels)]}
-        options = replace(options, target=None if options.append_rows else options.target)
-        side = replace(side, columns=labels | dict(side.columns))
-    if isinstance(opened, ArrowFile):
-        options, found = _with_index(opened.index_names, options, side)
-        side = replace(side, inferred=side.inferred | found)
-    if options.samples:
-        options, side = _with_samples(opened, path, options, side)
-    if getattr(opened, "annotations", None):  # formats of others need not have any
-        options, side = _with_annotations(opened, path, options, side)
+    work.stack.callback(opened.close)
+    options, side = _with_own(opened, path, options, side)
     if missing := options.text.missing:  # in the table of samples; in the file those that are empty
         options = replace(options, text=replace(options.text, missing=(*missing, "")))
     return TableReading(opened, source, options, side, work, _origin_of(source, work))
 
 
+def _with_own(
+    table: Table, path: object, options: IngestOptions, side: SideColumns
+) -> tuple[IngestOptions, SideColumns]:
+    """Take what a table, or a table of samples, says of rows; errors as of the functions below."""
+    options, found = _with_index(table.index_names, options, side)
+    side = replace(side, inferred=side.inferred | found)
+    if options.samples:
+        options, side = _with_samples(table, path, options, side)
+    return _with_annotations(table, path, options, side) if table.annotations else (options, side)
+
+
 def _with_samples(
-    table: Table, path: Path, options: IngestOptions, side: SideColumns
+    table: Table, path: object, options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, SideColumns]:
     """Take the columns that options name from a sample table, by the row ids of the file.
 
@@ -137,7 +140,7 @@ def _with_samples(
             f"{path}: expected no --row-ids or --sample-features beside --samples: row ids are the "
             "file's own, features too. Leave the option out."
         )
-    if (ids_name := getattr(table, "default_ids", None)) is None:
+    if (ids_name := table.default_ids) is None:
         raise InputError(
             f"{path}: expected row ids, by which --samples is joined, found a format or file with "
             "none. Put the rows of the sample table in order, and name it with --target-file."
@@ -145,9 +148,9 @@ def _with_samples(
     in_table = feature_rows.sample_columns(options)[2]
     in_file = [name for name in table.annotations if name not in in_table]
     asked, items = options.without_columns(in_file), table.annotations[ids_name]
-    if getattr(table, "held", None) is not None:
+    if table.held is not None:
         lease = feature_rows.samples_lease(asked, len(items), sum(len(str(one)) for one in items))
-        table.held = (*(table.held or ()), lease)
+        table.held = (*table.held, lease)
         memory_of(table, options).check(path)
     ids = list(map(str, items))
     known = feature_rows.read_samples(asked, ids, f"{path}: expected row ids")
@@ -155,7 +158,7 @@ def _with_samples(
     inferred = side.inferred | feature_rows.unmatched(known, ids)
     for place, (what, name) in enumerate(feature_rows.asked_of(asked)):
         cells: Any = [known[one][1][place] if one in known else None for one in ids]
-        if isinstance(table, BedTable):
+        if is_plink({"format": table.format}):
             cells = in_role(options, (what, name), cells, ids, inferred)
         columns.setdefault(what, []).append((name, cells))
     return options.without_columns(in_table), replace(side, columns=columns, inferred=inferred)
@@ -190,7 +193,7 @@ def _check_no_text_form(table: object, options: IngestOptions) -> None:
 
 
 def _with_index(
-    names: list[str], options: IngestOptions, side: SideColumns
+    names: Sequence[str], options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, dict[str, str]]:
     """Take the index that pandas saved with a frame for the row ids; say so.
 
@@ -208,7 +211,7 @@ def _with_index(
 
 
 def _with_annotations(
-    table: Table, path: Path, options: IngestOptions, side: SideColumns
+    table: Table, path: object, options: IngestOptions, side: SideColumns
 ) -> tuple[IngestOptions, SideColumns]:
     """Take columns that options name from what a file says of its rows, and its own defaults.
 
@@ -220,11 +223,11 @@ def _with_annotations(
         If no target is named, and the file has none, or a column is not there.
     """
     known, inferred = dict(table.annotations), dict(side.inferred)
-    options, is_plink = options.with_targets(known), isinstance(table, BedTable)
+    options, of_plink = options.with_targets(known), is_plink({"format": table.format})
 
     def column(what: str, name: str) -> Any:
         cells, role = known[name], (what, name)
-        return in_role(options, role, cells, known["id"], inferred) if is_plink else cells
+        return in_role(options, role, cells, known["id"], inferred) if of_plink else cells
 
     names = names_in(options.groups) if options.groups and options.groups not in known else ()
     if names and known.keys() >= set(names):
@@ -234,7 +237,7 @@ def _with_annotations(
     for what, name in options.columns():
         if name in known:
             columns.setdefault(what, []).append((name, column(what, name)))
-        elif table.names is not None and name not in table.names:
+        elif side.names is None and table.names is not None and name not in table.names:
             raise InputError(
                 f"{path}: no such column {name!r} ({options.flag_of(what)}); expected a feature, "
                 f"or one of {', '.join(map(repr, known))}."
@@ -247,19 +250,20 @@ def _with_annotations(
         is_free &= default not in named
         if default is not None and is_free and not (what == "target" and options.no_target):
             columns[what] = [(default, column(what, default))]
-            inferred[what] = f"{default!r} of the file"
+            if what == "row_ids" or len(known) > 1:
+                inferred[what] = f"{default!r} of the file"
     taken = [one for given in columns.values() for _, one in given]
-    if nbytes := sum(getattr(one, "held_nbytes", 0) for one in taken):  # only of our own
+    if nbytes := sum(one.held_nbytes for one in taken if isinstance(one, Items)):
         table.held = (*(table.held or ()), Lease("texts of categories", nbytes))
     name, cells = columns.get("target", [("", ())])[0]
-    is_whole = not is_plink or "target" in side.columns or len({*cells, None, ""}) > 3
+    is_whole = not of_plink or "target" in side.columns or len({*cells, None, ""}) > 3
     if not (is_whole or options.append_rows if name else options.target or options.no_target):
         others = ", ".join(other for other in known if other != name)
         found = f"{name!r}, in all rows {' or '.join([*({*cells} - {None, ''}), 'missing'])}"
         raise InputError(
             f"{path}: expected --target, as no column of this format is the last, found "
             f"{found if name else 'none'}. Name one of {others}, a feature, or a column of "
-            f"--samples FILE --id NAME; or say --no-target.{_ZERO * is_plink}"
+            f"--samples FILE --id NAME; or say --no-target.{_ZERO * of_plink}"
         )
     side = replace(side, columns=columns, inferred=inferred)
     return options.without_columns(known), side
@@ -415,7 +419,7 @@ def _file_to_link(reading: Reading, roles: Roles, forced: NDArray[np.uint8]) -> 
     UsageError
         If the table is no ``.bed`` file, or options change what its columns are.
     """
-    bed: BedFile | None = getattr(reading, "genotypes", None)
+    bed = reading.genotypes
     if bed is None:
         raise UsageError(
             f"--link: expected a .bed file of PLINK 1, found {reading.source}. Leave it out, or "
@@ -453,8 +457,8 @@ def _lines_of(
             "--code-dtype 2bit: expected numbers kept as they are, found texts, --kind, "
             "--aggregate or --no-values. Leave it out, or these."
         )
-    bed: BedFile | None = getattr(reading, "genotypes", None)
-    if bed is None or kinds.kept.mask is not None or isinstance(reading, TextReading):
+    bed = reading.genotypes
+    if bed is None or kinds.kept.mask is not None or not isinstance(reading, TableReading):
         return None
     return lambda start, stop: bed.lines(reading.places(start, stop))
 
@@ -497,7 +501,7 @@ def forecast(
             n_columns, n_rows, text_nbytes, memory = _look_at_text(table, options, work, said)
         else:
             opened = opener(work.scratch, options)
-            work.stack.callback(getattr(opened, "close", int))
+            work.stack.callback(opened.close)
             memory = memory_of(opened, options)
             unpacked = sum(file.stat().st_size for file in work.scratch.iterdir())
             by_rows, (n_rows, n_columns) = opened.by_rows, opened.shape

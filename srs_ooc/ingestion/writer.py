@@ -29,7 +29,7 @@ from srs_ooc.ingestion.ingest_options import (
 from srs_ooc.ingestion.rows import Codes, KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import blocks_of, joined, text_blocks
 from srs_ooc.native import _native
-from srs_ooc.store import bed
+from srs_ooc.store import bed, writing
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import (
     BOOLEAN,
@@ -44,14 +44,7 @@ from srs_ooc.store.manifest import (
     max_codes,
 )
 from srs_ooc.store.values import CodeFacts, code_columns, crc32c
-from srs_ooc.store.writing import (
-    CodesWriter,
-    FloatsWriter,
-    NewStore,
-    TextBlocks,
-    TextsWriter,
-    write_coordinate,
-)
+from srs_ooc.store.writing import CodesWriter, FloatsWriter, NewStore, TextsWriter
 
 # Categorical features: from numbers of texts to codes in the order of the texts.
 #
@@ -539,7 +532,7 @@ def write_store(
     columns: StoredColumns,
     target: Codes,
     facts: TableFacts,
-    names: TextBlocks,
+    names: writing.TextBlocks,
     *,
     kinds: FeatureKinds | None = None,
     form: StoreForm | None = None,
@@ -634,8 +627,8 @@ def write_store(
 def write_texts(
     store: NewStore,
     shape: Shape,
-    names: TextBlocks,
-    row_ids: TextBlocks,
+    names: writing.TextBlocks,
+    row_ids: writing.TextBlocks,
     positions: NDArray[np.uint32],
 ) -> None:
     """Write names, row ids, places, and the coordinates that follow from them.
@@ -652,8 +645,8 @@ def write_texts(
         n_texts = store.lengths[f"{name}_offsets"] - 1
         if n_texts != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
-    write_coordinate(store, "feature", "names", positions)
-    write_coordinate(store, "row", "row_ids")
+    writing.write_coordinate(store, "feature", "names", positions)
+    writing.write_coordinate(store, "row", "row_ids")
 
 
 def _class_counts(target: Codes, n_classes: int) -> tuple[int, ...]:

@@ -272,8 +272,8 @@ def test_any_dialect_cut_anywhere_reads_the_numbers(rows, mark, cuts, data):
     stops = sorted({min(cut, len(raw)) for cut in cuts} | {0, len(raw)})
     for start, stop in pairwise(stops):
         assert reader.feed(raw[start:stop]) == stop - start
-    reader.finish()
-    assert reader.problem is None
+    reader.native.finish()
+    assert reader.native.problem is None
     expected = np.array([[math.nan if c is None else c for c in row] for row in rows]).T
     np.testing.assert_array_equal(panel[:, : len(rows)], expected)
 
@@ -315,7 +315,7 @@ def read_staged(
     panels, labels, ids = [], [], []
 
     def flush() -> None:
-        panels.append(reader._panel[:, : reader.n_panel_rows].copy())
+        panels.append(reader._panel[:, : reader.native.panel_row].copy())
         reader.set_panel(np.full((n_features, panel_rows), 77.0))
 
     reader.set_panel(np.full((n_features, panel_rows), 77.0))
@@ -323,16 +323,16 @@ def read_staged(
         piece, at = text[start:stop], 0
         while at < len(piece):
             at = reader.feed(piece, at)
-            assert reader.problem is None
+            assert reader.native.problem is None
             labels.extend(reader.take_texts(TARGET))
             ids.extend(reader.take_texts(ROW_ID))
             if reader.panel_is_full:
                 flush()
-    reader.finish()
+    reader.native.finish()
     labels.extend(reader.take_texts(TARGET))
     ids.extend(reader.take_texts(ROW_ID))
     flush()
-    assert reader.problem is None
+    assert reader.native.problem is None
     return np.hstack(panels), labels, ids, reader
 
 
@@ -388,7 +388,7 @@ def test_reads_what_csv_and_float_read_wherever_the_bytes_are_cut(table, data, p
     assert [i.decode() for i in ids] == [row[3].strip(" \t") for row in rows]
     with np.errstate(over="ignore"):
         survives = np.isnan(expected) | (expected.astype(np.float32) == expected)
-    assert reader.fits_float32 == survives.all()
+    assert reader.native.fits_float32 == survives.all()
 
 
 def test_every_single_cut_and_every_byte_apart():
@@ -451,7 +451,7 @@ def test_a_column_of_numbers_is_read_as_float_reads_them(texts, point):
     reader.set_panel(panel)
     cells = "\n".join([text.replace(".", point) for text in texts])
     reader.feed(f"{cells}\n{' ' * 64}".encode())
-    assert reader.problem is None
+    assert reader.native.problem is None
     assert same_bits(panel[0], np.array([float(text) for text in texts]))
 
 
@@ -462,7 +462,7 @@ def test_what_is_no_decimal_number_is_refused(text):
     reader = TableReader(np.array([0, TARGET], np.int32))
     reader.set_panel(np.zeros((1, 4)))
     reader.feed(f'1,a\n"{text}",b\n'.encode())
-    assert reader.problem == ("not_a_number", 2, 0, text.encode())
+    assert reader.native.problem == ("not_a_number", 2, 0, text.encode())
 
 
 @pytest.mark.parametrize("text", ["inf", "-Infinity", "1e999", "1.8e308", "9" * 400])
@@ -470,7 +470,7 @@ def test_infinity_is_refused_and_located(text):
     reader = TableReader(np.array([0, TARGET], np.int32))
     reader.set_panel(np.zeros((1, 4)))
     reader.feed(f"\n1,a\n{text},b\n".encode())
-    assert reader.problem[:3] == ("infinite", 3, 0)
+    assert reader.native.problem[:3] == ("infinite", 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -490,9 +490,9 @@ def test_faults_name_line_and_column(text, fault, line, column):
         raw = text.encode()
         for start in range(0, len(raw), step):
             reader.feed(raw[start : start + step])
-        reader.finish()
-        assert reader.problem[:2] == (fault, line)
-        assert column is None or reader.problem[2] == column
+        reader.native.finish()
+        assert reader.native.problem[:2] == (fault, line)
+        assert column is None or reader.native.problem[2] == column
 
 
 @given(st.lists(words, min_size=1, max_size=5), st.integers(1, 9))
@@ -557,17 +557,17 @@ def parse(text: bytes, stream: SimpleNamespace, cuts: list[int], staged_rows: in
     stops = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     for start, stop in pairwise(stops):
         at = 0
-        while at < stop - start and reader.problem is None and not reader.panel_is_full:
+        while at < stop - start and reader.native.problem is None and not reader.panel_is_full:
             at = reader.feed(text[start:stop], at)
         labels += list(reader.take_texts(TARGET))
         ids += list(reader.take_texts(ROW_ID))
-    reader.finish()
+    reader.native.finish()
     labels += list(reader.take_texts(TARGET))
     ids += list(reader.take_texts(ROW_ID))
-    good = panel[:, : reader.n_panel_rows] if reader.problem is None else panel[:, :0]
+    good = panel[:, : reader.native.panel_row] if reader.native.problem is None else panel[:, :0]
     assert not np.isinf(good).any()
     cells = [None if math.isnan(cell) else cell for cell in good.ravel().tolist()]
-    fault = reader.problem and reader.problem[:3]
+    fault = reader.native.problem and reader.native.problem[:3]
     cells += reader.cells().tolist() if fault is None else []
     return cells, labels[: good.shape[1]], ids[: good.shape[1]], fault
 

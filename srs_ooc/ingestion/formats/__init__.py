@@ -1,9 +1,10 @@
-"""What a table is that an ingest can read, and texts numbered as one is read.
+"""What a table is that an ingest can read, what files are, and texts numbered as one is read.
 
 Text tables are parsed straight into panels. Every other format is a :class:`Table` of numbers,
-read by columns or by rows, whichever its layout makes cheap.
+read by columns or by rows, whichever its layout makes cheap, and a row of :data:`FORMATS`.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,15 +13,16 @@ from itertools import count, islice
 from pathlib import Path
 from sys import getsizeof
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError
-from srs_ooc.ingestion.ingest_memory import PIECE_NBYTES
+from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
 from srs_ooc.native import _native
+from srs_ooc.store.bed import MAGIC, BedFile
 
 Floats = NDArray[np.floating[Any]]
 """float32 or float64."""
@@ -167,7 +169,9 @@ def reading(
     except SrsOocError:
         raise
     except errors as error:
-        said = " ".join(str(error).split())[:300].rstrip(".") or repr(error)
+        texts = (one.decode(errors="replace") for one in error.args[:1] if isinstance(one, bytes))
+        text = next(texts, str(error))
+        said = " ".join(text.split())[:300].rstrip(".") or repr(error)
         raise InputError(f"{what}: expected {expected}, {found}: {said}. {remedy}") from error
 
 
@@ -226,6 +230,11 @@ class Items(Sequence[Any]):
     def __init__(self, n: int, read: Callable[[slice], list[Any]], step: int = 1 << 14) -> None:
         self._n, self._read, self._step = n, read, step
 
+    @property
+    def held_nbytes(self) -> int:
+        """Memory that is held once an item is read."""
+        return 0
+
     def __len__(self) -> int:
         return self._n
 
@@ -274,58 +283,62 @@ def distinct_names(own: Callable[[], Iterable[str]], made: Callable[[], Iterable
     return Names(n, read)
 
 
-class Table(Protocol):
+class Table:
     """A table that an ingest can read piece by piece; ``srs_ooc.testing`` checks one.
 
-    What has a value here need not be said by a subclass: of most tables it holds.
+    A subclass has ``format``, ``shape`` and :meth:`read`. All else has a value here, which holds of
+    most tables, and need not be said.
 
     Attributes
     ----------
     format : str
         Name of the format, for the manifest.
-    by_rows : bool
-        Whether :meth:`read` takes rows, from first to last, rather than columns.
     shape : (int, int)
         Rows and columns.
-    narrow : bool
-        Whether the dtypes promise that float32 holds every value exactly.
+    by_rows : bool
+        Whether :meth:`read` takes rows, from first to last, rather than columns.
+    narrow : bool, or bool (n_columns,)
+        Whether the dtypes, or that of each column, promise that float32 holds every value exactly.
+    cell_nbytes : {8, 4}
+        Bytes of a cell as :meth:`read` returns it; 4 where that is float32 always.
     names : collection of str or None
         Names of the columns; None if the format has none.
     text_columns : bool (n_columns,) or None
         Which columns hold texts, which are categories; None if the format has no texts.
+    pool : TextCoder or None
+        Texts that were numbered when the table was opened; None if that is done by reading.
     annotations : mapping of str to sequence (n_rows,)
         What else is known of the rows, by name: numbers or texts, None or NaN where one is missing.
         None is a feature; options name those that are the target, row ids, covariates and so on.
     default_ids, default_target : str or None
         Which of them are row ids, and the target, where none is named.
-    pool : TextCoder or None
-        Texts that were numbered when the table was opened; None if that is done by reading.
+    index_names : sequence of str
+        Columns that are no features unless they are named: one alone holds row ids.
+    genotypes : BedFile or None
+        The file, where it is one of PLINK 1 that a store may link to.
     held, opening : tuple of Lease, or None
-        Only of our own: what is held of the table to the end, and what opening it took; None where
-        only the process can tell.
+        What is held of the table to the end, and what opening it took; None where only the process
+        can tell.
     work_nbytes : int
         Memory that reading takes beyond what is read and what is held already.
-    reads_narrow : bool
-        Only of our own: :meth:`read` returns float32 alone.
-    narrow_columns : bool (n_columns,) or None
-        Only of our own: of which columns the dtype promises it; None if only of all together.
     """
 
     format: str = ""
-    by_rows: bool = False
     shape: tuple[int, int]
-    narrow: bool
+    by_rows: bool = False
+    narrow: bool | NDArray[np.bool_] = False
+    cell_nbytes: int = 8
     names: Collection[str] | None = None
     text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
     annotations: Mapping[str, Sequence[Any]] = MappingProxyType({})
     default_ids: str | None = None
     default_target: str | None = None
-    pool: TextCoder | None = None
+    index_names: Sequence[str] = ()
+    genotypes: BedFile | None = None
     held: tuple[Lease, ...] | None = None
     opening: tuple[Lease, ...] = ()
     work_nbytes: int = 0
-    reads_narrow: bool = False
-    narrow_columns: NDArray[np.bool_] | None = None
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
@@ -338,22 +351,123 @@ class Table(Protocol):
         InputError
             If one holds something else than numbers.
         """
-        ...
+        raise NotImplementedError
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks; None or NaN where one is missing."""
         n_rows, step = self.shape[0], max(1, PIECE_NBYTES // (8 * self.shape[1]))
+        pool = self.pool or TextCoder(CATEGORY_NBYTES)
         if not self.by_rows:
-            cells = self.read(np.array([position]), TextCoder(0))[0]
-            yield from bounded(Items(n_rows, lambda some: cells[some].tolist()))
+            cells = self.read(np.array([position]), pool)[0]
+            is_text = self.text_columns is not None and self.text_columns[position]
+            texts = pool.texts() if is_text else []
+            for block in bounded(Items(n_rows, lambda some: cells[some].tolist())):
+                known = (None if np.isnan(one) else texts[int(one)] for one in block)
+                yield list(known) if is_text else block
             return
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
-            yield self.read(rows, TextCoder(0))[:, position].tolist()
+            yield self.read(rows, pool)[:, position].tolist()
+
+    def levels(self, position: int) -> list[str] | None:
+        """Return the levels of a column that is declared categorical, none if they have no order.
+
+        None of any other column.
+        """
+        return None
+
+    @property
+    def index(self) -> Iterable[Any] | None:
+        """Labels of the rows, whose order is that of labelled columns given beside the table."""
+        return self.annotations.get(self.default_ids or "")
+
+    def close(self) -> None:
+        """Close what is open."""
 
 
-REQUIRED = (
-    "format", "by_rows", "shape", "narrow", "names", "text_columns", "pool", "work_nbytes", "read",
-    "items",
-)  # fmt: skip
-"""What an object has that is taken for a table."""
+# What a file is: how it is known, who reads it, and what that takes.
+
+_BED, _ZIP, _OLE = re.escape(MAGIC), rb"PK\x03\x04", rb"\xd0\xcf\x11\xe0"
+_LINE = rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?"
+_STREAM = "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`"
+_PICKLE = "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`"
+_WORKBOOK = "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file: a row of :data:`FORMATS`.
+
+    Attributes
+    ----------
+    name : str
+        Its name, in messages and documents.
+    reader : str
+        Where the class or function is that makes a :class:`Table` of a ``files.File``, as
+        ``module:name``, loaded once it is needed; empty where nothing reads it.
+    magic : bytes
+        Regular expression of its first bytes.
+    ending : str
+        Regular expression of its name. Where there is a ``magic``, both are there.
+    line : bytes
+        Regular expression of the first line of a text that has another name.
+    holds : tuple of str
+        Files of which a folder of this format holds one.
+    also : {'', 'query', 'path'}
+        What is said besides: a query, or a path within it, after ``::``.
+    needs : str
+        Module that reading takes, of :data:`REMEDIES`.
+    remedy : str
+        What it is that nothing reads, and what to do with it.
+    """
+
+    name: str
+    reader: str = ""
+    magic: bytes = b""
+    ending: str = ""
+    line: bytes = b""
+    holds: tuple[str, ...] = ()
+    also: str = ""
+    needs: str = ""
+    remedy: str = ""
+
+    def fits(
+        self, path: Path, start: bytes, first_line: Callable[[], bytes] = bytes, inner: str = ""
+    ) -> bool:
+        """Tell whether a file with such a beginning, or a folder, is of this format."""
+        if self.holds:
+            return path.is_dir() and any([inner, *((path / one).is_file() for one in self.holds)])
+        is_named = bool(self.ending and re.fullmatch(self.ending, path.name))
+        if self.magic:
+            return bool(re.match(self.magic, start, re.DOTALL)) and (is_named or not self.ending)
+        return is_named or bool(self.line and re.fullmatch(self.line, first_line()))
+
+
+FORMATS = (
+    Format("SQLite", "databases:QueryTable", rb"SQLite format 3\0", also="query"),
+    Format("DuckDB", "databases:QueryTable", b".{8}DUCK", also="query", needs="duckdb"),
+    Format("HDF5", "hdf5:open_hdf5", rb"(.{512})?\x89HDF\r\n\x1a\n", also="path", needs="h5py"),
+    Format("NumPy", "files:NpyTable", rb"\x93NUMPY"),
+    Format("NumPy", "files:open_npz", _ZIP, r".+\.npz"),
+    Format("Parquet", "files:ArrowFile", b"PAR1", needs="pyarrow"),
+    Format("Feather", "files:ArrowFile", b"ARROW1", needs="pyarrow"),
+    Format("PLINK 2", "genotypes:PgenTable", _BED, r".+\.pgen", needs="pgenlib"),
+    Format("PLINK 1", "genotypes:BedTable", _BED),
+    Format("Arrow", "files:refuse", rb"\xff{4}", remedy=_STREAM),
+    Format("pickle", "files:refuse", rb"\x80[\2-\5]", remedy=_PICKLE),
+    Format("svmlight", "files:SvmlightTable", b"", r".+\.(svm|svmlight|libsvm)(\.[^.]*)?", _LINE),
+    Format("Zarr", "zarr_arrays:open_zarr", holds=("zarr.json", ".zarray", ".zgroup"), also="path"),
+    Format("workbook", "", _ZIP + b"|" + _OLE, r"(?i).+\.(xlsx|xlsm|xls|ods)", remedy=_WORKBOOK),
+    Format("zip", "", _ZIP, remedy="a zip archive. Convert it first."),
+    Format("Office", "", _OLE, remedy="an older file of Office. Convert it first."),
+    Format("UTF-16", "", rb"\xff\xfe|\xfe\xff", remedy="UTF-16 text. Convert it first."),
+)
+"""What is no text table, or one that nothing reads; the first that fits is what a file is."""
+
+REMEDIES = {
+    "duckdb": "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet.",
+    "h5py": "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy.",
+    "pgenlib": "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`.",
+    "pyarrow": "Run `pip install 'srs-ooc[arrow]'`, or save the table as CSV or .npy.",
+}
+"""What to do where a module is not installed that a format needs."""

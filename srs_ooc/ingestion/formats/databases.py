@@ -12,7 +12,6 @@ from decimal import Decimal
 from functools import partial
 from itertools import chain, pairwise
 from operator import ne
-from pathlib import Path
 from sys import getsizeof
 from types import NoneType
 from typing import Any, BinaryIO
@@ -22,13 +21,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, SrsOocError, UsageError
-from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import Table, TextCoder, bounded, in_memory
-from srs_ooc.ingestion.formats.in_memory import item_blocks
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, PIECE_NBYTES
-from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.scratch import TextSpool, check_disk, texts_of
+from srs_ooc.ingestion.scratch import TextSpool, texts_of
 
 _LIMIT = "100MB"  # DuckDB's own, of what it sorts and caches
 _TAKES = {"SQLite": (2 * MB, 24 * MB), "DuckDB": (72 * MB, 200 * MB)}  # loaded; while it answers
@@ -47,8 +44,8 @@ _NBYTES = {"SQLite": "length(cast({} as blob))", "DuckDB": "strlen(cast({} as va
 _TEXTS = ("TEXT", "VARCHAR", "ENUM")  # the types of texts begin so
 
 
-def _sqlite(path: Path, scratch: Path) -> Any:
-    uri, folder = f"{path.absolute().as_uri()}?mode=ro", str(scratch).replace("'", "''")
+def _sqlite(file: File) -> Any:
+    uri, folder = f"{file.path.absolute().as_uri()}?mode=ro", str(file.scratch).replace("'", "''")
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute(f"pragma temp_store_directory = '{folder}'")
     connection.execute("begin")  # what others write meanwhile is not seen
@@ -56,22 +53,22 @@ def _sqlite(path: Path, scratch: Path) -> Any:
     return connection
 
 
-def _duckdb(path: Path, scratch: Path) -> Any:
-    remedy = "Run `pip install 'srs-ooc[duckdb]'`, or export the table as Parquet."
+def _duckdb(file: File) -> Any:
     off = ("enable_external_access", "autoload_known_extensions", "python_enable_replacements")
-    room = {"memory_limit": _LIMIT, "temp_directory": str(scratch / "duckdb"), "threads": 1}
+    room = {"memory_limit": _LIMIT, "temp_directory": str(file.scratch / "duckdb"), "threads": 1}
     config = {**dict.fromkeys(off, False), **room, "lock_configuration": True}
-    return library("duckdb", str(path), remedy).connect(str(path), read_only=True, config=config)
+    return file.library().connect(str(file), read_only=True, config=config)
 
 
 @contextmanager
-def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple[list[Any], Ask]]:
+def _asked(file: File, query: str) -> Iterator[tuple[list[Any], Ask]]:
     """Yield names and types of a query's columns, and what asks for their cells."""
-    source, is_sqlite = f"from ({query.strip().rstrip(';')}\n)", engine == "SQLite"
+    is_sqlite = file.format.name == "SQLite"
+    source = f"from ({query.strip().rstrip(';')}\n)"
     binary = " collate binary" * is_sqlite
     try:
         opens = _sqlite if is_sqlite else _duckdb
-        with closing(opens(path, scratch)) as database, ThreadPoolExecutor(1) as worker:
+        with closing(opens(file)) as database, ThreadPoolExecutor(1) as worker:
 
             def done(call: Callable[..., Any], *arguments: Any) -> Any:
                 """Call in the other thread: no signal is heeded where the database works."""
@@ -101,22 +98,13 @@ def _asked(engine: str, path: Path, query: str, scratch: Path) -> Iterator[tuple
     except Exception as error:  # of each library its own
         said = " ".join(str(error).split())[:300].rstrip(".")
         raise InputError(
-            f"{path}: expected a database, and one query that only reads it, found: {said}. Mend "
+            f"{file}: expected a database, and one query that only reads it, found: {said}. Mend "
             "the query, or get the file again."
         ) from error
 
 
 class QueryTable(Table):
     """The result of a query: a ``Table`` by columns, those of a long table in order of their names.
-
-    Parameters
-    ----------
-    engine : {'SQLite', 'DuckDB'}
-        What the file is of.
-    path, scratch : Path
-        The file, and a folder for the copy and for what the database sorts.
-    options : IngestOptions
-        With the query and the memory cap.
 
     Raises
     ------
@@ -130,32 +118,31 @@ class QueryTable(Table):
         If the disk has no room for the copy.
     """
 
-    narrow = False
-
-    def __init__(self, engine: str, path: Path, scratch: Path, options: IngestOptions) -> None:
+    def __init__(self, file: File) -> None:
+        engine, options = file.format.name, file.options
         if not isinstance(options.query, str):
             raise UsageError(
-                f"{path}: expected --query, which says what is the table, found "
+                f"{file}: expected --query, which says what is the table, found "
                 f"{options.query!r:.60}. Say as in docs/databases.md."
             )
-        self._what, self._scratch, self._options = str(path), scratch, options
+        self._file, self._what, self._scratch = file, str(file), file.scratch
         self._ids, self._is_text = list[Any](), dict[int, bool]()
         self.pool: TextCoder = TextCoder(max(CATEGORY_NBYTES, int(options.memory_mb * MB) // 4))
         with (
-            _asked(engine, path, options.query, scratch) as (described, ask),
-            (scratch / "columns").open("wb") as file,
+            _asked(file, options.query) as (described, ask),
+            (file.scratch / "columns").open("wb") as copy,
         ):
             columns = [str(one[0]) for one in described]
             is_long = len(columns) == 3
             self._look(engine, columns, ask, is_long=is_long)
-            in_memory.memory_of(self, options).check(self._what)
+            file.check(self)
             self._read_ids(columns[0], ask(columns[:1], "1", "distinct" * is_long))
-            names = self._copy_long(columns, ask, file) if is_long else columns[1:]
+            names = self._copy_long(columns, ask, copy) if is_long else columns[1:]
             self.names: Collection[str] = names
             self.shape = (len(self._ids), len(names))
             in_memory.check_shape(self.shape, self._what)
             if not is_long:
-                self._copy_wide(columns, ask, file)
+                self._copy_wide(columns, ask, copy)
         self.format = f"{engine}, {'long' if is_long else 'wide'}: {options.query}"
         is_text = [self._is_text.get(place, False) for place in range(len(names))]
         self.text_columns = np.array(is_text)
@@ -220,7 +207,7 @@ class QueryTable(Table):
     def _copy_wide(self, columns: list[str], ask: Ask, file: BinaryIO) -> None:
         """Write the columns, some of them at a time, rows in the order of their ids."""
         n_rows, n_columns = self.shape
-        check_disk(self._scratch.parent, 8 * n_rows * n_columns, 0)
+        self._file.scratch_file("columns", 8 * n_rows * n_columns)
         for first in range(1, n_columns + 1, _AT_ONCE):
             row, names = 0, columns[first : first + _AT_ONCE]
             for ids, *blocks in ask([columns[0], *names], "1"):
@@ -252,13 +239,6 @@ class QueryTable(Table):
         """Return columns, each a row of the result."""
         path, dtype = self._scratch / "columns", np.dtype(np.float64)
         return in_memory.read_lines(path, dtype, 0, self.shape[0], positions, self._what)
-
-    def items(self, position: int) -> Iterator[list[Any]]:
-        """Yield the cells of a column in blocks."""
-        texts = self.pool.texts() if self.text_columns[position] else []
-        for block in item_blocks(self.read(np.array([position]), self.pool)[0]):
-            known = (None if np.isnan(one) else texts[int(one)] for one in block)
-            yield list(known) if texts else block
 
     def levels(self, position: int) -> list[str] | None:
         """Return the values of an ENUM."""

@@ -1,15 +1,15 @@
-"""Files that are no text tables: NumPy's, svmlight, Parquet and Feather, and which one is what."""
+"""Files that are no text tables: opening one, and NumPy's, svmlight, Parquet and Feather."""
 
 import io
 import lzma
 import os
-import re
 import shutil
 import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,11 +27,136 @@ from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion import formats, ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import Floats, Names, Table, TextCoder, genotypes, in_memory
+from srs_ooc.ingestion.formats import Floats, Format, Names, Table, TextCoder, in_memory
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import check_disk
-from srs_ooc.ingestion.sources import PieceReader, SourceFile, place_in
-from srs_ooc.store import bed
+from srs_ooc.ingestion.sources import START_NBYTES, PieceReader, SourceFile, place_in
+
+# A file that is opened, by what its format is.
+#
+# An entry point of the group ``srs_ooc.formats`` has the ending, without its dot, for a name, and
+# for a value a function ``open(path, scratch, cap_nbytes) -> Table``.
+
+GROUP = "srs_ooc.formats"
+Opener = Callable[[Path, IngestOptions], Table]
+Outside = Callable[[Path, Path, int], Any]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to be opened: what a reader of :data:`FORMATS` is given; its text is its name.
+
+    Attributes
+    ----------
+    format : Format
+        What it is.
+    path, inner : path or URL, and str
+        Where it is, and what within it is asked for, if anything.
+    scratch : Path
+        A folder for what must be unpacked.
+    options : IngestOptions
+        With the memory cap and the query.
+    """
+
+    format: Format
+    path: Any
+    inner: str
+    scratch: Path
+    options: IngestOptions
+
+    def __str__(self) -> str:
+        return f"{self.path}::{self.inner}" if self.inner else str(self.path)
+
+    def library(self) -> Any:
+        """Return the module that its format needs; a ``UsageError`` where it is not installed."""
+        return library(self.format.needs, str(self), formats.REMEDIES[self.format.needs])
+
+    def scratch_file(self, name: str, nbytes: int) -> Path:
+        """Return the path of a scratch file, for which the disk has room, or a ``StoreError``."""
+        check_disk(self.scratch.parent, nbytes, 0)
+        return self.scratch / name
+
+    def check(self, table: Table) -> None:
+        """Refuse a cap that cannot hold the ingest of a table, by a ``BudgetError``."""
+        in_memory.memory_of(table, self.options).check(self)
+
+
+def refuse(file: File) -> Table:
+    """Say how a file is converted that cannot be read."""
+    raise InputError(f"{file}: expected a table, found a {file.format.remedy} converts.")
+
+
+def turned(path: Path) -> Path:
+    """Return the place in an HDF5 file whose rows are features; any other path as it is."""
+    file, inner = place_in(path)
+    known = format_of(file)
+    is_turned = inner.endswith(".T") or known is None or known.name != "HDF5"
+    return path if is_turned else Path(f"{file}::{inner}.T")
+
+
+def format_of(path: Path, inner: str = "") -> Format | None:
+    """Return what a file is that has a reader; None if it is a text table, or nothing known."""
+
+    def first_line() -> bytes:
+        try:
+            text = next(PieceReader(SourceFile(path)).pieces(), b"")
+        except (InputError, OSError):
+            return b""  # the reader of text tables tells what is wrong with it
+        lines = (line for line in text.splitlines() if line.strip() and not line.startswith(b"#"))
+        return next(lines, b"")
+
+    start = b""
+    with suppress(OSError), path.open("rb") as file:
+        start = file.read(START_NBYTES)
+    ours = (one for one in formats.FORMATS if one.reader)
+    return next((one for one in ours if one.fits(path, start, first_line, inner)), None)
+
+
+def opener_of(path: Path, query: str | None = None) -> Opener | None:
+    """Return what opens a file, by its first bytes or its name; None for a text table.
+
+    It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
+    that have to be loaded.
+
+    Raises
+    ------
+    UsageError
+        If the package that opens it cannot be imported, or it is no database for a ``query``.
+    """
+    what, (file, inner) = str(path), place_in(path)
+    if isinstance(url := place_of(file), Url):
+        zarr = next(one for one in formats.FORMATS if one.name == "Zarr")
+        return partial(_opened, partial(File, zarr, url, inner))
+    known = format_of(file, inner)
+    if query is not None and not (known and known.also == "query"):
+        engines = " or ".join(one.name for one in formats.FORMATS if one.also == "query")
+        raise UsageError(
+            f"{what}: expected a database of {engines} for --query, found another file. "
+            "Leave --query out, or check the path."
+        )
+    if inner and file.is_file() and not (known and known.also == "path"):
+        raise InputError(
+            f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
+        )
+    if known:
+        return partial(_opened, partial(File, known, file, inner))
+    outside = places_of(GROUP)
+    if (ending := file.suffix.removeprefix(".")) not in outside:
+        return None
+    opens: Outside = part_at(outside[ending], f"files named .{ending}")
+
+    def opened(scratch: Path, options: IngestOptions) -> Table:
+        return in_memory.open_object(opens(file, scratch, int(options.memory_mb * MB)))
+
+    return opened
+
+
+def _opened(at: partial[File], scratch: Path, options: IngestOptions) -> Table:
+    file = at(scratch, options)
+    reader: Callable[[File], Table]
+    reader = part_at(f"srs_ooc.ingestion.formats.{file.format.reader}", str(file))
+    return reader(file)
+
 
 # ``.npy`` and ``.npz`` files: read piece by piece, never whole.
 
@@ -67,7 +192,8 @@ class NpyTable(Table):
     format = "npy"
     held = ()
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(self, file: File, unpacked: Path | None = None) -> None:
+        path, what = unpacked or file.path, str(file)
         shape, self._dtype, is_fortran, self._offset = in_memory.read_header(path, what)
         in_memory.check_shape(shape, what)
         in_memory.check_dtype(self._dtype, what)
@@ -75,19 +201,18 @@ class NpyTable(Table):
         self.by_rows = not is_fortran or shape[0] == 1
         self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = self.reads_narrow = in_memory.is_narrow(self._dtype)
+        self.narrow = in_memory.is_narrow(self._dtype)
+        self.cell_nbytes = 4 if self.narrow else 8
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
-        n_items = self.shape[1] if self.by_rows else self.shape[0]
-        lines = self._lines(n_items, positions)
-        return in_memory.as_floats(lines, self._what)
+        return in_memory.as_floats(self._lines(positions), self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         n_rows, n_columns = self.shape
         if not self.by_rows:
-            yield from in_memory.item_blocks(self._lines(n_rows, np.array([position]))[0])
+            yield from in_memory.item_blocks(self._lines(np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
         is_long = line_nbytes > _LONG
@@ -99,18 +224,17 @@ class NpyTable(Table):
                 cells = in_memory.read_lines(self._path, self._dtype, first, 1, places, self._what)
                 yield cells[:, 0].tolist()
             else:
-                yield self._lines(n_columns, rows)[:, position].tolist()
+                yield self._lines(rows)[:, position].tolist()
 
-    def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
-        return in_memory.read_lines(
-            self._path, self._dtype, self._offset, n_items, positions, self._what
-        )
+    def _lines(self, positions: NDArray[np.intp]) -> NDArray[Any]:
+        cells, n_items = (self._path, self._dtype, self._offset), self.shape[int(self.by_rows)]
+        return in_memory.read_lines(*cells, n_items, positions, self._what)
 
 
-def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Table:
+def open_npz(file: File) -> Table:
     """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
 
-    A dense matrix is unpacked into the folder ``scratch``; a sparse one is loaded.
+    A dense matrix is unpacked into scratch; a sparse one is loaded.
 
     Raises
     ------
@@ -121,19 +245,18 @@ def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> Ta
     StoreError
         If there is no room on the disk to unpack it.
     """
-    remedy = "Get the file again."
+    what, remedy = str(file), "Get the file again."
     damage = formats.reading(what, "a .npz file", remedy, _BAD_ARCHIVE, "found damage")
-    with damage, zipfile.ZipFile(path) as archive:
+    with damage, zipfile.ZipFile(file.path) as archive:
         sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
         if sizes.keys() >= _SPARSE_KEYS:
             n_bytes = sum(entry.file_size for entry in sizes.values())
-            return _open_sparse(path, what, n_bytes, _shape_of(archive, what), options)
+            return _open_sparse(file, n_bytes, _shape_of(archive, what))
         entry = sizes[_main_key(list(sizes), what)]
-        copy = scratch / "matrix.npy"
-        check_disk(scratch.parent, entry.file_size, 0)
-        with archive.open(entry) as packed, copy.open("wb") as file:
-            shutil.copyfileobj(packed, file, 1 << 18)
-    return NpyTable(copy, what)
+        copy = file.scratch_file("matrix.npy", entry.file_size)
+        with archive.open(entry) as packed, copy.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked, 1 << 18)
+    return NpyTable(file, copy)
 
 
 def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
@@ -169,18 +292,16 @@ _SCIPY_NBYTES = 20 * MB  # SciPy's sparse matrices, loaded; measured 17 MB
 _LOADING_NBYTES = 40 * MB  # SciPy, and what it takes while it loads a matrix
 
 
-def _open_sparse(
-    path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
-) -> Table:
-    nbytes += 24 * max(shape)
+def _open_sparse(file: File, nbytes: int, shape: tuple[int, int]) -> Table:
+    what, nbytes = str(file), nbytes + 24 * max(shape)
     held = (Lease("SciPy", _SCIPY_NBYTES), Lease("cells by columns", nbytes))
     both = Lease("cells as stored and by columns, SciPy", 2 * nbytes + _LOADING_NBYTES)
     lines = ingest_memory.lines_lease(shape[0], in_memory.SparseTable.work_nbytes)
-    options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
+    file.options.memory(shape[1], shape[0], (*held, lines), (both,)).check(what)
     import scipy.sparse
 
     try:
-        matrix = scipy.sparse.load_npz(path)
+        matrix = scipy.sparse.load_npz(file.path)
     except (*in_memory.BAD_HEADER, *_BAD_ARCHIVE) as error:
         raise InputError(
             f"{what}: expected a sparse matrix saved by SciPy, found arrays that cannot be "
@@ -195,41 +316,13 @@ def _open_sparse(
 #
 # The cells are held as a sparse matrix, so that memory follows how many there are.
 
-_LINE = re.compile(rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
-_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 _CHECK_ROWS = 1024
 
 
-def is_svmlight(path: Path) -> bool:
-    """Tell by its name, or its first line, whether a file is of this format."""
-    if _SUFFIXES & set(path.suffixes[-2:]):
-        return True
-    try:
-        first = next(PieceReader(SourceFile(path)).pieces(), b"")
-    except (InputError, OSError):
-        return False  # the reader of text tables tells what is wrong with it
-    lines = (line for line in first.splitlines() if line.strip() and not line.startswith(b"#"))
-    return _LINE.fullmatch(next(lines, b"")) is not None
-
-
 class SvmlightTable(in_memory.SparseTable):
-    """A svmlight file as a sparse matrix; the targets stand apart.
+    """A svmlight file, plain or compressed, as a sparse matrix; the targets stand beside it.
 
     Indices begin at 1, or at 0 if the file has a 0.
-
-    Parameters
-    ----------
-    path : Path
-        The file, plain or compressed.
-    what : str
-        Its name for messages.
-    options : IngestOptions
-        With the memory cap.
-
-    Attributes
-    ----------
-    labels : list of str
-        The target of each row.
 
     Raises
     ------
@@ -240,28 +333,25 @@ class SvmlightTable(in_memory.SparseTable):
     """
 
     format = "svmlight"
+    default_target = "label"
 
-    def __init__(self, path: Path, what: str, options: IngestOptions) -> None:
-        self._options, self._what = options, what
-        self.labels: list[str] = []
+    def __init__(self, file: File) -> None:
+        self._options = file.options
+        self.annotations: dict[str, list[str]] = {"label": []}
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
         self._n_rows = self._n_cells = self._highest = 0
         self._lowest, self._holds = 1, True
-        for number, line in enumerate(_lines(PieceReader(SourceFile(path))), 1):
-            self._take(line.partition(b"#")[0].split(), f"{what}, line {number}")
+        for number, line in enumerate(_lines(PieceReader(SourceFile(file.path))), 1):
+            self._take(line.partition(b"#")[0].split(), f"{file}, line {number}")
         if not self._n_cells:
-            raise InputError(f"{what}: expected lines of a target and index:value, found none.")
+            raise InputError(f"{file}: expected lines of a target and index:value, found none.")
         first = min(1, self._lowest)
-        shape = (self._n_rows, self._highest - first + 1)
-        self._memory(shape).check(what)
-        self._load(shape, first)
-
-    def _load(self, shape: tuple[int, int], first: int) -> None:
+        self._memory(shape := (self._n_rows, self._highest - first + 1)).check(file)
         from scipy import sparse
 
         values, ends = np.frombuffer(self._values), np.frombuffer(self._ends, np.int64)
         indices = np.frombuffer(self._indices, np.int64) - first
-        super().__init__(sparse.csr_array((values, indices, ends), shape=shape), self._what)
+        super().__init__(sparse.csr_array((values, indices, ends), shape=shape), str(file))
         self.names = Names(shape[1], lambda: (f"f{first + i}" for i in range(shape[1])))
         del self._indices, self._values, self._ends
 
@@ -287,14 +377,14 @@ class SvmlightTable(in_memory.SparseTable):
         self._n_rows += 1
         if self._holds:
             self._ends.append(len(self._indices))
-            self.labels.append(fields[0].decode("utf-8", "replace"))
+            self.annotations["label"].append(fields[0].decode("utf-8", "replace"))
             if self._n_rows % _CHECK_ROWS == 1:
                 self._check_room()
 
     def _check_room(self) -> None:
         """Only count from here on where the cap does not hold what was read."""
         if not self._memory((self._n_rows, self._highest + 1)).fits:
-            self._holds, self.labels = False, []
+            self._holds, self.annotations = False, {"label": []}
             self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
     def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
@@ -304,8 +394,8 @@ class SvmlightTable(in_memory.SparseTable):
         # row by row, column by column, and one of them growing
         loading = _LOADING_NBYTES + 3 * 12 * n_cells + labels
         self.opening = (Lease("SciPy and the cells", loading),)
-        held = (*self.held, ingest_memory.lines_lease(shape[0], self.work_nbytes))
-        return self._options.memory(shape[1], shape[0], held, self.opening)
+        self.shape = shape
+        return in_memory.memory_of(self, self._options)
 
 
 def _lines(pieces: PieceReader) -> Iterator[bytes]:
@@ -357,14 +447,9 @@ def size_of(path: Path) -> tuple[int, int, int, bool] | None:
 
 def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
     """Read the fields of the outermost structure up to the groups of rows."""
-    number = n_columns = n_rows = 0
+    n_columns = n_rows = 0
     holds = False
-    while True:
-        head = _byte(footer)
-        if not head:
-            raise ValueError("the structure ends before the groups of rows")
-        number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
-        kind = head & 0x0F
+    for number, kind in _fields(footer):
         if number == _SCHEMA and kind in _LISTS:
             n_columns = _list_header(footer)[0] - 1  # but for the root
             for _ in range(n_columns + 1):
@@ -377,27 +462,30 @@ def _size_in(footer: io.BytesIO) -> tuple[int, int, int, bool]:
             return n_rows, n_columns, _list_header(footer)[0], holds
         else:
             _skip(footer, kind, 0)
+    raise ValueError("the structure ends before the groups of rows")
 
 
-def _byte(footer: io.BytesIO) -> int:
-    return footer.read(1)[0]
+def _fields(footer: io.BytesIO) -> Iterator[tuple[int, int]]:
+    """Yield number and kind of each field of a structure; who asks reads it, or skips it."""
+    number = 0
+    while head := footer.read(1)[0]:
+        number = number + (head >> 4) if head >> 4 else _varint(footer) >> 1
+        yield number, head & 0x0F
 
 
 def _varint(footer: io.BytesIO) -> int:
-    value = shift = 0
-    while shift <= 63:
-        byte = _byte(footer)
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = footer.read(1)[0]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value
-        shift += 7
     raise ValueError("no number of 64 bits")
 
 
 def _list_header(footer: io.BytesIO) -> tuple[int, int]:
-    head = _byte(footer)
-    n_items = head >> 4
-    return (_varint(footer) if n_items == 0x0F else n_items), head & 0x0F
+    n_items, of = divmod(footer.read(1)[0], 0x10)
+    return (_varint(footer) if n_items == 0x0F else n_items), of
 
 
 def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
@@ -413,19 +501,16 @@ def _skip(footer: io.BytesIO, kind: int, depth: int) -> None:
             # a boolean of a list takes a byte, one of a structure none
             _skip(footer, _BYTE if of in _BOOLEANS else of, depth + 1)
     elif kind == _STRUCT:
-        while head := _byte(footer):
-            if not head >> 4:
-                _varint(footer)
-            _skip(footer, head & 0x0F, depth + 1)
+        for _, inner in _fields(footer):
+            _skip(footer, inner, depth + 1)
     elif kind not in _BOOLEANS:
         raise ValueError("a kind that is not used here")
 
 
-PARQUET, FEATHER = b"PAR1", b"ARROW1"
 _COLUMNS = 1024  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
 
 
-class ArrowFile(Table):
+class ArrowFile(in_memory.FrameTable):
     """A Parquet or Feather file: a ``Table`` read by columns.
 
     Columns that pandas notes as the index of a frame (``index_names``) stand before the others.
@@ -441,19 +526,18 @@ class ArrowFile(Table):
     """
 
     work_nbytes = 40 * MB  # to read, decode and free; measured 8 to 30 MB
+    _library = "pyarrow"
 
-    def __init__(self, path: Path, what: str, options: IngestOptions, *, parquet: bool) -> None:
-        remedy = "Run `pip install 'srs-ooc[arrow]'`, or save the table as CSV or .npy."
+    def __init__(self, file: File) -> None:
         # what Arrow's own pools keep of freed memory would count against the cap: of a library that
         # is loaded already some of its parts have theirs
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-        pyarrow = library("pyarrow", what, remedy)
+        pyarrow = file.library()
         self._damage = (pyarrow.ArrowInvalid, OSError)
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-        self.format = "parquet" if parquet else "feather"
-        self._path, self._what = path, what
-        self._lock = Lock()
-        self._check_footer(options)
+        self.format, self._lock = file.format.name.lower(), Lock()
+        self._path, self._what = file.path, (what := str(file))
+        self._check_footer(file)
         with formats.reading(what, f"a {self.format} file", "Get the file again.", self._damage):
             self._open()
         in_memory.check_shape(self.shape, what)
@@ -472,7 +556,7 @@ class ArrowFile(Table):
         pyarrow = Lease("PyArrow", 40 * MB)  # and a file open; measured 42, 4 in the program's
         return pyarrow, Lease(f"what PyArrow holds of {self._what}", nbytes)
 
-    def _check_footer(self, options: IngestOptions) -> None:
+    def _check_footer(self, file: File) -> None:
         """Refuse a cap before a large footer of Parquet is decoded."""
         nbytes = 24 * length_of_footer(self._path)
         if self.format != "parquet" or nbytes <= ingest_memory.LOOK_NBYTES:
@@ -481,7 +565,7 @@ class ArrowFile(Table):
             n_rows, n_columns, n_groups, holds = size
             self.shape, self.text_columns = (n_rows, n_columns), np.array([holds])
             self.held = self._held(n_columns, n_groups)
-            in_memory.memory_of(self, options).check(self._what)
+            file.check(self)
 
     def _open(self) -> None:
         self._parquet: Any = None
@@ -499,18 +583,12 @@ class ArrowFile(Table):
                 reader = pyarrow.ipc.open_file(file)
                 schema = reader.schema
             n_rows = self._count_feather()
-        self.index_names = [name for name in _index_names(schema) if name in schema.names]
+        self.index_names: list[str] = [one for one in _index_names(schema) if one in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         self._fields = np.argsort(is_column, kind="stable")
         fields = [schema.field(i) for i in self._fields.tolist()]
-        self.names: list[str] = [field.name for field in fields]
-        self._kinds = [field.type for field in fields]
-        self.text_columns: NDArray[np.bool_]
-        self.text_columns, self.narrow_columns, self._others = in_memory.kinds_of(self._kinds)
-        self.narrow = bool(self.narrow_columns.all())
+        self._describe([field.name for field in fields], [field.type for field in fields])
         self.shape = (int(n_rows), len(fields))
-        has_index = len(self.index_names) == 1
-        self.index = Names(self.shape[0], partial(self._cells, 0)) if has_index else None
         self._texts = self._parquet
         if self._parquet is not None and self.text_columns.any():  # read in pieces, not whole
             how = {"pre_buffer": False, "buffer_size": formats.BLOCK_NBYTES}
@@ -525,7 +603,7 @@ class ArrowFile(Table):
             reader = pyarrow.ipc.open_file(file, options=first)
             return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
-    def _columns(self, positions: list[int]) -> list[Any]:
+    def _whole(self, positions: list[int]) -> list[Any]:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
         names = [self.names[position] for position in positions]
         fields, places = np.unique(self._fields[positions], return_inverse=True)
@@ -552,7 +630,7 @@ class ArrowFile(Table):
     def _cells(self, position: int) -> Iterator[Any]:
         """Yield the cells of a column, few at a time: texts may be of any length."""
         if self._parquet is None:
-            yield from chain.from_iterable(in_memory.item_blocks(self._columns([position])[0]))
+            yield from chain.from_iterable(in_memory.item_blocks(self._whole([position])[0]))
             return
         name = self.names[position]
         batches = self._texts.iter_batches(formats.FEW, columns=[name], use_threads=False)
@@ -569,19 +647,17 @@ class ArrowFile(Table):
         with self._lock, formats.reading(self._what, expected, remedy, self._damage):
             yield  # one file handle
 
-    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
-        """Return columns, each a row of the result."""
-        in_memory.refuse_others(self._what, self.names, self._others, positions, "pyarrow")
-        out = np.empty((len(positions), self.shape[0]))
+    def _columns(self, positions: list[int]) -> Iterator[Any]:
         for start in range(0, len(positions), _COLUMNS):
-            some = positions[start : start + _COLUMNS].tolist()
-            numbers = iter(self._columns([at for at in some if not self.text_columns[at]]))
-            for line, at in zip(out[start:], some, strict=False):
-                is_text = bool(self.text_columns[at])
-                column = self._cells(at) if is_text else next(numbers)
-                what = f"{self._what}, column {self.names[at]!r}"
-                in_memory.read_column(line, column, pool, what, is_text=is_text)
-        return out
+            some = positions[start : start + _COLUMNS]
+            numbers = iter(self._whole([at for at in some if not self.text_columns[at]]))
+            yield from (self._cells(at) if self.text_columns[at] else next(numbers) for at in some)
+
+    @property
+    def index(self) -> Names | None:
+        """The index of a frame that pandas saved, if it has one column."""
+        is_one = len(self.index_names) == 1
+        return Names(self.shape[0], partial(self._cells, 0)) if is_one else None
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
@@ -590,7 +666,7 @@ class ArrowFile(Table):
     def levels(self, position: int) -> list[str] | None:
         """Return the levels of a column that is declared categorical."""
         if getattr(kind := self._kinds[position], "ordered", False):
-            return in_memory.levels_of(self._columns([position])[0])
+            return in_memory.levels_of(self._whole([position])[0])
         return [] if str(kind).startswith("dictionary") else None
 
 
@@ -601,114 +677,3 @@ def _index_names(schema: Any) -> list[str]:
     except ValueError:
         return []  # notes that cannot be read are none
     return [name for name in noted if isinstance(name, str)]
-
-
-# Which format a file is of; formats of other packages, known by how the names of their files end.
-#
-# An entry point of the group ``srs_ooc.formats`` has the ending, without its dot, for a name, and
-# for a value a function ``open(path, scratch, cap_nbytes) -> Table``.
-
-GROUP = "srs_ooc.formats"
-Opener = Callable[[Path, Path, int], Table]
-
-
-_ZIP = b"PK\x03\x04"
-_BY_MAGIC: dict[bytes, Callable[[Path, Path, IngestOptions], Table]] = {
-    b"\x93NUMPY": lambda path, scratch, options: NpyTable(path, str(path)),
-    PARQUET: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=True),
-    FEATHER: lambda path, scratch, options: ArrowFile(path, str(path), options, parquet=False),
-    bed.MAGIC: lambda path, scratch, options: genotypes.open_plink(path),
-}
-"""What opens a file, by its first bytes."""
-_DATABASES = (("SQLite", b"SQLite format 3\0", 0), ("DuckDB", b"DUCK", 8))
-_TO_CONVERT = {
-    rb"\xff{4}": "stream of Arrow: `parquet.write_table(ipc.open_stream(FILE).read_all(), NEW)`",
-    rb"\x80[\2-\5]": "pickle, which, if you trust it, `pandas.read_pickle(FILE).to_parquet(NEW)`",
-}
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_USER_BLOCK = 512
-"""HDF5 may begin after so many bytes, as that of MATLAB does."""
-
-
-def turned(path: Path) -> Path:
-    """Return the place in an HDF5 file whose rows are features; any other path as it is."""
-    file, inner = place_in(path)
-    is_turned = inner.endswith(".T") or not _is_hdf5(_start_of(file))
-    return path if is_turned else Path(f"{file}::{inner}.T")
-
-
-def _is_hdf5(start: bytes) -> bool:
-    return _HDF5 in (start[: len(_HDF5)], start[_USER_BLOCK:])
-
-
-def _start_of(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_USER_BLOCK + len(_HDF5))
-    except OSError:
-        return b""  # the reader of text tables tells what is wrong with it
-
-
-def opener_of(
-    path: Path, query: str | None = None
-) -> Callable[[Path, IngestOptions], Table] | None:
-    """Return what opens a file, by its first bytes or its name; None for a text table.
-
-    It is given a folder for what must be unpacked, and the options, whose memory cap formats keep
-    that have to be loaded.
-
-    Raises
-    ------
-    UsageError
-        If the package that opens it cannot be imported, or it is no database for a ``query``.
-    """
-    what, (path, inner) = str(path), place_in(path)
-    if isinstance(url := place_of(path), Url):
-        from srs_ooc.ingestion.formats import zarr_arrays
-
-        return partial(zarr_arrays.open_folder, url, inner)
-    start = _start_of(path)
-    for engine, magic, at in _DATABASES:
-        if start.startswith(magic, at):
-            from srs_ooc.ingestion.formats.databases import QueryTable
-
-            return partial(QueryTable, engine, path)
-    if query is not None:
-        raise UsageError(
-            f"{what}: expected a database of SQLite or DuckDB for --query, found another file. "
-            "Leave --query out, or check the path."
-        )
-    if _is_hdf5(start):
-        from srs_ooc.ingestion.formats.hdf5 import open_hdf5
-
-        return lambda scratch, options: open_hdf5(path, inner, scratch, options)
-    if start and inner:
-        raise InputError(
-            f"{what}: expected :: and a path after an HDF5 file, found another. Leave both out."
-        )
-    for magic, opens in _BY_MAGIC.items():
-        if start.startswith(magic):
-            return partial(opens, path)
-    for magic, found in _TO_CONVERT.items():
-        if re.match(magic, start):
-            raise InputError(f"{what}: expected a table, found a {found} converts.")
-    return _opener_by_name(path, inner, start)
-
-
-def _opener_by_name(
-    path: Path, inner: str, start: bytes
-) -> Callable[[Path, IngestOptions], Table] | None:
-    what, ending = str(path), path.suffix.removeprefix(".")
-    if start and is_svmlight(path):
-        return lambda scratch, options: SvmlightTable(path, what, options)
-    if ending in places_of(GROUP):
-        opener: Opener = part_at(places_of(GROUP)[ending], f"files named .{ending}")
-        return lambda scratch, options: opener(path, scratch, int(options.memory_mb * MB))
-    if start.startswith(_ZIP) and path.suffix == ".npz":
-        return lambda scratch, options: open_npz(path, what, scratch, options)
-    if path.is_dir():
-        from srs_ooc.ingestion.formats import zarr_arrays
-
-        if inner or zarr_arrays.is_zarr(path):
-            return partial(zarr_arrays.open_folder, path, inner)
-    return None

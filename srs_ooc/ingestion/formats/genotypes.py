@@ -16,17 +16,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.csv import parse_decimal
-from srs_ooc.ingestion.formats import (
-    FINDING_REPEATED,
-    REPEATED,
-    Floats,
-    Table,
-    TextCoder,
-    distinct_names,
-)
+from srs_ooc.ingestion.formats import Floats, Table, TextCoder
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.bed import BedFile
 
@@ -60,12 +54,12 @@ class BedTable(Table):
     beside = ".bim", ".fam"
     default_ids = "id"
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        variants, samples = (_beside(path, suffix) for suffix in self.beside)
+    def __init__(self, file: File) -> None:
+        self._file, self._path = file, file.path
+        variants, samples = (_beside(file.path, suffix) for suffix in self.beside)
         self.annotations = _annotations(samples)
         self.default_target = "phenotype" if "phenotype" in self.annotations else None
-        self.names: Collection[str] = distinct_names(
+        self.names: Collection[str] = formats.distinct_names(
             lambda: (_text(of[names.index(b"ID")]) for names, of in _fields_of(variants, _BIM)),
             lambda: map(_by_place, _records_of(variants, _BIM)),
         )
@@ -73,16 +67,18 @@ class BedTable(Table):
         self.shape: tuple[int, int] = (n_samples, n_variants)
         self._check(variants, samples)
         of_rows = Lease(f"what {samples.name} says of rows", 1000 * n_samples)
-        self.opening = (of_rows, Lease("variant ids compared", FINDING_REPEATED * n_variants))
-        self.held = (of_rows, Lease("which variant ids repeat", REPEATED * n_variants))
+        compared = Lease("variant ids compared", formats.FINDING_REPEATED * n_variants)
+        self.opening = (of_rows, compared)
+        self.held = (of_rows, Lease("which variant ids repeat", formats.REPEATED * n_variants))
 
     def _check(self, variants: Path, samples: Path) -> None:
-        self.bed = BedFile(self._path, *self.shape)
-        self.bed.check(samples.name, variants.name)
+        self.genotypes = bed = BedFile(self._path, *self.shape)
+        bed.check(samples.name, variants.name)
+        self._read = bed.read
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
-        return self.bed.read(positions)
+        return self._read(positions)
 
 
 class PgenTable(BedTable):
@@ -103,8 +99,7 @@ class PgenTable(BedTable):
 
     def _check(self, variants: Path, samples: Path) -> None:
         n_samples, n_variants = self.shape
-        remedy = "Run `pip install 'srs-ooc[genetics]'`, or `plink2 --pfile NAME --make-bed`."
-        pgenlib, self._lock = library("pgenlib", str(self._path), remedy), Lock()
+        pgenlib, self._lock = self._file.library(), Lock()
         with self._reading():
             self._reader = pgenlib.PgenReader(os.fsencode(self._path), raw_sample_ct=n_samples)
         if (found := self._reader.get_variant_ct()) != n_variants:
@@ -122,16 +117,10 @@ class PgenTable(BedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        try:
-            with self._lock:  # a reader does one thing at a time
-                yield
-        except RuntimeError as error:
-            said = error.args[0]
-            said = " ".join((said.decode() if isinstance(said, bytes) else str(said)).split())
-            raise InputError(
-                f"{self._path}: expected a .pgen file, Pgenlib found: {said.rstrip('.')}. Get the "
-                "three files again, as they belong together."
-            ) from error
+        remedy = "Get the three files again, as they belong together."
+        how = (RuntimeError, "Pgenlib found")
+        with formats.reading(self._path, "a .pgen file", remedy, *how), self._lock:
+            yield  # a reader does one thing at a time
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return the dosages of variants, each a row of the result."""
@@ -140,11 +129,6 @@ class PgenTable(BedTable):
             self._reader.read_dosages_list(positions.astype(np.uint32), dosages)
         dosages[dosages < 0] = np.nan
         return dosages
-
-
-def open_plink(path: Path) -> Table:
-    """Return the table of a ``.pgen`` or ``.bed`` file, which begin alike; errors as theirs."""
-    return PgenTable(path) if path.suffix == ".pgen" else BedTable(path)
 
 
 def is_plink(source: Mapping[str, Any]) -> bool:

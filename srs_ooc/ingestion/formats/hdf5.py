@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.frames import library
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion import formats
 from srs_ooc.ingestion.formats import Floats, Items, Names, Table, TextCoder, in_memory, repeated
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.ingest_memory import LOOK_NBYTES, PIECE_NBYTES
-from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.scratch import check_disk
 
 _CACHE = 32 * MB
 """Chunks that are unpacked are kept up to so much, as the next lines lie in them, too."""
@@ -48,8 +46,8 @@ def _bad(what: str, expected: str, found: str, remedy: str = "Get the file again
     return InputError(f"{what}: expected {expected}, found {found}. {remedy}")
 
 
-def open_hdf5(path: Path, inner: str, scratch: Path, options: IngestOptions) -> Table:
-    """Return the matrix of an HDF5 file that ``inner`` names, turned round if that ends in ``.T``.
+def open_hdf5(at: File) -> Table:
+    """Return the matrix of an HDF5 file that is asked for, turned round if that ends in ``.T``.
 
     Without a name it is AnnData's X, or the only matrix. MATLAB's are turned round, as it writes
     them so. A sparse matrix by rows is turned round in ``scratch``.
@@ -66,19 +64,17 @@ def open_hdf5(path: Path, inner: str, scratch: Path, options: IngestOptions) -> 
     UsageError
         If h5py is not installed.
     """
-    what = f"{path}::{inner}" if inner else str(path)
-    remedy = "Run `pip install 'srs-ooc[cells]'`, or save the table as CSV or .npy."
-    h5py = library("h5py", what, remedy)
+    what, h5py = str(at), at.library()
     with _reading(what), contextlib.ExitStack() as opened:
-        file = opened.enter_context(h5py.File(path, "r", rdcc_nbytes=2 * MB))
-        name = inner.strip("/")
+        file = opened.enter_context(h5py.File(at.path, "r", rdcc_nbytes=2 * MB))
+        name = at.inner.strip("/")
         is_cells = {"obs", "var"} <= file.keys()
         turned = name.endswith(".T") and name not in file
         name = name[: -2 * turned or None] or "X" * is_cells
         node = _matrix_in(node_at(file, name, what), what)
         turned ^= "MATLAB_class" in node.attrs
         kind = SparseMatrix if is_sparse(node) else Matrix
-        table = kind(node, what, scratch, options, turned=turned)
+        table = kind(node, at, turned=turned)
         table.format = f"{'h5ad' if is_cells else 'hdf5'} {node.name}{', turned' * turned}"
         frames = _beside(node, table.shape, what)
         if is_cells:
@@ -192,7 +188,7 @@ class _Items(Items):
 
     @property
     def held_nbytes(self) -> int:
-        """Memory of the levels, which are held once an item is read."""
+        """Memory of the levels."""
         return sum(8 + getsizeof(one) for one in self._levels or ())
 
     def declared(self) -> list[str] | None:
@@ -307,12 +303,8 @@ class Matrix(Table):
     ----------
     node : h5py.Dataset
         Of numbers; ``turned`` if its rows are the columns of the table.
-    what : str
-        Its name for messages.
-    scratch : Path
-        A folder for scratch files.
-    options : IngestOptions
-        With the memory cap.
+    file : File
+        Where it was found.
 
     Raises
     ------
@@ -320,11 +312,8 @@ class Matrix(Table):
         If it holds no numbers, or fewer than it should.
     """
 
-    def __init__(
-        self, node: Any, what: str, scratch: Path, options: IngestOptions, *, turned: bool
-    ) -> None:
-        self._node, self._what, self._options, self._turned = node, what, options, turned
-        self._scratch = scratch
+    def __init__(self, node: Any, file: File, *, turned: bool) -> None:
+        self._node, self._what, self._file, self._turned = node, str(file), file, turned
         # loaded it takes 12 MB; HDF5 keeps some of the memory that it freed
         self.held = (Lease("h5py", 30 * MB),)
         self._open()
@@ -383,8 +372,6 @@ class SparseMatrix(Matrix):
     One by rows is turned round on disk first, cell by cell, when it is first read.
     """
 
-    chunks_held = 2
-
     def _open(self) -> None:
         node, what = self._node, self._what
         word = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
@@ -402,12 +389,12 @@ class SparseMatrix(Matrix):
         self._data, self._indices, ends = parts
         in_memory.check_dtype(self._data.dtype, what)
         self.narrow = in_memory.is_narrow(self._data.dtype)
-        packed = self.chunks_held
+        packed = 5 if self._file.format.name == "Zarr" else 2  # 5 as of ZarrTable
         chunks = sum(packed * one.dtype.itemsize * one.chunks[0] for one in parts if one.chunks)
         self.work_nbytes = 12 * MB + chunks + 40 * n_rows
         self._hold(16 * n_lines)
         if 16 * n_lines > LOOK_NBYTES // 2:
-            in_memory.memory_of(self, self._options).check(what)
+            self._file.check(self)
         self._ends = ends[: n_lines + 2].astype(np.int64)
         counts = np.diff(self._ends)
         is_right = len(counts) == n_lines and counts.min() >= 0
@@ -418,8 +405,8 @@ class SparseMatrix(Matrix):
         self._copy: Path | None = None
         self._is_turned = not is_by_row
         if is_by_row:
-            check_disk(self._scratch.parent, lengths.pop() * self._record.itemsize, 0)
-            self._copy = self._scratch / "sparse-columns"
+            nbytes = lengths.pop() * self._record.itemsize
+            self._copy = self._file.scratch_file("sparse-columns", nbytes)
             self.work_nbytes += 80 * _TOGETHER
             self._hold(40 * n_columns)
 

@@ -19,7 +19,7 @@ from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, no_features
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion import formats
-from srs_ooc.ingestion.formats import NAMED, REQUIRED, Floats, Items, Table, TextCoder
+from srs_ooc.ingestion.formats import NAMED, Floats, Items, Table, TextCoder
 from srs_ooc.ingestion.ingest_memory import IngestMemory, lines_lease, many_texts, own_nbytes
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
@@ -583,37 +583,49 @@ class FrameTable(Table):
     refused, unless it is named in ``as_texts``.
     """
 
+    names: list[str]
+    text_columns: NDArray[np.bool_]
+    narrow: NDArray[np.bool_]
+
     def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
-        self.format = str(frame_library(frame))
-        self._frame, self._what, self.index = frame, what, getattr(frame, "index", None)
+        self.format = self._library = str(frame_library(frame))
+        self._frame, self._what, self._as_texts = frame, what, as_texts
         self.shape: tuple[int, int] = (int(frame.shape[0]), int(frame.shape[1]))
         check_shape(self.shape, what)
-        names = frame.column_names if self.format == "pyarrow" else frame.columns
-        self.names: list[str] = [str(name) for name in names]
-        kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
-        self.text_columns: NDArray[np.bool_]
-        self.text_columns, self.narrow_columns, self._others = kinds_of(kinds)
-        self.narrow = bool(self.narrow_columns.all())
-        self._as_texts = as_texts
-        for position, kind in enumerate(kinds):
+        is_arrow = self.format == "pyarrow"
+        names = frame.column_names if is_arrow else frame.columns
+        self._describe(names, frame.schema.types if is_arrow else frame.dtypes)
+        for position, kind in enumerate(self._kinds):
             if str(kind).lower() == "object":
                 items = chain.from_iterable(item_blocks(column_of(self._frame, position)))
                 self.text_columns[position] = any(
                     not isinstance(item, _NUMBERS) and not is_missing(item) for item in items
                 )
 
+    def _describe(self, names: Iterable[Any], kinds: Iterable[Any]) -> None:
+        self.names, self._kinds = list(map(str, names)), list(kinds)
+        self.text_columns, self.narrow, self._others = kinds_of(self._kinds)
+
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> Floats:
         """Return columns, each a row of the result."""
-        refuse_others(self._what, self.names, self._others, positions, self.format)
-        out = np.empty((len(positions), self.shape[0]))
-        for line, position in zip(out, positions.tolist(), strict=True):
-            what = f"{self._what}, column {self.names[position]!r}"
-            is_text = bool(self.text_columns[position])
-            column = column_of(self._frame, position)
-            if is_text and self.names[position] not in self._as_texts:
-                _refuse_mixed(column, what)
-            read_column(line, column, pool, what, is_text=is_text)
+        refuse_others(self._what, self.names, self._others, positions, self._library)
+        out, places = np.empty((len(positions), self.shape[0])), positions.tolist()
+        for line, place, column in zip(out, places, self._columns(places), strict=True):
+            what = f"{self._what}, column {self.names[place]!r}"
+            read_column(line, column, pool, what, is_text=bool(self.text_columns[place]))
         return out
+
+    def _columns(self, positions: list[int]) -> Iterator[Any]:
+        for place in positions:
+            column = column_of(self._frame, place)
+            if self.text_columns[place] and self.names[place] not in self._as_texts:
+                _refuse_mixed(column, f"{self._what}, column {self.names[place]!r}")
+            yield column
+
+    @property
+    def index(self) -> Iterable[Any] | None:
+        """The index of a frame of pandas."""
+        return getattr(self._frame, "index", None)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
@@ -829,27 +841,26 @@ def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
         return FrameTable(thing, "the frame", as_texts)
     if type(thing).__module__.startswith("scipy.sparse"):
         return SparseTable(thing, "the sparse matrix")
-    if all(hasattr(thing, name) for name in REQUIRED):
-        return cast("Table", thing)  # of a format of the caller's own
+    if isinstance(thing, Table):
+        return thing  # of a format of the caller's own
     raise InputError(
         "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
-        "sparse matrix or an object with the shape of srs_ooc.ingestion.formats.Table, found "
+        "sparse matrix or an object of a subclass of srs_ooc.extend.Table, found "
         f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
     )
 
 
 def memory_of(table: Table, options: IngestOptions) -> IngestMemory:
     """Return what the ingest of a table takes that is read by columns or by rows."""
-    options = options.settled(table)
-    held = getattr(table, "held", None)
+    options, held = options.settled(table), table.held
     if held is None:  # it was given, or others opened it
         grown = max(0, resident_nbytes() - own_nbytes())
         held = (Lease("what is held of the table", grown),)
     is_plain = options.aggregate is None and not options.kinds and table.text_columns is None
-    cell_nbytes = 4 if is_plain and getattr(table, "reads_narrow", False) else 8
+    cell_nbytes = table.cell_nbytes if is_plain else 8
     lines = lines_lease(table.shape[int(table.by_rows)], table.work_nbytes, cell_nbytes)
     n_rows, n_columns = table.shape
-    taken = options.memory(n_columns, n_rows, (*held, lines), getattr(table, "opening", ()))
+    taken = options.memory(n_columns, n_rows, (*held, lines), table.opening)
     holds = bool(options.kinds) or (table.text_columns is not None and table.text_columns.any())
     texts_nbytes = 2 * MB if holds else None  # before texts are read
     return replace(taken, texts_nbytes=texts_nbytes, cell_nbytes=cell_nbytes)

@@ -12,9 +12,9 @@ import re
 import struct
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
-from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -24,22 +24,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
-from srs_ooc.base.urls import Place, Url
-from srs_ooc.ingestion import ingest_memory
-from srs_ooc.ingestion.formats import (
-    FINDING_REPEATED,
-    REPEATED,
-    Floats,
-    Items,
-    Table,
-    TextCoder,
-    distinct_names,
-    hdf5,
-    in_memory,
-    reading,
-)
-from srs_ooc.ingestion.ingest_options import IngestOptions
-from srs_ooc.ingestion.scratch import check_disk
+from srs_ooc.base.urls import Url
+from srs_ooc.ingestion import formats
+from srs_ooc.ingestion.formats import Floats, Items, Table, TextCoder, hdf5, in_memory
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.store.manifest import ATTRIBUTE
 from srs_ooc.store.objects import Objects
 
@@ -68,7 +56,7 @@ def _reading(what: str) -> Iterator[None]:
     limits = zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     at_url = "Name an array, as URL/ARRAY: a web server does not list them."
     remedy = at_url if "://" in what else "Get the folder again."
-    with _LOCK, warnings.catch_warnings(), limits, reading(what, "arrays of Zarr", remedy):
+    with _LOCK, warnings.catch_warnings(), limits, formats.reading(what, "arrays of Zarr", remedy):
         warnings.simplefilter("ignore")
         yield
 
@@ -148,10 +136,8 @@ class ZarrTable(Table):
         Whether its first dimension is that of the features.
     arrays : mapping of str to _Cells
         It, and those beside it.
-    scratch : Path
-        A folder for the scratch file.
-    options : IngestOptions
-        With the memory cap.
+    file : File
+        Where they were found.
 
     Raises
     ------
@@ -170,8 +156,7 @@ class ZarrTable(Table):
         self,
         cells: _Cells,
         arrays: Mapping[str, _Cells],
-        scratch: Path,
-        options: IngestOptions,
+        file: File,
         *,
         by_feature: bool,
     ) -> None:
@@ -194,15 +179,13 @@ class ZarrTable(Table):
         library = Lease("zarr", nbytes)
         self.held = (library, *self.held)
         self.opening = (library, *self.opening)
-        lines = ingest_memory.lines_lease(self.shape[int(self.by_rows)], self.work_nbytes)
-        options.memory(n_features, n_rows, (*self.held, lines)).check(self._what)
+        in_memory.memory_of(self, file.options).check(self._what)
         self._band: tuple[int, NDArray[Any]] | None = None
-        self._copy, self._is_copied = scratch / "zarr-columns", False
-        if not self.by_rows:
-            nbytes = n_rows * n_features * self._dtype.itemsize
-            check_disk(scratch.parent, nbytes, 0)
-            with self._copy.open("wb") as file:
-                file.truncate(nbytes)
+        nbytes = 0 if self.by_rows else n_rows * n_features * self._dtype.itemsize
+        self._copy, self._is_copied = file.scratch_file("zarr-columns", nbytes), False
+        if nbytes:
+            with self._copy.open("wb") as copy:
+                copy.truncate(nbytes)
 
     def _share(self, rows: int, features: int) -> None:
         """Settle by what is read, and in which parts, of chunks of so many rows and features."""
@@ -327,18 +310,15 @@ class _Group:
         """Do nothing: nothing is open."""
 
 
-class _SparseZarr(hdf5.SparseMatrix):
-    chunks_held = 5  # as of ZarrTable
-
-
-def _open_cells(root: Any, what: str, name: str, scratch: Path, options: IngestOptions) -> Table:
-    """Return a matrix of AnnData; ``name`` ends in ``.T`` where it is to be turned round."""
+def _open_cells(root: Any, file: File) -> Table:
+    """Return a matrix of AnnData; its name ends in ``.T`` where it is to be turned round."""
+    what, name = str(file.path), file.inner
     group, turned = _Group(root, what), name.endswith(".T")
     node = hdf5.node_at(group, name.removesuffix(".T") or "X", what)
     if hdf5.is_sparse(node):
-        table: Table = _SparseZarr(node, what, scratch, options, turned=turned)
+        table: Table = hdf5.SparseMatrix(node, replace(file, inner=""), turned=turned)
     else:
-        table = ZarrTable(node, {}, scratch, options, by_feature=turned)
+        table = ZarrTable(node, {}, file, by_feature=turned)
     table.format = f"anndata zarr {node.name}{', turned' * turned}"
     hdf5.describe(table, *hdf5.frames_of(group, node.name, what, turned=turned))
     return table
@@ -388,12 +368,12 @@ class VcfZarrTable(ZarrTable):
             del known["variant_allele"]
         self.default_ids = _SAMPLES
         ids, n = known.get("variant_id"), self.shape[1]
-        self.names: Collection[str] = distinct_names(
+        self.names: Collection[str] = formats.distinct_names(
             lambda: ids.items() if ids else repeat(".", n),
             lambda: _by_place(known, n, self._what),
         )
-        self.opening = (Lease("variant ids compared", FINDING_REPEATED * self.shape[1]),)
-        self.held = (Lease("which variant ids repeat", REPEATED * self.shape[1]),)
+        self.opening = (Lease("variant ids compared", formats.FINDING_REPEATED * self.shape[1]),)
+        self.held = (Lease("which variant ids repeat", formats.REPEATED * self.shape[1]),)
 
     def _tile(self, rows: slice, features: slice) -> NDArray[Any]:
         alleles = self._cells[features, rows]
@@ -423,15 +403,10 @@ def _by_place(arrays: Mapping[str, _Cells], n: int, what: str) -> Iterator[str]:
 # Which array of a folder is the table.
 
 
-def is_zarr(path: Path) -> bool:
-    """Tell by its files whether a folder is a Zarr array or group."""
-    return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+def open_zarr(file: File) -> Table:
+    """Return the table of a folder or URL: the array asked for, or the only one of two dimensions.
 
-
-def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -> Table:
-    """Return the table at a place: the array ``name``, or the only one of two dimensions.
-
-    ``name`` ends in ``.T`` where the array's first dimension is that of the features, and is not
+    Its name ends in ``.T`` where the array's first dimension is that of the features, and is not
     called so.
 
     Raises
@@ -443,6 +418,7 @@ def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -
     """
     import zarr
 
+    path, name = file.path, file.inner
     with _reading(str(path)):
         at = isinstance(path, Url) and Objects(path)
         root: Any = at.node() if at else zarr.open(str(path), mode="r")
@@ -452,7 +428,7 @@ def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -
                 f"Search it: srs-ooc run {path}"
             )
         if not _is_array(root) and {"obs", "var"} <= {*root.keys()}:
-            return _open_cells(root, str(path), name, scratch, options)
+            return _open_cells(root, file)
         is_turned = name.endswith(".T") and (_is_array(root) or name not in root)
         name, found = _found(root, name.removesuffix(".T") if is_turned else name)
         arrays = {
@@ -460,7 +436,7 @@ def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -
         }
     if not name and {_GENOTYPES, _SAMPLES} <= arrays.keys():
         cells = arrays[_GENOTYPES]
-        return VcfZarrTable(cells, arrays, scratch, options, by_feature=True)
+        return VcfZarrTable(cells, arrays, file, by_feature=True)
     matrices = [key for key, one in arrays.items() if len(one.shape) == 2 and one.is_number]
     if name not in arrays and (name or len(matrices) != 1):
         shown = ", ".join(f"{key} {one.shape}" for key, one in list(arrays.items())[:_SHOWN])
@@ -470,7 +446,7 @@ def open_folder(path: Place, name: str, scratch: Path, options: IngestOptions) -
         )
     cells = arrays[name if name in arrays else matrices[0]]
     is_named = [bool(_OF_FEATURES.fullmatch(str(dim))) for dim in cells.dims] == [True, False]
-    return ZarrTable(cells, arrays, scratch, options, by_feature=is_turned or is_named)
+    return ZarrTable(cells, arrays, file, by_feature=is_turned or is_named)
 
 
 def _is_array(node: Any) -> bool:

@@ -15,7 +15,9 @@ from stores import values_of
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import main
-from srs_ooc.ingestion.formats.genotypes import BedTable, PgenTable, is_plink
+from srs_ooc.ingestion.formats.files import opener_of
+from srs_ooc.ingestion.formats.genotypes import is_plink
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.bed import BedFile
 from srs_ooc.store.manifest import read_manifest
@@ -38,6 +40,10 @@ def write_csv(folder: Path) -> Path:
     return folder / "twin.csv"
 
 
+def opened(path):
+    return opener_of(path)(path.parent, IngestOptions(memory_mb=4000))
+
+
 def test_a_bed_file_becomes_the_store_of_its_csv(tmp_path):
     bed, twin = write_bed(tmp_path), tmp_path / "twin.zarr"
     manifest = srs_ooc.ingest(bed, tmp_path / "g.zarr", code_dtype="uint8")
@@ -55,7 +61,7 @@ def test_it_keeps_the_contract_of_a_table(tmp_path_factory, n_variants, n_rows, 
     rng, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("bed")
     dosages = rng.choice([0.0, 1.0, 2.0, math.nan], (n_rows, n_variants + 1))
     names = [f"rs{j}" for j in range(n_variants + 1)]
-    check_table(BedTable(write_bed(folder, dosages, names)), dosages.T.tolist(), names)
+    check_table(opened(write_bed(folder, dosages, names)), dosages.T.tolist(), names)
 
 
 def test_dosages_are_those_of_bed_reader(tmp_path):
@@ -63,7 +69,7 @@ def test_dosages_are_those_of_bed_reader(tmp_path):
     path = write_bed(tmp_path)
     with bed_reader.open_bed(path) as bed:
         expected = bed.read(dtype="float64")
-    table = BedTable(path)
+    table = opened(path)
     found = table.read(np.arange(N_VARIANTS), None)
     np.testing.assert_array_equal(found.T, expected)
 
@@ -133,7 +139,7 @@ def test_samples_that_match_no_id_or_stand_beside_a_text_are_refused(tmp_path, c
 def test_ids_that_repeat_or_are_not_there_are_made_distinct(tmp_path):
     names = [".", ".", "rs7", "rs7", *NAMES[4:]]
     fam = [f"F{i} same 0 0 0 {i}.5" for i in range(N_ROWS)]
-    table = BedTable(write_bed(tmp_path, names=names, fam=fam))
+    table = opened(write_bed(tmp_path, names=names, fam=fam))
     assert list(table.names)[:5] == [
         "7:100:ACG:A", "7:101:ACG:A", "rs7:102:ACG:A", "rs7:103:ACG:A", "rs4",
     ]  # fmt: skip
@@ -153,10 +159,10 @@ def test_without_a_phenotype_a_target_is_asked_for(tmp_path):
 
 def test_a_zero_is_an_unknown_status_but_a_value_of_numbers(tmp_path):
     lines = [f"F{i} I{i} 0 0 1 {i % 3}" for i in range(N_ROWS)]
-    status = BedTable(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
+    status = opened(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
     assert status[:3] == [None, "control", "case"]
     lines[5] = "F5 I5 0 0 1 7"
-    numbers = BedTable(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
+    numbers = opened(write_bed(tmp_path, fam=lines)).annotations["phenotype"]
     assert numbers[:3] == ["0", "1", "2"]
 
 
@@ -189,7 +195,7 @@ def test_a_file_by_samples_is_refused_with_the_remedy(tmp_path):
 
 
 def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
-    table = BedTable(path := write_bed(tmp_path))
+    table = opened(path := write_bed(tmp_path))
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(InputError, match="Leave the file alone"):
         table.read(np.array([N_VARIANTS - 1]), None)
@@ -253,7 +259,7 @@ def test_a_pgen_file_keeps_the_contract_of_a_table(tmp_path_factory, n_variants,
         f"{'7' if one == '.' else one}:{100 + j}:ACG:A" if one == "." or n_each[one] > 1 else one
         for j, one in enumerate(names)
     ]
-    table = PgenTable(write_pgen(folder, doses, names))
+    table = opened(write_pgen(folder, doses, names))
     check_table(table, doses.T.tolist(), made)
 
 
@@ -262,7 +268,7 @@ def test_files_of_plink_2_without_headers_are_as_those_of_plink_1(tmp_path):
     bed = write_bed(tmp_path, name="b")
     path.with_suffix(".pvar").write_bytes(bed.with_suffix(".bim").read_bytes())
     path.with_suffix(".psam").write_bytes(bed.with_suffix(".fam").read_bytes())
-    table, twin = PgenTable(path), BedTable(bed)
+    table, twin = opened(path), opened(bed)
     assert list(table.names) == list(twin.names)
     assert table.annotations == twin.annotations
 

@@ -12,7 +12,10 @@ from scipy.stats import spearmanr
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import main
+from srs_ooc.ingestion.formats import FORMATS
+from srs_ooc.ingestion.formats.files import File
 from srs_ooc.ingestion.formats.genotypes import BedTable
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.store.store import Store
 
 DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -25,6 +28,11 @@ REFUSED = {
     "small_too_short": "expected 7 bytes for the 4 variants",
     "smallmode0": "samples one after another",
 }
+
+
+def opened(path):
+    plink = next(one for one in FORMATS if one.name == "PLINK 1")
+    return BedTable(File(plink, path, "", path.parent, IngestOptions()))
 
 
 def inside_bed_reader(name: str) -> Path:
@@ -46,7 +54,7 @@ def test_files_in_bed_reader_s_wheel_are_read_as_it_reads_them(name):
 
     with open_bed(path, num_threads=1) as bed:
         expected, ids = bed.read(dtype="float64", num_threads=1), bed.sid.tolist()
-    table = BedTable(path)
+    table = opened(path)
     np.testing.assert_array_equal(table.read(np.arange(len(ids)), None).T, expected)
     if len(set(ids)) == len(ids):
         assert list(table.names) == ids
@@ -55,7 +63,7 @@ def test_files_in_bed_reader_s_wheel_are_read_as_it_reads_them(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_its_damaged_files_are_refused_with_the_reason(name):
     with pytest.raises(InputError, match=REFUSED[name]):
-        BedTable(inside_bed_reader(name))
+        opened(inside_bed_reader(name))
 
 
 def test_regenie_s_example_is_found_as_regenie_found_it(tmp_path):
