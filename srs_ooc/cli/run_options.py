@@ -187,6 +187,11 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
         raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
 
 
+CONFIG_OPTION = click.option(
+    "--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
+    metavar="FILE.toml", help="Options from a TOML file; flags win over it.",
+)  # fmt: skip
+
 # Options of commands whose work may be done on a Dask cluster.
 
 _OPTIONS = [

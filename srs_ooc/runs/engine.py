@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part
 from srs_ooc.base.seeds import Purpose, derive, key_of
@@ -326,9 +325,7 @@ class Engine:
     @property
     def progress(self) -> Progress:
         """Where the work stands now."""
-        peak = max(self._earlier.peak_nbytes, peak_resident_nbytes())
-        seconds = self._earlier.seconds + time.monotonic() - self._started
-        return Progress(self.iteration, self.sampler.n_kept, seconds, peak)
+        return self._earlier.later(self.iteration, self.sampler.n_kept, self._started)
 
     @property
     def tally(self) -> Tally:
@@ -384,7 +381,7 @@ class Engine:
         start = time.monotonic()
         if self._book is not None:
             states = {name: part.state() for name, part in self.parts.items()}
-            self._book.commit(self.progress, states, resident_nbytes())
+            self._book.commit(self.progress, states)
         return time.monotonic() - start
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.networks.edges import open_edge_ledger
+from srs_ooc.methods.networks.edges import open_edge_ledger
 from srs_ooc.results.ranking import _spearman
 from srs_ooc.results.standing import list_runs, remove_run
 from srs_ooc.runs.run import Run

@@ -5,7 +5,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import RunError
-from srs_ooc.networks.edges import open_edge_ledger, ranked
+from srs_ooc.methods.networks.edges import open_edge_ledger, ranked
 from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 

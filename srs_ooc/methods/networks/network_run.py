@@ -13,18 +13,13 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease, check_stages, n_cores
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Option
-from srs_ooc.base.records import Step
-from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.base.text import LONG_SECONDS, MB, counted, describe_seconds
-from srs_ooc.networks.edges import (
+import srs_ooc.extend as core
+from srs_ooc.methods.networks.edges import (
     EDGE_NBYTES,
     FEWEST_EDGES,
     STAGE,
@@ -38,9 +33,9 @@ from srs_ooc.networks.edges import (
     ranked,
     write_edges,
 )
-from srs_ooc.networks.prs_edges import ProbabilityParams
-from srs_ooc.networks.tree_edges import ForestParams, SubspaceParams
-from srs_ooc.networks.weighing import (
+from srs_ooc.methods.networks.prs_edges import ProbabilityParams
+from srs_ooc.methods.networks.tree_edges import ForestParams, SubspaceParams
+from srs_ooc.methods.networks.weighing import (
     FEWEST_AHEAD,
     GENIE3,
     MOST_AHEAD,
@@ -59,17 +54,6 @@ from srs_ooc.networks.weighing import (
     training_rows,
     worker_lease,
 )
-from srs_ooc.runs.batches import parallel_map, threads
-from srs_ooc.runs.engine import ColumnSource
-from srs_ooc.runs.inputs import InputFiles, SideFile, digest
-from srs_ooc.runs.jobs import Batch, Job, PartWatch, Work, WorkerStore
-from srs_ooc.runs.run_memory import LEDGER_NBYTES, ORDERS_NBYTES, TrainingShape
-from srs_ooc.store.manifest import CONSTANT
-from srs_ooc.store.store import Store
-
-if TYPE_CHECKING:
-    from srs_ooc.runs.dask_cluster import DaskCluster
-
 
 METHODS: dict[str, type[EdgeParams]] = {
     GENIE3: ForestParams,
@@ -78,9 +62,9 @@ METHODS: dict[str, type[EdgeParams]] = {
 }
 
 
-def network_options() -> dict[str, Option]:
+def network_options() -> dict[str, core.Option]:
     """Return the declarations of all methods, by name."""
-    found: dict[str, Option] = {}
+    found: dict[str, core.Option] = {}
     for params in METHODS.values():
         found |= {name: o for name, o in params.options().items() if name not in found}
     return found | {"seed": found.pop("seed")}
@@ -104,7 +88,7 @@ def settle_network(given: Mapping[str, Any]) -> EdgeParams:
     known = METHODS[method].options()
     for name in network_options():
         if name not in known and given.get(name) is not None:
-            raise UsageError(
+            raise core.UsageError(
                 f"--{name.replace('_', '-')}: an option of {owner_of(name)}, found "
                 f"--method {method}. Leave it out, or choose that method."
             )
@@ -150,7 +134,7 @@ class NetworkRequest:
     memory_mb: int = 512
     threads: int | None = None
     safe: bool = False
-    cluster: "DaskCluster | None" = None
+    cluster: core.DaskCluster | None = None
 
     @property
     def folder(self) -> Path:
@@ -232,25 +216,25 @@ class NetworkTask:
         If it cannot be done as asked; the smallest cap that holds one worker is named.
     """
 
-    def __init__(self, store: Store, request: NetworkRequest) -> None:
+    def __init__(self, store: core.Store, request: NetworkRequest) -> None:
         self.store, self.request = store, request
         store.check_files()
         regulators, targets = (
-            None if file is None else SideFile(file, "feature", store.n_features)
+            None if file is None else core.SideFile(file, "feature", store.n_features)
             for file in (request.regulators, request.targets)
         )
-        files, params = InputFiles(store, None, request.rows), request.params
-        cap_nbytes = request.memory_mb * MB
+        files, params = core.InputFiles(store, None, request.rows), request.params
+        cap_nbytes = request.memory_mb * core.MB
         named = [side for side in (regulators, targets) if side is not None]
         reading = [side.lease for side in named] + files.leases()
-        reading.append(Lease("the run's record", LEDGER_NBYTES))
+        reading.append(core.Lease("the run's record", core.LEDGER_NBYTES))
         working = self._leases(
             store.n_rows if files.rows is None else files.rows.n_found,
             store.n_features if regulators is None else regulators.n_found,
             store.n_features if targets is None else targets.n_found,
         )
-        check_stages(cap_nbytes, [reading, working])
-        spare = Budget(cap_nbytes, reading).free_nbytes
+        core.check_stages(cap_nbytes, [reading, working])
+        spare = core.Budget(cap_nbytes, reading).free_nbytes
         self.rows = files.resolve(spare).rows
         self.regulators, self.targets = find_variables(store, regulators, targets, spare)
         n_rows = store.n_rows if self.rows is None else len(self.rows)
@@ -258,24 +242,24 @@ class NetworkTask:
         # Options must suit a target's regulators, of which it is none itself.
         n_others = max(1, len(self.regulators) - (len(self.targets) == 1))
         params.check_shape(replace(self.shape, n_candidates=n_others))
-        self._grant(Budget(cap_nbytes, granted))
+        self._grant(core.Budget(cap_nbytes, granted))
 
-    def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[Lease]:
+    def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[core.Lease]:
         """Return what so large a network needs with one worker, whose lease is the last."""
         store, cluster, params = self.store, self.request.cluster, self.request.params
         self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
-        orders = None if cluster is None else ORDERS_NBYTES
-        requests = Lease("requests under way", store.reading_nbytes)
+        orders = None if cluster is None else core.ORDERS_NBYTES
+        requests = core.Lease("requests under way", store.reading_nbytes)
         return [requests, *network_leases(params, self.shape, n_targets, orders)]
 
-    def _grant(self, budget: Budget) -> None:
+    def _grant(self, budget: core.Budget) -> None:
         """Share the cap out: one worker first, then more, then the store mapped; then edges."""
         budget.check()
         self.n_workers, self.mapped, room = 0, False, budget.free_nbytes
         if self.request.cluster is not None:
             self.n_ahead = min(FEWEST_AHEAD + room // target_nbytes(self.shape), MOST_AHEAD)
         else:
-            threads = min(self.request.threads or n_cores(), len(self.targets))
+            threads = min(self.request.threads or core.n_cores(), len(self.targets))
             work = budget.leases[-1].n_bytes
             self.n_workers = 1 + budget.grant_more("another worker", work, threads - 1)
             self.n_ahead = self.n_workers + 1
@@ -288,17 +272,17 @@ class NetworkTask:
         """Return what identifies the network."""
         return self.request.params.values() | {
             "store": self.store.fingerprint,
-            "regulators": digest(self.regulators, "features"),
-            "targets": digest(self.targets, "features"),
-            "rows": digest(self.rows, "rows"),
+            "regulators": core.digest(self.regulators, "features"),
+            "targets": core.digest(self.targets, "features"),
+            "rows": core.digest(self.rows, "rows"),
         }
 
-    def source(self, *, valued: bool = True) -> AbstractContextManager[ColumnSource]:
+    def source(self, *, valued: bool = True) -> AbstractContextManager[core.ColumnSource]:
         """Yield where columns come from; with the values of codes where the method uses them."""
         n_values = self.shape.n_values if valued else 0
         return edge_source(self.store, self.rows, mapped=self.mapped, valued=n_values > 0)
 
-    def scorer(self, source: ColumnSource) -> EdgeScorer:
+    def scorer(self, source: core.ColumnSource) -> EdgeScorer:
         """Return what weighs the regulators of targets here."""
         params = self.request.params
         return EdgeScorer(params, self.store, source, self.regulators, self.n_workers)
@@ -308,7 +292,7 @@ class NetworkTask:
         return zip(targets.tolist(), target_values(self.store, targets, self.rows), strict=True)
 
 
-def maps(budget: Budget, store: Store) -> bool:
+def maps(budget: core.Budget, store: core.Store) -> bool:
     """Grant that a store is mapped into memory, where it is no URL and the cap holds all of it."""
     mapped = not store.reading_nbytes and store.manifest.codes_nbytes <= budget.free_nbytes
     if mapped:
@@ -320,7 +304,7 @@ def maps(budget: Budget, store: Store) -> bool:
 
 
 @dataclass(frozen=True)
-class NetworkJob(Job):
+class NetworkJob(core.Job):
     """What a worker needs to weigh the regulators of any target; its identity is the network's.
 
     Attributes
@@ -336,7 +320,7 @@ class NetworkJob(Job):
     """
 
     params: EdgeParams
-    shape: TrainingShape
+    shape: core.TrainingShape
     regulators: NDArray[np.uint32]
     rows: NDArray[np.int32] | None
     label = "network"
@@ -344,17 +328,17 @@ class NetworkJob(Job):
     @classmethod
     def of(cls, task: NetworkTask, memory_mb: int) -> "NetworkJob":
         """Return the job of a network for workers that may grow by so much."""
-        store = WorkerStore.of(task.store, memory_mb)
+        store = core.WorkerStore.of(task.store, memory_mb)
         params = task.request.params
         return cls(store, task.identity(), params, task.shape, task.regulators, task.rows)
 
-    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+    def prepare(self, n_threads: int, stack: ExitStack) -> core.Work:
         """Prepare for it in a worker; as the base class says."""
         store, shape = self.store.open(), self.shape
         lease = worker_lease(self.params, shape, target_nbytes(shape))
-        requests = Lease("requests under way", store.reading_nbytes)
+        requests = core.Lease("requests under way", store.reading_nbytes)
         leases = [requests, shape.values_lease, lease]
-        budget = Budget(self.store.memory_mb * MB, leases, PROCESS_NBYTES)
+        budget = core.Budget(self.store.memory_mb * core.MB, leases, core.PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
         n_blocks = 1 + budget.grant_more("another worker", lease.n_bytes, n_threads - 1)
         mapped = maps(budget, store)
@@ -363,7 +347,7 @@ class NetworkJob(Job):
             opened = stack.enter_context(source)
         scorer = EdgeScorer(self.params, store, opened, self.regulators, n_blocks)
 
-        def work(batch: Batch, tell: PartWatch) -> Batch:
+        def work(batch: core.Batch, tell: core.PartWatch) -> core.Batch:
             done = scorer.work(batch, tell)
             store.check_unchanged()  # else nothing is returned
             return done
@@ -382,11 +366,11 @@ def estimate_said(task: NetworkTask, scorer: EdgeScorer, n_left: int, seconds: f
     all_seconds, n_left, measured, extrapolated = estimate(task, scorer, n_left, seconds)
     n_workers = min(task.n_workers, n_left) or task.n_workers
     text = (
-        f"about {describe_seconds(all_seconds)} for {targets_text(n_left)} on "
-        f"{counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
+        f"about {core.describe_seconds(all_seconds)} for {targets_text(n_left)} on "
+        f"{core.counted(n_workers, 'core')}, an ESTIMATE ({measured}; {extrapolated})"
     )
     shorter = task.request.params.shorter
-    return f"{text}. Shorter: {shorter}." if all_seconds >= LONG_SECONDS else f"{text}."
+    return f"{text}. Shorter: {shorter}." if all_seconds >= core.LONG_SECONDS else f"{text}."
 
 
 def estimate(
@@ -411,7 +395,7 @@ def estimate(
         Wall-clock seconds of all that are left, with all workers at work; how many of them have
         values that differ; what was done, and what the rest of the number is.
     """
-    varying = task.targets[task.store.kinds()[task.targets] != CONSTANT]
+    varying = task.targets[task.store.kinds()[task.targets] != core.CONSTANT]
     share = len(varying) / len(task.targets)
     n_left = min(len(varying), max(round(share * n_left), 1))
     targets = _tried(task, varying)
@@ -427,8 +411,8 @@ def _tried(task: NetworkTask, varying: NDArray[np.uint32]) -> Targets:
 
     Those without regulators, or whose values do not differ in the rows trained on, are left out.
     """
-    key = key_of(task.request.params.seed, Purpose.EDGES)
-    order = np.argsort(derive_array(key, varying), kind="stable")[:MOST_TRIED]
+    key = core.key_of(task.request.params.seed, core.Purpose.EDGES)
+    order = np.argsort(core.derive_array(key, varying), kind="stable")[:MOST_TRIED]
     again = []
     for place in order.tolist():
         ((target, values),) = task.values_of(varying[[place]])
@@ -446,7 +430,7 @@ WRITTEN_TOGETHER = 1 << 13
 
 
 def work_on_network(
-    store: Store,
+    store: core.Store,
     request: NetworkRequest,
     watch: Watch = lambda _: True,
     note: Callable[[str], None] = lambda _: None,
@@ -487,7 +471,7 @@ def work_on_network(
                 replaces = request.out.exists()
                 found = _ranked(task, edges)
                 n_edges = write_edges(request.out, found, replaces=replaces, safe=request.safe)
-            is_constant = store.kinds()[task.targets] == CONSTANT
+            is_constant = store.kinds()[task.targets] == core.CONSTANT
             return Network(
                 os.fspath(request.out),
                 os.fspath(request.folder),
@@ -498,7 +482,7 @@ def work_on_network(
                 int(np.count_nonzero(is_constant)),
                 n_duplicates,
                 round(edges.committed.seconds, 3),
-                round(edges.committed.peak_nbytes / MB, 1),
+                round(edges.committed.peak_nbytes / core.MB, 1),
                 duplicates,
                 edges.n_epochs,
             )
@@ -507,17 +491,17 @@ def work_on_network(
 def _check_request(request: NetworkRequest) -> None:
     """Refuse to overwrite a file that is not this network's own, and joint work elsewhere."""
     if request.out.exists() and not request.folder.exists():
-        raise UsageError(
+        raise core.UsageError(
             f"{request.out}: expected no file there, found one, and no {request.folder} of a "
             "network that it may be of. Move it away, or choose another name."
         )
     if not request.out.absolute().parent.is_dir():
-        raise UsageError(
+        raise core.UsageError(
             f"--out: expected a file in a folder that is there, found {request.out}. Make the "
             "folder first."
         )
     if request.cluster is not None and request.params.is_joint:
-        raise UsageError(
+        raise core.UsageError(
             "--dask: expected targets that are worked on one by one, found --joint, which takes a "
             "step of all targets together in one process. Leave one of them out; --threads grows "
             "models of several targets at once."
@@ -535,7 +519,7 @@ def _work(
     store, params, is_here = task.store, task.request.params, task.request.cluster is None
     n_left = edges.n_targets - edges.n_done
     with task.source(valued=is_here and n_left > 0) as source:
-        varying = store.kinds() != CONSTANT
+        varying = store.kinds() != core.CONSTANT
         compared = (some[varying[some]] for some in (task.regulators, task.targets))
         n_equal, equal = equal_columns(source, *compared)
         flat = names_of(store, np.array(equal, np.int64).reshape(-1))
@@ -564,7 +548,7 @@ def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, wat
     """
 
     def goes_on() -> bool:
-        return watch(Step(STAGE, edges.n_done, edges.n_targets, unit="targets"))
+        return watch(core.Step(STAGE, edges.n_done, edges.n_targets, unit="targets"))
 
     cluster, n_threads, n_together = task.request.cluster, lambda: task.n_workers, 1
     first, early = edges.n_done, {}
@@ -572,12 +556,12 @@ def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, wat
     edges.begin()
     with ExitStack() as stack:
         if cluster is None:
-            send = stack.enter_context(threads(scorer.work, task.n_workers))
+            send = stack.enter_context(core.threads(scorer.work, task.n_workers))
         else:
             job = NetworkJob.of(task, cluster.worker_memory_mb)
             line = stack.enter_context(closing(cluster.line(job)))
             send, n_threads, n_together = line.send, line.n_threads, TOGETHER_ELSEWHERE
-        done = parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
+        done = core.parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
         for number, weights in done:
             early[number] = weights
             while edges.n_done in early:  # they are kept in their order
