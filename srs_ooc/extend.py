@@ -74,24 +74,8 @@ from srs_ooc.base.text import (
     describe_seconds as describe_seconds,
     no_formula as no_formula,
 )
-from srs_ooc.base.urls import Place as Place
-from srs_ooc.cli.output import (
-    FILE as FILE,
-    MEMORY_OPTION as MEMORY_OPTION,
-    PROGRESS_OPTIONS as PROGRESS_OPTIONS,
-    SAFE_OPTION as SAFE_OPTION,
-    STORE as STORE,
-    THREADS_OPTION as THREADS_OPTION,
-    echo_json as echo_json,
-    say as say,
-    with_options as with_options,
-)
-from srs_ooc.cli.run_options import (
-    CONFIG_OPTION as CONFIG_OPTION,
-    ByPart as ByPart,
-    option_of as option_of,
-    with_cluster as with_cluster,
-)
+from srs_ooc.cli.output import echo_json as echo_json, say as say
+from srs_ooc.cli.run_options import option_of as option_of, store_command as store_command
 from srs_ooc.evidence.judges import Judge as Judge, ProbeJudge as ProbeJudge
 from srs_ooc.evidence.tally import Tally as Tally, mean_importance as mean_importance
 from srs_ooc.ingestion.formats import Table as Table, TextCoder as TextCoder
@@ -181,11 +165,7 @@ from srs_ooc.store.manifest import (
     CONSTANT as CONSTANT,
     Manifest as Manifest,
 )
-from srs_ooc.store.opening import (
-    StoreOrPath as StoreOrPath,
-    open_store as open_store,
-    store_of as store_of,
-)
+from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.store.store import Store as Store
 from srs_ooc.store.values import n_values_of as n_values_of
 from srs_ooc.trees.block import (

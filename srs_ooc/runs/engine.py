@@ -6,7 +6,7 @@ Subspaces are grown in the calling thread, or by workers that run ahead of it.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol
@@ -22,7 +22,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.runs.ledger import START, Ledger, Progress, StageBook
 from srs_ooc.samplers.base import Sampler
-from srs_ooc.store.store import ColumnStore, ReadAhead
+from srs_ooc.store.store import ColumnStore, ReadAhead, Store
 from srs_ooc.store.values import ValueTables
 from srs_ooc.trees.block import Block
 
@@ -46,6 +46,16 @@ class ColumnSource:
     columns: ColumnStore
     rows: NDArray[np.int32] | None = None
     values: ValueTables | None = None
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls, store: Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
+    ) -> "Iterator[ColumnSource]":
+        """Yield that of a store, which is ``mapped``; ``valued``: with the values of codes."""
+        with ExitStack() as stack:
+            values = stack.enter_context(store.value_tables()) if valued else None
+            yield cls(stack.enter_context(store.columns(mapped=mapped)), rows, values)
 
     def gather(
         self, features: NDArray[np.uint32], block: Block, some: NDArray[np.int32] | None = None

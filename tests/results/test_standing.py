@@ -56,7 +56,8 @@ def test_a_finished_run_that_is_asked_for_fewer_iterations_is_not_listed_as_too_
 
 
 def test_a_network_is_listed_as_one(tmp_path):
-    open_edge_ledger(tmp_path / "n.network", {"trees": 3}, 4).close()
+    with open_edge_ledger(tmp_path / "n.network", {"trees": 3}, 4):
+        pass
     (found,) = list_runs(tmp_path)
     assert (found.kind, found.state) == ("network", "stopped")
     assert found.done == "0 of 4 targets"

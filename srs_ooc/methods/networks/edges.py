@@ -3,7 +3,7 @@
 import csv
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -116,8 +116,11 @@ def _name(number: int) -> str:
     return f"edges.{number}"
 
 
-def open_edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> core.Ledger:
-    """Open the ledger of a network for writing, creating it if there is none.
+@contextmanager
+def open_edge_ledger(
+    folder: Path, identity: dict[str, Any], n_targets: int
+) -> Iterator[core.Ledger]:
+    """Yield the ledger of a network, open for writing, creating it if there is none.
 
     Parameters
     ----------
@@ -135,14 +138,9 @@ def open_edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> 
     """
     if not folder.exists():
         core.Ledger.create(folder, {core.NETWORK: identity, core.N_TARGETS: n_targets}, {})
-        return core.Ledger(folder, writable=True)
-    ledger = core.Ledger(folder, writable=True)
-    try:
+    with closing(core.Ledger(folder, writable=True)) as ledger:
         _check_same(ledger, identity)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
+        yield ledger
 
 
 def _check_same(ledger: core.Ledger, identity: dict[str, Any]) -> None:
@@ -195,7 +193,7 @@ def find_variables(
     named = [_stored(store, file, spare_nbytes) for file in (regulators, targets)]
     categorical = store.kinds()[named[1]] == core.CATEGORICAL
     if targets is not None and categorical.any():
-        (place,) = names_of(store, named[1][[categorical.argmax()]]).tolist()
+        (place,) = store.positions_of(named[1][[categorical.argmax()]]).tolist()
         raise core.UsageError(
             f"{targets.file}: expected targets of numbers, found {int(categorical.sum())} "
             f"categorical (first: {store.names[place]!r}). Leave them out; they may be regulators."
@@ -211,20 +209,7 @@ def find_variables(
 def _stored(store: core.Store, file: core.SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
     if file is None:
         return np.arange(store.n_features, dtype=np.uint32)
-    named = file.find_all(store.names, spare_nbytes)
-    pieces = [
-        start + np.flatnonzero(named[positions]) for start, positions in store.pieces("positions")
-    ]
-    return np.concatenate(pieces).astype(np.uint32)
-
-
-def names_of(store: core.Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the places, among the names of a store, of stored features."""
-    out = np.empty(len(stored), np.int64)
-    for start, positions in store.pieces("positions"):
-        here = (stored >= start) & (stored < start + len(positions))
-        out[here] = positions[stored[here].astype(np.int64) - start]
-    return out
+    return np.flatnonzero(file.stored_in(store, spare_nbytes)).astype(np.uint32)
 
 
 def equal_columns(
@@ -339,12 +324,8 @@ def _csv(file: Path, safe: bool) -> Iterator[_Writer]:
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
-
-        def write(edges: list[Edge]) -> None:
-            shown = ((core.no_formula(r), core.no_formula(t), w) for r, t, w in edges)
-            writer.writerows(shown if safe else edges)
-
-        yield write
+        show = core.no_formula if safe else str
+        yield lambda edges: writer.writerows((show(r), show(t), w) for r, t, w in edges)
 
 
 @contextmanager
@@ -356,7 +337,7 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
 
         def write(edges: list[Edge]) -> None:
             regulators, targets, weights = zip(*edges, strict=True)
-            arrays = [core.arrow_texts(regulators), core.arrow_texts(targets)]
+            arrays = [core.arrow_texts(names) for names in (regulators, targets)]
             arrays.append(core.arrow_numbers(np.array(weights)))
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 

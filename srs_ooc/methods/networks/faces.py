@@ -23,31 +23,27 @@ _HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
 """Options that are fields of a request."""
 
 
-@click.command("network", cls=core.ByPart, first=(
-    "--out", "--regulators", "--targets", "--method", "--top", "--seed", "--memory-mb",
-))  # fmt: skip
-@click.argument("store", type=core.STORE)
-@click.option("--regulators", type=core.FILE, metavar="FILE",
-              help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
-@click.option("--targets", type=core.FILE, metavar="FILE",
-              help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
-@click.option("--rows", type=core.FILE, metavar="FILE", help="Row ids to train on, one a line.")
-@core.with_options([core.option_of(n, o, owner_of(n)) for n, o in network_options().items()])
-@click.option("--out", type=core.FILE, metavar="EDGES",
-              help="CSV or Parquet file for the edges; required.")  # fmt: skip
-@click.option("--run", type=core.FILE, metavar="RUN",
-              help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), metavar="N",
-              help="Only the N heaviest edges.  [default: all above 0]")  # fmt: skip
-@core.THREADS_OPTION
-@click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
-@core.CONFIG_OPTION
-@core.SAFE_OPTION
-@core.MEMORY_OPTION
-@core.with_cluster
-@core.with_options(core.PROGRESS_OPTIONS)
+_FILE = click.Path(path_type=Path)
+_OPTIONS = [
+    click.option("--regulators", type=_FILE, metavar="FILE",
+                 help="Features that may regulate, one name a line.  [default: all]"),
+    click.option("--targets", type=_FILE, metavar="FILE",
+                 help="Features to explain, one name a line.  [default: all numeric]"),
+    click.option("--rows", type=_FILE, metavar="FILE", help="Row ids to train on, one a line."),
+    *(core.option_of(n, o, owner_of(n)) for n, o in network_options().items()),
+    click.option("--out", type=_FILE, metavar="EDGES",
+                 help="CSV or Parquet file for the edges; required."),
+    click.option("--run", type=_FILE, metavar="RUN",
+                 help="Folder of what is done.  [default: EDGES with .network]"),
+    click.option("--top", type=click.IntRange(1), metavar="N",
+                 help="Only the N heaviest edges.  [default: all above 0]"),
+]  # fmt: skip
+_FIRST = ("--out", "--regulators", "--targets", "--method", "--top", "--seed", "--memory-mb")
+
+
+@core.store_command("network", _FIRST, _OPTIONS)
 def network_command(
-    store: core.Place, out: Path | None, memory_mb: int, as_json: bool, **given: Any
+    store: core.StoreOrPath, out: Path | None, memory_mb: int, as_json: bool, **given: Any
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
 
@@ -70,7 +66,7 @@ def network_command(
     request = NetworkRequest(out, params, memory_mb=memory_mb, **how)
     with core.watched(core.RunProgress(memory_mb, shows)) as (watch, received):
         note = partial(core.say, err=True)
-        network = work_on_network(core.open_store(store), request, watch, note, QUICK_SECONDS)
+        network = work_on_network(core.store_of(store), request, watch, note, QUICK_SECONDS)
     if not network.is_done:
         core.say(
             f"stopped after {_done(network)}; nothing is lost. The "
@@ -172,17 +168,8 @@ def network(
                 f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
             )
         given = {name: value for name, value in found.items() if value is not None}
-        request = NetworkRequest(
-            Path(out),
-            settle_network(given),
-            files["regulators"],
-            files["targets"],
-            files["rows"],
-            run=None if run is None else Path(run),
-            top=top,
-            memory_mb=memory_mb,
-            threads=threads,
-            cluster=core.cluster_given(client, worker_memory_mb),
-        )
+        how: dict[str, Any] = {**files, "top": top, "memory_mb": memory_mb, "threads": threads}
+        how |= {"run": run and Path(run), "cluster": core.cluster_given(client, worker_memory_mb)}
+        request = NetworkRequest(Path(out), settle_network(given), **how)
         with core.interruptible(progress) as watch:
             return work_on_network(core.store_of(store), request, watch)

@@ -9,7 +9,7 @@ penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, cycle
 from pathlib import Path
@@ -28,7 +28,6 @@ from srs_ooc.methods.networks.edges import (
     check_edge_file,
     equal_columns,
     find_variables,
-    names_of,
     open_edge_ledger,
     ranked,
     write_edges,
@@ -44,9 +43,7 @@ from srs_ooc.methods.networks.weighing import (
     EdgeParams,
     EdgeScorer,
     Targets,
-    Watch,
     edge_shape,
-    edge_source,
     network_leases,
     target_nbytes,
     target_values,
@@ -261,9 +258,8 @@ class NetworkTask:
         else:
             threads = min(self.request.threads or core.n_cores(), len(self.targets))
             work = budget.leases[-1].n_bytes
-            self.n_workers = 1 + budget.grant_more("another worker", work, threads - 1)
+            self.n_workers, self.mapped = more_workers(budget, self.store, threads)
             self.n_ahead = self.n_workers + 1
-            self.mapped = maps(budget, self.store)
             # Edges are put in order once the workers have gone.
             room = max(0, budget.free_nbytes + (self.n_workers - 1) * work)
         self.n_edges = FEWEST_EDGES + room // EDGE_NBYTES
@@ -277,27 +273,23 @@ class NetworkTask:
             "rows": core.digest(self.rows, "rows"),
         }
 
-    def source(self, *, valued: bool = True) -> AbstractContextManager[core.ColumnSource]:
-        """Yield where columns come from; with the values of codes where the method uses them."""
-        n_values = self.shape.n_values if valued else 0
-        return edge_source(self.store, self.rows, mapped=self.mapped, valued=n_values > 0)
-
-    def scorer(self, source: core.ColumnSource) -> EdgeScorer:
-        """Return what weighs the regulators of targets here."""
-        params = self.request.params
-        return EdgeScorer(params, self.store, source, self.regulators, self.n_workers)
-
     def values_of(self, targets: NDArray[np.uint32]) -> Targets:
         """Yield targets, ascending, with their values on the rows trained on."""
         return zip(targets.tolist(), target_values(self.store, targets, self.rows), strict=True)
 
 
-def maps(budget: core.Budget, store: core.Store) -> bool:
-    """Grant that a store is mapped into memory, where it is no URL and the cap holds all of it."""
+def more_workers(budget: core.Budget, store: core.Store, most: int) -> tuple[int, bool]:
+    """Grant workers like the last lease's, and then a store mapped into memory, if it is no URL.
+
+    Returns
+    -------
+    n_workers, mapped : int, bool
+        Workers, of ``most`` at most; whether the cap holds all of the store.
+    """
+    n_workers = 1 + budget.grant_more("another worker", budget.leases[-1].n_bytes, most - 1)
     mapped = not store.reading_nbytes and store.manifest.codes_nbytes <= budget.free_nbytes
-    if mapped:
-        budget.grant("the store, mapped", store.manifest.codes_nbytes)
-    return mapped
+    budget.grant("the store, mapped", mapped * store.manifest.codes_nbytes)
+    return n_workers, mapped
 
 
 # Targets at workers elsewhere: they are told of a network once, then of targets with their values.
@@ -340,12 +332,13 @@ class NetworkJob(core.Job):
         leases = [requests, shape.values_lease, lease]
         budget = core.Budget(self.store.memory_mb * core.MB, leases, core.PROCESS_NBYTES)
         budget.check("--worker-memory-mb")
-        n_blocks = 1 + budget.grant_more("another worker", lease.n_bytes, n_threads - 1)
-        mapped = maps(budget, store)
+        n_blocks, mapped = more_workers(budget, store, n_threads)
         with store.unchanged():
-            source = edge_source(store, self.rows, mapped=mapped, valued=shape.n_values > 0)
-            opened = stack.enter_context(source)
-        scorer = EdgeScorer(self.params, store, opened, self.regulators, n_blocks)
+            opened = core.ColumnSource.of(
+                store, self.rows, mapped=mapped, valued=shape.n_values > 0
+            )
+            source = stack.enter_context(opened)
+        scorer = EdgeScorer(self.params, store, source, self.regulators, n_blocks)
 
         def work(batch: core.Batch, tell: core.PartWatch) -> core.Batch:
             done = scorer.work(batch, tell)
@@ -432,7 +425,7 @@ WRITTEN_TOGETHER = 1 << 13
 def work_on_network(
     store: core.Store,
     request: NetworkRequest,
-    watch: Watch = lambda _: True,
+    watch: core.Watch = lambda _: True,
     note: Callable[[str], None] = lambda _: None,
     trial_seconds: float = 0.0,
 ) -> Network:
@@ -461,7 +454,7 @@ def work_on_network(
     with store.unchanged():
         task = NetworkTask(store, request)
         n_targets, n_regulators = len(task.targets), len(task.regulators)
-        with closing(open_edge_ledger(request.folder, task.identity(), n_targets)) as ledger:
+        with open_edge_ledger(request.folder, task.identity(), n_targets) as ledger:
             ledger.check = store.check_unchanged
             edges = EdgeStore(ledger, n_targets, n_regulators)
             n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)
@@ -511,18 +504,19 @@ def _check_request(request: NetworkRequest) -> None:
 def _work(
     task: NetworkTask,
     edges: EdgeStore,
-    watch: Watch,
+    watch: core.Watch,
     note: Callable[[str], None],
     trial_seconds: float,
 ) -> tuple[int, list[tuple[str, str]]]:
     """Compare columns, and weigh the regulators of the targets that are left."""
     store, params, is_here = task.store, task.request.params, task.request.cluster is None
     n_left = edges.n_targets - edges.n_done
-    with task.source(valued=is_here and n_left > 0) as source:
+    valued = is_here and n_left > 0 and task.shape.n_values > 0  # those of codes, where used
+    with core.ColumnSource.of(store, task.rows, mapped=task.mapped, valued=valued) as source:
         varying = store.kinds() != core.CONSTANT
         compared = (some[varying[some]] for some in (task.regulators, task.targets))
         n_equal, equal = equal_columns(source, *compared)
-        flat = names_of(store, np.array(equal, np.int64).reshape(-1))
+        flat = store.positions_of(np.array(equal, np.int64).reshape(-1))
         names = [store.names[i] for i in flat.tolist()]
         named = list(zip(names[::2], names[1::2], strict=True))
         if n_equal:
@@ -531,7 +525,7 @@ def _work(
             return n_equal, named
         for sentence in params.remarks(task.shape, edges.n_targets):
             note(sentence)
-        scorer = task.scorer(source)
+        scorer = EdgeScorer(params, store, source, task.regulators, task.n_workers)
         if is_here and trial_seconds:
             note(estimate_said(task, scorer, n_left, trial_seconds))
         if params.is_joint:
@@ -541,7 +535,9 @@ def _work(
     return n_equal, named
 
 
-def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: Watch) -> None:
+def work_one_by_one(
+    task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: core.Watch
+) -> None:
     """Have all targets weighed whose edges are not there yet, until ``watch`` says no.
 
     What is done is committed at least every second or so, and at the end.
@@ -583,8 +579,8 @@ def _said(n_equal: int, target: str, regulator: str) -> str:
 
 
 def _ranked(task: NetworkTask, edges: EdgeStore) -> Iterator[list[Edge]]:
-    regulators = names_of(task.store, task.regulators)
-    targets = names_of(task.store, task.targets)
+    regulators = task.store.positions_of(task.regulators)
+    targets = task.store.positions_of(task.targets)
     for weights, places in ranked(edges.shards, task.n_edges, task.request.top):
         for start in range(0, len(weights), WRITTEN_TOGETHER):
             some = slice(start, start + WRITTEN_TOGETHER)

@@ -19,7 +19,6 @@ from srs_ooc.methods.networks.weighing import (
     EdgeParams,
     EdgeScorer,
     Targets,
-    Watch,
     targets_text,
 )
 from srs_ooc.samplers.prs import (
@@ -235,7 +234,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return sampler.best
 
     def work_together(
-        self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: Watch
+        self, scorer: EdgeScorer, targets: Targets, edges: EdgeStore, watch: core.Watch
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
         learning: dict[int, JointTarget] = {}
@@ -426,7 +425,7 @@ class JointDescent:
             self.best_objective = float(saved.facts["best_objective"])
         self.is_done = bool(saved.facts["done"])
 
-    def run(self, block: core.Block, n_workers: int, edges: EdgeStore, watch: Watch) -> None:
+    def run(self, block: core.Block, n_workers: int, edges: EdgeStore, watch: core.Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
 
         What was learnt is committed at least every second or so, and at the end.

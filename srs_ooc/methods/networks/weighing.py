@@ -6,7 +6,6 @@ that takes, and measure what it will last.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -29,7 +28,6 @@ from srs_ooc.methods.networks.edges import (
     shard_targets,
 )
 
-Watch = Callable[[core.Step], bool]
 T = TypeVar("T")
 Targets = Iterator[tuple[int, NDArray[np.float64]]]
 """Targets, by their stored positions, each with its values, float64 (n_rows,)."""
@@ -52,32 +50,9 @@ def target_values(
     StoreError
         If the store is damaged.
     """
-    read = _by_code if store.manifest.values_dtype is None else _as_kept
     for start in range(0, len(targets), TOGETHER):
-        some = targets[start : start + TOGETHER].astype(np.int64)
-        for values in read(store, some):
+        for values in store.numbers_of(targets[start : start + TOGETHER]):
             yield values if rows is None else values[rows]
-
-
-def _as_kept(store: core.Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    out = np.empty((len(targets), store.n_rows))
-    for i, first, values in store.values().columns(targets):
-        out[i, first : first + len(values)] = values
-    return out
-
-
-def _by_code(store: core.Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    manifest, out = store.manifest, np.empty((len(targets), store.n_rows))
-    block = core.Block(len(targets), store.n_rows, manifest.code_nbytes, tiled=False)
-    with store.columns(mapped=False) as columns:
-        columns.gather(targets.astype(np.uint32), block)
-    codes = block.as_columns()
-    missing = np.iinfo(codes.dtype).max
-    for i, lows, highs in store.code_ranges(targets):
-        known = codes[i] != missing
-        out[i] = np.nan
-        out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]
-    return out
 
 
 def training_rows(
@@ -232,7 +207,7 @@ class EdgeParams(core.Params):
         )
 
     def work_together(
-        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: Watch
+        self, scorer: "EdgeScorer", targets: Targets, edges: EdgeStore, watch: core.Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -458,17 +433,6 @@ class EdgeScorer:
 
         with ThreadPoolExecutor(n_workers, "trial") as pool:
             return list(pool.map(one, *zip(*islice(targets, n_workers), strict=True)))
-
-
-@contextmanager
-def edge_source(
-    store: core.Store, rows: NDArray[np.int32] | None, *, mapped: bool, valued: bool
-) -> Iterator[core.ColumnSource]:
-    """Yield where columns come from, with the values of codes where these are ``valued``."""
-    with ExitStack() as stack:
-        columns = stack.enter_context(store.columns(mapped=mapped))
-        values = stack.enter_context(store.value_tables()) if valued else None
-        yield core.ColumnSource(columns, rows, values=values)
 
 
 # What the work on targets will take: a few of them are worked on, and the rest is multiplied.
