@@ -93,7 +93,6 @@ from srs_ooc.results.live import (
     watched as watched,
 )
 from srs_ooc.runs.batches import (
-    LOOK_SECONDS as LOOK_SECONDS,
     parallel_map as parallel_map,
     threads as threads,
 )

@@ -196,7 +196,6 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
         raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
 
 
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
 CONFIG_OPTION = click.option(
     "--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
     metavar="FILE.toml", help="Options from a TOML file; flags win over it.",
@@ -247,7 +246,8 @@ def store_command(name: str, first: Collection[str], options: list[Decorator]) -
     ``as_json``, ``safe_csv``, ``memory_mb``, ``cluster`` (workers elsewhere, or None) and ``shows``
     (of :class:`srs_ooc.results.live.RunProgress`). ``first`` are the flags of the short help.
     """
-    usual = [THREADS_OPTION, JSON_OPTION, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
+    json = click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
+    usual = [THREADS_OPTION, json, CONFIG_OPTION, SAFE_OPTION, MEMORY_OPTION, with_cluster]
     every = [click.argument("store", type=STORE), *options, *usual, *PROGRESS_OPTIONS]
     as_command = click.command(name, cls=ByPart, first=first)
     return lambda function: as_command(with_options(every)(function))

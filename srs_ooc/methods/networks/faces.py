@@ -58,7 +58,7 @@ def network_command(
     core.process_nbytes()  # of the program alone, before there is work
     how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}
     shows = given.pop("shows")
-    params = settle_network({k: v for k, v in given.items() if v is not None})
+    params = settle_network(given)
     if out is None:
         raise core.UsageError(
             "--out: expected the name of the file of edges, found none. Give one."
@@ -167,9 +167,8 @@ def network(
                 f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
                 f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
             )
-        given = {name: value for name, value in found.items() if value is not None}
         how: dict[str, Any] = {**files, "top": top, "memory_mb": memory_mb, "threads": threads}
         how |= {"run": run and Path(run), "cluster": core.cluster_given(client, worker_memory_mb)}
-        request = NetworkRequest(Path(out), settle_network(given), **how)
+        request = NetworkRequest(Path(out), settle_network(found), **how)
         with core.interruptible(progress) as watch:
             return work_on_network(core.store_of(store), request, watch)

@@ -36,27 +36,23 @@ from srs_ooc.methods.networks.prs_edges import ProbabilityParams
 from srs_ooc.methods.networks.tree_edges import ForestParams, SubspaceParams
 from srs_ooc.methods.networks.weighing import (
     FEWEST_AHEAD,
-    GENIE3,
+    METHOD_NAMES,
     MOST_AHEAD,
-    PRS,
-    SRS,
+    TOGETHER,
     EdgeParams,
     EdgeScorer,
     Targets,
     edge_shape,
     network_leases,
     target_nbytes,
-    target_values,
     targets_text,
     training_rows,
     worker_lease,
 )
 
-METHODS: dict[str, type[EdgeParams]] = {
-    GENIE3: ForestParams,
-    SRS: SubspaceParams,
-    PRS: ProbabilityParams,
-}
+METHODS: dict[str, type[EdgeParams]] = dict(
+    zip(METHOD_NAMES, (ForestParams, SubspaceParams, ProbabilityParams), strict=True)
+)
 
 
 def network_options() -> dict[str, core.Option]:
@@ -274,8 +270,14 @@ class NetworkTask:
         }
 
     def values_of(self, targets: NDArray[np.uint32]) -> Targets:
-        """Yield targets, ascending, with their values on the rows trained on."""
-        return zip(targets.tolist(), target_values(self.store, targets, self.rows), strict=True)
+        """Yield targets, ascending, with their values on the rows trained on; NaN where missing.
+
+        Of a store that keeps no values, a code stands for the middle of its range.
+        """
+        for start in range(0, len(targets), TOGETHER):
+            some = targets[start : start + TOGETHER]
+            for target, values in zip(some.tolist(), self.store.numbers_of(some), strict=True):
+                yield target, values if self.rows is None else values[self.rows]
 
 
 def more_workers(budget: core.Budget, store: core.Store, most: int) -> tuple[int, bool]:

@@ -40,6 +40,8 @@ FIRST_MODELS = 10
 """Models grown first, to see how many of them there is time for."""
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
+LOOK_SECONDS = 0.2
+"""Time between two questions whether joint work is to go on, while models are grown."""
 
 
 Fit = Callable[[core.Block, int, core.Subspace], core.Outcome]
@@ -465,7 +467,7 @@ class JointDescent:
         """Grow the models that targets want; return False if it was stopped on the way."""
         wanting = [target for target in self.targets if target.phase == GROWING]
         for future in [pool.submit(one.grow, block, self._stopping) for one in wanting]:
-            while wait([future], core.LOOK_SECONDS).not_done:
+            while wait([future], LOOK_SECONDS).not_done:
                 if not goes_on():
                     self._stopping.set()
             future.result()

@@ -38,23 +38,6 @@ TOGETHER = 32
 """Targets whose values are read together: neighbours often lie in one chunk."""
 
 
-def target_values(
-    store: core.Store, targets: NDArray[np.uint32], rows: NDArray[np.int32] | None
-) -> Iterator[NDArray[np.float64]]:
-    """Yield the values of each target, ascending, on the rows trained on; NaN where missing.
-
-    Of a store that keeps no values, a code stands for the middle of its range.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged.
-    """
-    for start in range(0, len(targets), TOGETHER):
-        for values in store.numbers_of(targets[start : start + TOGETHER]):
-            yield values if rows is None else values[rows]
-
-
 def training_rows(
     values: NDArray[np.float64], weights: NDArray[np.float64] | None
 ) -> core.TrainingRows | None:
@@ -81,7 +64,7 @@ def training_rows(
 
 # What the options of every method of weighing regulators answer.
 
-GENIE3, SRS, PRS = "genie3", "srs", "prs"
+METHOD_NAMES = ("genie3", "srs", "prs")
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
 
@@ -134,10 +117,10 @@ class EdgeParams(core.Params):
     """How the regulators of a target are weighed; each method extends this."""
 
     method: str = core.option(
-        core.Choice((GENIE3, SRS, PRS)),
+        core.Choice(METHOD_NAMES),
         "How a target's regulators are weighed: by a forest, by trees on random subspaces, or by "
         "learnt probabilities.",
-        default=GENIE3,
+        default=METHOD_NAMES[0],
     )
     seed: int = core.option(
         core.Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
