@@ -117,9 +117,7 @@ def _name(number: int) -> str:
 
 
 @contextmanager
-def open_edge_ledger(
-    folder: Path, identity: dict[str, Any], n_targets: int
-) -> Iterator[core.Ledger]:
+def edge_ledger(folder: Path, identity: dict[str, Any], n_targets: int) -> Iterator[core.Ledger]:
     """Yield the ledger of a network, open for writing, creating it if there is none.
 
     Parameters
@@ -173,12 +171,9 @@ MOST_DUPLICATES, DUPLICATE_NBYTES = 1000, 300
 
 
 def find_variables(
-    store: core.Store,
-    regulators: core.SideFile | None,
-    targets: core.SideFile | None,
-    spare_nbytes: int = 0,
+    store: core.Store, files: list[core.SideFile | None], spare_nbytes: int
 ) -> list[NDArray[np.uint32]]:
-    """Find regulators and targets: the features that files name, or all of them.
+    """Find regulators and targets: the features that two files name, or all of them.
 
     Returns
     -------
@@ -190,7 +185,7 @@ def find_variables(
     UsageError
         If a name is none of the store's, a named target is categorical, or a side has nothing.
     """
-    named = [_stored(store, file, spare_nbytes) for file in (regulators, targets)]
+    named, targets = [_stored(store, file, spare_nbytes) for file in files], files[1]
     categorical = store.kinds()[named[1]] == core.CATEGORICAL
     if targets is not None and categorical.any():
         (place,) = store.positions_of(named[1][[categorical.argmax()]]).tolist()
@@ -230,11 +225,11 @@ def equal_columns(
         How many there are, and the first of them: (target, regulator), stored.
     """
     by_hash: dict[bytes, list[int]] = {}
-    for feature, digest in _digests(source, regulators):
+    for feature, digest in _hashes(source, regulators):
         by_hash.setdefault(digest, []).append(feature)
     pairs = (
         (target, regulator)
-        for target, digest in _digests(source, targets)
+        for target, digest in _hashes(source, targets)
         for regulator in by_hash.get(digest, ())
         if regulator != target
     )
@@ -242,9 +237,7 @@ def equal_columns(
     return len(first) + sum(1 for _ in pairs), first
 
 
-def _digests(
-    source: core.ColumnSource, features: NDArray[np.uint32]
-) -> Iterable[tuple[int, bytes]]:
+def _hashes(source: core.ColumnSource, features: NDArray[np.uint32]) -> Iterable[tuple[int, bytes]]:
     manifest = source.columns.manifest
     n_rows = manifest.n_rows if source.rows is None else len(source.rows)
     block = core.Block(HASH_COLUMNS, n_rows, manifest.code_nbytes, tiled=False)

@@ -20,34 +20,34 @@ from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.networks.edges import (
+    COPIES,
+    DUPLICATE_NBYTES,
     EDGE_NBYTES,
     FEWEST_EDGES,
+    GENE_NBYTES,
+    HASH_COLUMNS,
+    MOST_DUPLICATES,
     STAGE,
     Edge,
     EdgeStore,
     check_edge_file,
+    edge_ledger,
     equal_columns,
     find_variables,
-    open_edge_ledger,
     ranked,
+    shard_targets,
     write_edges,
 )
 from srs_ooc.methods.networks.prs_edges import ProbabilityParams
 from srs_ooc.methods.networks.tree_edges import ForestParams, SubspaceParams
 from srs_ooc.methods.networks.weighing import (
-    FEWEST_AHEAD,
     METHOD_NAMES,
-    MOST_AHEAD,
-    TOGETHER,
     EdgeParams,
     EdgeScorer,
     Targets,
     edge_shape,
-    network_leases,
-    target_nbytes,
     targets_text,
     training_rows,
-    worker_lease,
 )
 
 METHODS: dict[str, type[EdgeParams]] = dict(
@@ -87,6 +87,37 @@ def settle_network(given: Mapping[str, Any]) -> EdgeParams:
             )
     return METHODS[method].settle(given, None)
 
+
+# What memory a network takes.
+
+FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
+"""Targets under way on a cluster at once."""
+TOGETHER = 32
+"""Targets whose values are read together: neighbours often lie in one chunk."""
+
+
+def target_nbytes(shape: core.TrainingShape) -> int:
+    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
+    return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
+
+
+def worker_lease(params: EdgeParams, shape: core.TrainingShape, more_nbytes: int = 0) -> core.Lease:
+    """Return what a worker takes: its block, its trees, and the results that wait for it."""
+    n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
+    needs = [
+        core.block_nbytes(n_regulators, n_rows, code_nbytes),
+        core.values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values),
+        2 * core.block_nbytes(1, n_rows, code_nbytes),
+        params.work_nbytes(shape),
+        2 * core.rows_nbytes(n_rows, "variance", 1 + shape.n_channels),
+        64 * n_rows,  # draws with replacement, and what of a target is missing
+        3 * 48 * n_regulators,  # number, flag, importance, weight
+        more_nbytes,
+    ]
+    return core.Lease(f"a block of {n_regulators} regulators and its trees", sum(needs))
+
+
+# What is asked of a network, and what became of it.
 
 FOLDER_SUFFIX = ".network"
 
@@ -212,24 +243,22 @@ class NetworkTask:
     def __init__(self, store: core.Store, request: NetworkRequest) -> None:
         self.store, self.request = store, request
         store.check_files()
-        regulators, targets = (
+        sides = [
             None if file is None else core.SideFile(file, "feature", store.n_features)
             for file in (request.regulators, request.targets)
-        )
+        ]
         files, params = core.InputFiles(store, None, request.rows), request.params
         cap_nbytes = request.memory_mb * core.MB
-        named = [side for side in (regulators, targets) if side is not None]
-        reading = [side.lease for side in named] + files.leases()
+        reading = [side.lease for side in sides if side is not None] + files.leases()
         reading.append(core.Lease("the run's record", core.LEDGER_NBYTES))
         working = self._leases(
             store.n_rows if files.rows is None else files.rows.n_found,
-            store.n_features if regulators is None else regulators.n_found,
-            store.n_features if targets is None else targets.n_found,
+            *(store.n_features if side is None else side.n_found for side in sides),
         )
         core.check_stages(cap_nbytes, [reading, working])
         spare = core.Budget(cap_nbytes, reading).free_nbytes
         self.rows = files.resolve(spare).rows
-        self.regulators, self.targets = find_variables(store, regulators, targets, spare)
+        self.regulators, self.targets = find_variables(store, sides, spare)
         n_rows = store.n_rows if self.rows is None else len(self.rows)
         granted = self._leases(n_rows, len(self.regulators), len(self.targets))
         # Options must suit a target's regulators, of which it is none itself.
@@ -238,12 +267,31 @@ class NetworkTask:
         self._grant(core.Budget(cap_nbytes, granted))
 
     def _leases(self, n_rows: int, n_regulators: int, n_targets: int) -> list[core.Lease]:
-        """Return what so large a network needs with one worker, whose lease is the last."""
-        store, cluster, params = self.store, self.request.cluster, self.request.params
-        self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
-        orders = None if cluster is None else core.ORDERS_NBYTES
-        requests = core.Lease("requests under way", store.reading_nbytes)
-        return [requests, *network_leases(params, self.shape, n_targets, orders)]
+        """Return what so large a network needs with one worker, whose lease is the last.
+
+        Where workers elsewhere do the work, the last lease is of what is under way to them.
+        """
+        store, params = self.store, self.request.params
+        self.shape = shape = edge_shape(params, store.manifest, n_rows, n_regulators)
+        genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
+        shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
+        compared = 2 * core.block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
+        reading = 12 * core.MB  # chunks of values as packed, as decoded, and the tables of codes
+        leases = [
+            core.Lease("requests under way", store.reading_nbytes),
+            core.Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
+            core.Lease("columns that are compared", compared),
+            core.Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
+            core.Lease("weights on their way to disk", shard),
+            core.Lease("the run's record", core.LEDGER_NBYTES),
+            core.Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
+        ]
+        if self.request.cluster is not None:
+            under_way = core.ORDERS_NBYTES + FEWEST_AHEAD * target_nbytes(shape)
+            return [*leases, core.Lease("targets under way on the workers", under_way)]
+        what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
+        shared = core.Lease(what, params.shared_nbytes(shape, n_targets))
+        return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
 
     def _grant(self, budget: core.Budget) -> None:
         """Share the cap out: one worker first, then more, then the store mapped; then edges."""
@@ -336,10 +384,8 @@ class NetworkJob(core.Job):
         budget.check("--worker-memory-mb")
         n_blocks, mapped = more_workers(budget, store, n_threads)
         with store.unchanged():
-            opened = core.ColumnSource.of(
-                store, self.rows, mapped=mapped, valued=shape.n_values > 0
-            )
-            source = stack.enter_context(opened)
+            how = {"mapped": mapped, "valued": shape.n_values > 0}
+            source = stack.enter_context(core.ColumnSource.of(store, self.rows, **how))
         scorer = EdgeScorer(self.params, store, source, self.regulators, n_blocks)
 
         def work(batch: core.Batch, tell: core.PartWatch) -> core.Batch:
@@ -456,7 +502,7 @@ def work_on_network(
     with store.unchanged():
         task = NetworkTask(store, request)
         n_targets, n_regulators = len(task.targets), len(task.regulators)
-        with open_edge_ledger(request.folder, task.identity(), n_targets) as ledger:
+        with edge_ledger(request.folder, task.identity(), n_targets) as ledger:
             ledger.check = store.check_unchanged
             edges = EdgeStore(ledger, n_targets, n_regulators)
             n_duplicates, duplicates = _work(task, edges, watch, note, trial_seconds)
@@ -533,13 +579,11 @@ def _work(
         if params.is_joint:
             params.work_together(scorer, task.values_of(task.targets), edges, watch)
         else:
-            work_one_by_one(task, scorer, edges, watch)
+            one_by_one(task, scorer, edges, watch)
     return n_equal, named
 
 
-def work_one_by_one(
-    task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: core.Watch
-) -> None:
+def one_by_one(task: NetworkTask, scorer: EdgeScorer, edges: EdgeStore, watch: core.Watch) -> None:
     """Have all targets weighed whose edges are not there yet, until ``watch`` says no.
 
     What is done is committed at least every second or so, and at the end.

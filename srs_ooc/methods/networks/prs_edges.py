@@ -154,9 +154,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
         takes as many times longer.
         """
         n_workers = min(scorer.n_workers, n_left)
-        ((n_models, growing, *_),) = scorer.tried(
-            partial(self.timed, 0.0, FIRST_MODELS), targets, 1
-        )
+        few = partial(self.timed, 0.0, FIRST_MODELS)
+        ((n_models, growing, *_),) = scorer.tried(few, targets, 1)
         room = int(seconds * n_models / (2 * self.folds * growing))
         tried = replace(self, models=min(self.models, max(2, room)))
         alone, until = [], seconds
@@ -284,11 +283,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
             own = block.only(columns[subspace.features])
             names = context.regulators[subspace.features]
             named = core.Subspace(names, split=subspace.split)
-            return learner.fit(
-                own,
-                core.Columns(names, names),
-                core.Iteration(number, named, core.derive(tree_key, number)),
-            )
+            iteration = core.Iteration(number, named, core.derive(tree_key, number))
+            return learner.fit(own, core.Columns(names, names), iteration)
 
         room = self.n_copied(n)
         return kind(self, folds, truth, n, room, key), fit

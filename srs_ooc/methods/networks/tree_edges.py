@@ -79,10 +79,8 @@ class ForestParams(EdgeParams):
 
     def limits(self, n_regulators: int) -> core.TreeLimits:
         """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        splitter = "best" if self.splits_best else "random"
-        return core.TreeLimits(
-            self.candidates(n_regulators), impurity="variance", splitter=splitter
-        )
+        how = "best" if self.splits_best else "random"
+        return core.TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=how)
 
     @property
     def shorter(self) -> str:

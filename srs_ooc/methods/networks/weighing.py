@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 
 import srs_ooc.extend as core
 from srs_ooc.methods.networks.edges import (
-    COPIES,
-    DUPLICATE_NBYTES,
-    EDGE_NBYTES,
-    FEWEST_EDGES,
-    GENE_NBYTES,
-    HASH_COLUMNS,
-    MOST_DUPLICATES,
     EdgeStore,
-    shard_targets,
 )
 
 T = TypeVar("T")
@@ -33,9 +25,6 @@ Targets = Iterator[tuple[int, NDArray[np.float64]]]
 """Targets, by their stored positions, each with its values, float64 (n_rows,)."""
 
 # What each target says of the rows: the response of its regression.
-
-TOGETHER = 32
-"""Targets whose values are read together: neighbours often lie in one chunk."""
 
 
 def training_rows(
@@ -230,10 +219,8 @@ class EdgeParams(core.Params):
     def work_nbytes(self, shape: core.TrainingShape) -> int:
         """Return the bytes of work on one target, besides its block and its response."""
         n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
-        n_copied, n_channels = (
-            self.n_copied(n_regulators),
-            1 + (shape.n_channels or self.bootstraps),
-        )
+        n_copied = self.n_copied(n_regulators)
+        n_channels = 1 + (shape.n_channels or self.bootstraps)
         size = n_rows, n_copied or n_regulators, 1, code_nbytes, n_channels
         scratch = core.scratch_nbytes(*size, best=self.splits_best)
         if not n_copied:
@@ -266,14 +253,6 @@ def trees_option() -> int:
     return field
 
 
-# What memory a network takes.
-
-FEWEST_AHEAD, MOST_AHEAD = 4, 1 << 16
-"""Targets under way on a cluster at once."""
-WEIGHT_NBYTES = 24
-"""Bytes of a weight in a CSV file, with commas and the end of the line."""
-
-
 def edge_shape(
     params: EdgeParams, manifest: core.Manifest, n_rows: int, n_regulators: int
 ) -> core.TrainingShape:
@@ -288,56 +267,6 @@ def edge_shape(
         n_values=core.n_values_of(manifest) if params.values().get("thresholds") == "value" else 0,
         n_stored_rows=manifest.n_rows,
     )
-
-
-def network_leases(
-    params: EdgeParams, shape: core.TrainingShape, n_targets: int, orders_nbytes: int | None
-) -> list[core.Lease]:
-    """Return what a network needs besides the process, with one worker, whose lease is the last.
-
-    Where workers elsewhere do the work, ``orders_nbytes`` are what their client takes here, and the
-    last lease is of what is under way.
-    """
-    n_rows, n_regulators = shape.n_rows, shape.n_candidates
-    genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
-    shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
-    compared = 2 * core.block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)
-    reading = 12 * core.MB  # chunks of values as packed, as decoded, and the tables of codes
-    leases = [
-        core.Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
-        core.Lease("columns that are compared", compared),
-        core.Lease("targets", reading + 3 * TOGETHER * 8 * shape.n_stored_rows),
-        core.Lease("weights on their way to disk", shard),
-        core.Lease("the run's record", core.LEDGER_NBYTES),
-        core.Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
-    ]
-    if orders_nbytes is not None:
-        under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(shape)
-        return [*leases, core.Lease("targets under way on the workers", under_way)]
-    what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
-    shared = core.Lease(what, params.shared_nbytes(shape, n_targets))
-    return [*leases, shape.values_lease, shared, worker_lease(params, shape)]
-
-
-def target_nbytes(shape: core.TrainingShape) -> int:
-    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
-    return 8 * (2 * shape.n_rows + 2 * shape.n_candidates)
-
-
-def worker_lease(params: EdgeParams, shape: core.TrainingShape, more_nbytes: int = 0) -> core.Lease:
-    """Return what a worker takes: its block, its trees, and the results that wait for it."""
-    n_rows, n_regulators, code_nbytes = shape.n_rows, shape.n_candidates, shape.code_nbytes
-    needs = [
-        core.block_nbytes(n_regulators, n_rows, code_nbytes),
-        core.values_nbytes(n_regulators + 2 * params.n_copied(n_regulators), shape.n_values),
-        2 * core.block_nbytes(1, n_rows, code_nbytes),
-        params.work_nbytes(shape),
-        2 * core.rows_nbytes(n_rows, "variance", 1 + shape.n_channels),
-        64 * n_rows,  # draws with replacement, and what of a target is missing
-        3 * 48 * n_regulators,  # number, flag, importance, weight
-        more_nbytes,
-    ]
-    return core.Lease(f"a block of {n_regulators} regulators and its trees", sum(needs))
 
 
 # Where targets are worked on: blocks, and what is the same for all targets.
