@@ -489,7 +489,7 @@ class Store:
             for start in range(0, length, PIECE_ITEMS):
                 yield start, file.items(start, min(PIECE_ITEMS, length - start))
 
-    def positions_of(self, stored: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def positions_of(self, stored: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the place in the table, and so among the names, of each stored feature."""
         out = np.empty(len(stored), np.int64)
         for start, positions in self.pieces("positions"):
@@ -580,7 +580,7 @@ class Store:
                 raise damaged(self.place, f"feature {name!r}, row {row}: {found}")
             yield i, first_row, part
 
-    def numbers_of(self, stored: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def numbers_of(self, stored: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the values of some stored features, ascending; float64 (k, n_rows).
 
         Of a store that keeps no values, a code stands for the middle of its range. NaN is missing.

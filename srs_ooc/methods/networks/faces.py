@@ -87,11 +87,9 @@ def _done(network: Network) -> str:
 
 
 def _report(network: Network, memory_mb: int) -> None:
-    edges, regulators = (
-        core.counted(network.n_edges, "edge"),
-        core.counted(network.n_regulators, "regulator"),
-    )
-    targets = core.counted(network.n_targets, "target")
+    found = {"edge": network.n_edges, "regulator": network.n_regulators}
+    found["target"] = network.n_targets
+    edges, regulators, targets = (core.counted(n, noun) for noun, n in found.items())
     constant = f" ({network.n_constant:,} constant, without edges)" * bool(network.n_constant)
     core.say(f"{network.out}: {edges} from {regulators} to {targets}{constant}")
     core.say(
@@ -168,7 +166,8 @@ def network(
                 f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
             )
         how: dict[str, Any] = {**files, "top": top, "memory_mb": memory_mb, "threads": threads}
-        how |= {"run": run and Path(run), "cluster": core.cluster_given(client, worker_memory_mb)}
+        how |= {"run": None if run is None else Path(run)}
+        how |= {"cluster": core.cluster_given(client, worker_memory_mb)}
         request = NetworkRequest(Path(out), settle_network(found), **how)
         with core.interruptible(progress) as watch:
             return work_on_network(core.store_of(store), request, watch)

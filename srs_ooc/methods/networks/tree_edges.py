@@ -5,7 +5,6 @@ GENIE3 (Huynh-Thu, Irrthum, Wehenkel and Geurts 2010) grows forests, Sequential 
 """
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ class ForestParams(EdgeParams):
 
     def candidates(self, n_regulators: int) -> int:
         """Return K for a target with so many regulators."""
-        asked: Any = None if self.max_features == ALL else self.max_features
+        asked = None if self.max_features == ALL else self.max_features
         try:
             return core.settle_max_features(asked, n_regulators)
         except core.UsageError as error:
