@@ -159,11 +159,7 @@ from srs_ooc.samplers.held_out import (
     make_folds as make_folds,
 )
 from srs_ooc.samplers.srs import SequentialRandomSubspace as SequentialRandomSubspace
-from srs_ooc.store.manifest import (
-    CATEGORICAL as CATEGORICAL,
-    CONSTANT as CONSTANT,
-    Manifest as Manifest,
-)
+from srs_ooc.store.manifest import CATEGORICAL as CATEGORICAL, CONSTANT as CONSTANT
 from srs_ooc.store.opening import StoreOrPath as StoreOrPath, store_of as store_of
 from srs_ooc.store.store import Store as Store
 from srs_ooc.store.values import n_values_of as n_values_of

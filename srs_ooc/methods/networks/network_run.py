@@ -272,7 +272,7 @@ class NetworkTask:
         Where workers elsewhere do the work, the last lease is of what is under way to them.
         """
         store, params = self.store, self.request.params
-        self.shape = shape = edge_shape(params, store.manifest, n_rows, n_regulators)
+        self.shape = shape = edge_shape(params, store, n_rows, n_regulators)
         genes = GENE_NBYTES * (shape.n_features + 4 * (n_regulators + n_targets))
         shard = COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
         compared = 2 * core.block_nbytes(HASH_COLUMNS, n_rows, shape.code_nbytes)

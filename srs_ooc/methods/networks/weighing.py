@@ -254,18 +254,19 @@ def trees_option() -> int:
 
 
 def edge_shape(
-    params: EdgeParams, manifest: core.Manifest, n_rows: int, n_regulators: int
+    params: EdgeParams, store: core.Store, n_rows: int, n_regulators: int
 ) -> core.TrainingShape:
     """Return what bounds the work on a target: rows trained on, regulators, and their values."""
+    by_value = params.values().get("thresholds") == "value"
     return core.TrainingShape(
         n_rows,
         n_regulators,
-        manifest.n_features,
+        store.n_features,
         1,
-        manifest.code_nbytes,
-        n_channels=int("weights" in manifest.row_columns),
-        n_values=core.n_values_of(manifest) if params.values().get("thresholds") == "value" else 0,
-        n_stored_rows=manifest.n_rows,
+        store.manifest.code_nbytes,
+        n_channels=int("weights" in store.manifest.row_columns),
+        n_values=by_value * core.n_values_of(store.manifest),
+        n_stored_rows=store.n_rows,
     )
 
 
@@ -302,7 +303,7 @@ class EdgeScorer:
         weights, rows = store.weights(), source.rows
         self._weights = weights if weights is None or rows is None else weights[rows]
         n_rows = store.n_rows if rows is None else len(rows)
-        shape = edge_shape(params, store.manifest, n_rows, len(regulators))
+        shape = edge_shape(params, store, n_rows, len(regulators))
         size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
         self.blocks = core.pool_of(
             [core.Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
